@@ -1,0 +1,29 @@
+# Every target builds what it needs: a fresh clone wants only Python 3.11, git and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PLUGINS := $(wildcard plugins/*/pyproject.toml)
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test lint bench clean
+
+demo: $(STAMP)
+	@$(BIN)/python -m tests.demo
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q $(ARGS)
+
+lint: $(STAMP)
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+
+bench: $(STAMP)
+	$(BIN)/python -m tests.bench $(ARGS)
+
+$(STAMP): pyproject.toml $(PLUGINS)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade pip
+	$(BIN)/python -m pip install -q -e . $(foreach p,$(dir $(PLUGINS)),-e $(p)) --group dev
+	@touch $@
+
+clean:
+	rm -rf $(VENV)

@@ -1,0 +1,102 @@
+"""`agh doctor`: is this home fit to be trusted with sessions?"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import click
+
+from agh import __version__
+from agh.cli import terminal
+from agh.cli.output import output_option, write_result
+from agh.errors import AghError
+from agh.home import checked_home, home_path
+from agh.keeper.recover import repair
+from agh.store import lock, sessions
+from agh.store.reader import Reader
+
+_OLDEST_SQLITE = (3, 38, 0)  # the ->> operator
+_NETWORK = ("nfs", "cifs", "smb", "fuse.sshfs", "9p", "afs", "ceph", "glusterfs", "lustre")
+
+
+class Check(NamedTuple):
+    name: str
+    ok: bool
+    detail: str
+
+
+@click.command("doctor", epilog="Example (cron):  agh doctor -o json | jq -e '.doctor | all(.ok)'")
+@output_option()
+def doctor(output: str) -> None:
+    """Check the home, SQLite, the file system and every session. Exit 8 if something needs a person."""
+    checks = list(examine())
+    found = [check._asdict() for check in checks]
+    write_result("doctor", found, output, lambda: "\n".join(map(_line, checks)))
+    if not all(check.ok for check in checks):
+        raise click.exceptions.Exit(8)
+
+
+def examine() -> Iterator[Check]:
+    python = ".".join(map(str, sys.version_info[:3]))
+    yield Check("agh", True, f"{__version__} on Python {python}")
+    yield Check("sqlite", sqlite3.sqlite_version_info >= _OLDEST_SQLITE, sqlite3.sqlite_version)
+    try:
+        home = checked_home()
+    except AghError as error:
+        yield Check("home", False, f"{error.message}; {error.hint}")
+        return
+    if home is None:
+        yield Check("home", True, f"{home_path()} (none yet)")
+        return
+    yield Check("home", True, home)
+    kind = _file_system(home)
+    yield Check("file system", not kind.startswith(_NETWORK), kind)
+    free = os.statvfs(home)
+    megabytes = free.f_bavail * free.f_frsize >> 20
+    yield Check("disk", megabytes >= 100, f"{megabytes} MB free")
+    yield from _sessions()
+
+
+def _sessions() -> Iterator[Check]:
+    count = live = 0
+    stale: list[str] = []
+    for directory, _ in sessions.scan():
+        count += 1
+        name = os.path.basename(directory)
+        if lock.is_held(directory):
+            live += 1
+            continue
+        try:
+            Reader(directory).close()
+            if repair(directory, dry_run=True)["actions"]:
+                stale.append(name)
+        except AghError as error:
+            yield Check(name, False, error.message)
+    yield Check("sessions", True, f"{count}, {live} live")
+    if stale:
+        shown = ", ".join(stale[:5]) + (", …" if len(stale) > 5 else "")
+        yield Check("interrupted", True, f"{len(stale)}: {shown}; mend with: agh session repair --all")
+
+
+def _file_system(path: str) -> str:
+    """The type of the mount that holds `path`, as /proc/mounts calls it; `unknown` elsewhere."""
+    best, kind = "", "unknown"
+    try:
+        with open("/proc/mounts", encoding="utf-8", errors="replace") as mounts:
+            for line in mounts:
+                _, point, found, *_ = line.split(" ")
+                inside = path == point or path.startswith(point.rstrip("/") + "/")
+                if inside and len(point) >= len(best):
+                    best, kind = point, found
+    except OSError:
+        pass
+    return kind
+
+
+def _line(check: Check) -> str:
+    mark = terminal.styled("ok  ", "green") if check.ok else terminal.styled("FAIL", "red")
+    return f"{mark}  {check.name:<12} {terminal.clean(check.detail)}"

@@ -1,0 +1,50 @@
+"""One event as one line for a person."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agh.cli.terminal import one_line, styled, width
+from agh.core.events import Row
+
+_COLOURS = {
+    "user_message": "cyan",
+    "agent_message": "bold",
+    "error": "red",
+    "tool_call": "blue",
+    "tool_result": "blue",
+    "permission": "yellow",
+    "runtime_warning": "yellow",
+    "session_stopped": "yellow",
+}
+
+
+def event_line(row: Row) -> str:
+    kind = row.type.removeprefix("transcript_")
+    head = f"{row.sequence:>6}  {row.timestamp[11:19]}  {kind:<17}"
+    text = one_line(summary(row.type, row.parsed()), max(20, width() - len(head) - 2))
+    colour = _COLOURS.get(row.type, "dim")
+    return f"{styled(head, 'dim')}  {styled(text, colour) if colour != 'dim' else text}".rstrip()
+
+
+def summary(type: str, content: dict[str, Any]) -> str:
+    """What an event says, in a few words."""
+    if type in ("tool_call", "tool_result"):
+        name = content.get("tool_name") or content.get("title") or content.get("tool_call_id") or "tool"
+        result = content.get("tool_result") or {}
+        said = next((str(result[key]) for key in ("error", "stdout", "content") if result.get(key)), "")
+        title = str(content.get("title") or "")
+        if type == "tool_call":
+            return f"{name} {title if title != name else ''}".strip()
+        outcome = content.get("outcome") or ("failed" if content.get("tool_error") else "ok")
+        return f"{name} {outcome}{': ' + said if said else ''}"
+    if type == "permission":
+        asked = content.get("title") or f"{content.get('action')} {content.get('resource') or ''}"
+        return f"{content.get('decision') or 'asked'}: {asked}"
+    if type == "usage":
+        usage = content.get("usage") or {}
+        return ", ".join(f"{key} {value}" for key, value in usage.items() if value is not None)
+    if type.startswith("transcript_marker"):
+        return f"{content.get('kind')}: {content.get('summary')}"
+    keys = ("text", "error", "title", "stop_reason", "strategy", "summary", "attached_to")
+    return next((str(content[key]) for key in keys if content.get(key)), "")

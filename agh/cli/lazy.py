@@ -1,0 +1,46 @@
+"""Command groups whose commands are imported when they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import click
+
+from agh.errors import Usage
+
+
+class LazyGroup(click.Group):
+    """`places` maps a command's name to "module:attribute"."""
+
+    def __init__(self, *args: Any, places: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.places = places
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *self.places})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        place = self.places.get(cmd_name)
+        if place is None:
+            return super().get_command(ctx, cmd_name)
+        module, _, attribute = place.partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            raise unknown_command(ctx, name, self.list_commands(ctx))
+        return super().resolve_command(ctx, args)
+
+
+def unknown_command(ctx: click.Context, name: str, known: list[str]) -> Usage:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, known, n=1)
+    hint = f"{ctx.command_path} {close[0]}" if close else f"{ctx.command_path} --help"
+    return Usage(f"{ctx.command_path} has no command {name!r}", hint=hint)

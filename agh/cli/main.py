@@ -1,0 +1,116 @@
+"""The root command and the one place where a failure becomes words and an exit number."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from agh import __version__
+from agh.cli.lazy import LazyGroup
+from agh.errors import BROKEN_PIPE, INTERRUPTED, AghError, Bug, Usage
+
+COMMANDS = {
+    "doctor": "agh.cli.doctor:doctor",
+    "session": "agh.cli.session.group:session",
+}
+
+EXAMPLES = "Examples:  agh session list   |   agh session events @last --follow | jq .type"
+
+
+@click.group(
+    "agh",
+    cls=LazyGroup,
+    places=COMMANDS,
+    epilog=EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="agh", message="%(prog)s %(version)s")
+def root() -> None:
+    """Run coding agents as durable sessions on local files."""
+
+
+def main() -> NoReturn:
+    """Run the command line and leave at once: nothing of a short command needs an orderly teardown."""
+    _ensure_standard_streams()
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = code or BROKEN_PIPE
+    os._exit(code)
+
+
+def run(args: Sequence[str]) -> int:
+    """The exit number of a command line. Every failure is reported here and nowhere else."""
+    try:
+        if not args:
+            args = ["--help"]
+        with root.make_context("agh", list(args)) as context:
+            root.invoke(context)
+        return 0
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except AghError as error:
+        return report(error, args)
+    except click.ClickException as error:
+        return report(_usage(error), args)
+    except BrokenPipeError:
+        return BROKEN_PIPE
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except Exception as error:
+        if os.environ.get("AGH_DEBUG"):
+            raise
+        return report(Bug(f"{type(error).__name__}: {error}"), args)
+
+
+def report(error: AghError, args: Sequence[str]) -> int:
+    if _wants_json(args):
+        import orjson
+
+        text = orjson.dumps({"error": error.as_dict()}, default=str).decode()
+    else:
+        from agh.cli.terminal import clean
+
+        text = f"agh: {clean(error.message)}"
+        if error.hint:
+            text += f"\nhint: {clean(error.hint)}"
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        pass
+    return error.exit
+
+
+def _usage(error: click.ClickException) -> Usage:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "agh"
+    return Usage(error.format_message().rstrip("."), hint=f"{path} --help")
+
+
+def _wants_json(args: Sequence[str]) -> bool:
+    for option, value in zip(args, [*args[1:], ""], strict=True):
+        if option in ("-ojson", "-ojsonl", "--output=json", "--output=jsonl"):
+            return True
+        if option in ("-o", "--output") and value in ("json", "jsonl"):
+            return True
+    return False
+
+
+def _ensure_standard_streams() -> None:
+    """A closed 0, 1 or 2 would be given to the next file that is opened; fill it with /dev/null."""
+    for fd in (0, 1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        else:
+            stream.reconfigure(errors="replace")

@@ -1,0 +1,213 @@
+"""`agh session events`"""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+import click
+import orjson
+
+from agh.cli import terminal
+from agh.cli.event_line import event_line
+from agh.cli.output import output_option, write_lines, write_text
+from agh.cli.when import moment
+from agh.core.events import TYPES, Row, envelopes
+from agh.errors import EventsMissing, Usage
+from agh.store import meta, sessions
+from agh.store.follow import follow
+from agh.store.reader import Query, Reader
+from agh.store.views import stop_notice
+
+Printer = Callable[[str, list[Row]], list[str]]
+
+
+@click.command(
+    "events",
+    epilog="Examples:  agh session events @last --follow | jq -r .type   |   "
+    "agh session events ID --where \"content->>'$.tool_name' = 'Bash'\" --last 5",
+)
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--all", "everything", is_flag=True, help="The events of every session, in order of time.")
+@click.option("--type", "types", multiple=True, type=click.Choice(TYPES), metavar="TYPE", help="Repeatable.")
+@click.option("--agent", help="Only events of this agent.")
+@click.option("--turn", help="Only events of this turn.")
+@click.option("--since", metavar="TIME", help="RFC 3339, or how long ago: 5m, 2h, 3d.")
+@click.option(
+    "--after", "--last-event-id", metavar="SEQ", default="0", help="Only events after this sequence."
+)
+@click.option(
+    "--last", "--limit", "last", type=click.IntRange(min=0), help="The newest N that match, ascending."
+)
+@click.option("--where", metavar="SQL", help="An SQL expression over the columns and content->>'$.…'.")
+@click.option(
+    "-f", "--follow", "following", is_flag=True, help="Go on with what comes, until the session stops."
+)
+@output_option("human", "json", "jsonl", "sse", default=None)
+def events_command(
+    ids: tuple[str, ...],
+    everything: bool,
+    types: tuple[str, ...],
+    agent: str | None,
+    turn: str | None,
+    since: str | None,
+    after: str,
+    last: int | None,
+    where: str | None,
+    following: bool,
+    output: str | None,
+) -> None:
+    """Print the stored events of one or more sessions.
+
+    Prints for people on a terminal and one JSON object per line in a pipe.
+    """
+    if not after.isdecimal():
+        raise Usage(f"--after: {after!r} is not a sequence number", hint="agh session events ID --after 42")
+    if bool(ids) == everything:
+        raise Usage("name one or more sessions, or --all", hint="agh session events @last")
+    query = Query(types, agent, turn, moment(since, "--since") if since else None, where)
+    output = output or ("human" if terminal.is_terminal() else "jsonl")
+    if output == "json" and following:
+        raise Usage("--follow has no end, and -o json is one document", hint="use -o jsonl")
+    directories = _directories(ids, everything)
+    printer = _printer(output, directories)
+    write = _writer(output)
+    if following:
+        _follow(directories, query, int(after), last, printer, write, output)
+        return
+    pages = _stored(directories, query, int(after), last, printer)
+    for lines in _document(pages) if output == "json" else pages:
+        write(lines)
+
+
+def _writer(output: str) -> Callable[[list[str]], None]:
+    return (
+        (lambda lines: write_text("".join(f"{line}\n" for line in lines)))
+        if output == "human"
+        else write_lines
+    )
+
+
+def _directories(ids: tuple[str, ...], everything: bool) -> list[str]:
+    if everything:
+        return [path for path, _ in sessions.scan() if os.path.exists(os.path.join(path, "events.db"))]
+    return list(dict.fromkeys(map(sessions.resolve, ids)))
+
+
+def _stored(
+    directories: list[str], query: Query, after: int, last: int | None, printer: Printer
+) -> Iterator[list[str]]:
+    """Lines page by page: one session in order of sequence, several in order of time."""
+    if len(directories) == 1:
+        with Reader(directories[0]) as reader:
+            pages = reader.pages(query, after) if last is None else [reader.newest(query, last, after)]
+            for rows in pages:
+                yield printer(directories[0], rows)
+        return
+    merged: Iterator[tuple[str, str, Row]] = heapq.merge(
+        *(_timed(path, query, after, last) for path in directories),
+        key=lambda one: (one[0], one[1], one[2].sequence),
+    )
+    if last is not None:
+        merged = iter(list(merged)[-last:] if last else [])
+    while page := list(islice(merged, 1000)):
+        yield [line for _, path, row in page for line in printer(path, [row])]
+
+
+def _timed(directory: str, query: Query, after: int, last: int | None) -> Iterator[tuple[str, str, Row]]:
+    """A session's rows for merging; the log is open only while a page is read."""
+    latest = ""
+    while True:
+        try:
+            with Reader(directory) as reader:
+                if last is not None:
+                    rows = reader.newest(query, last, after)
+                else:
+                    rows = reader.page(query, after, reader.last_sequence(), limit=64)
+        except EventsMissing:
+            return
+        for row in rows:
+            latest = max(latest, row.timestamp)  # a clock that went back must not unsort the merge
+            yield latest, directory, row
+        if last is not None or not rows:
+            return
+        after = rows[-1].sequence
+
+
+def _follow(
+    directories: list[str],
+    query: Query,
+    after: int,
+    last: int | None,
+    printer: Printer,
+    write: Callable[[list[str]], None],
+    output: str,
+) -> None:
+    positions = []
+    for directory in directories:
+        start = after
+        if last is not None:
+            with Reader(directory) as reader:
+                start = reader.last_sequence()
+                rows = reader.newest(query, last, after) if last else []
+            if rows:
+                write(printer(directory, rows))
+                start = max(start, rows[-1].sequence)
+        positions.append((directory, start))
+    for directory, rows in follow(positions, query):
+        if rows:
+            write(printer(directory, rows))
+        else:
+            write([_notice(directory, output)])
+
+
+def _printer(output: str, directories: list[str]) -> Printer:
+    if output == "human":
+        many = len(directories) > 1
+        return lambda directory, rows: [
+            (f"{os.path.basename(directory)} " if many else "") + event_line(row) for row in rows
+        ]
+    places: dict[str, tuple[str | None, str | None]] = {}
+
+    def as_json(directory: str, rows: list[Row]) -> list[str]:
+        if directory not in places:
+            places[directory] = _workspace(directory)
+        lines = envelopes(rows, os.path.basename(directory), *places[directory])
+        if output != "sse":
+            return list(lines)
+        return [
+            f"id: {row.sequence}\nevent: {row.type}\ndata: {line}\n"
+            for row, line in zip(rows, lines, strict=True)
+        ]
+
+    return as_json
+
+
+def _workspace(directory: str) -> tuple[str | None, str | None]:
+    found = meta.read(directory)
+    return found.get("workspace_id"), found.get("workspace_path")
+
+
+def _notice(directory: str, output: str) -> str:
+    notice: dict[str, Any] = stop_notice(directory)
+    if output == "human":
+        failure = (notice["failure"] or {}).get("summary")
+        return terminal.clean(
+            f"-- {notice['session_id']} stopped: {notice['stop_reason']}"
+            + (f" ({failure})" if failure else "")
+        )
+    line = orjson.dumps(notice).decode()
+    return f"event: session_stopped\ndata: {line}\n" if output == "sse" else line
+
+
+def _document(pages: Iterator[list[str]]) -> Iterator[list[str]]:
+    """One JSON document from pages of envelopes, without holding them all."""
+    comma, opening = "", '{"events":['
+    for lines in pages:
+        if lines:
+            yield [opening + comma + ",\n".join(lines)]
+            comma, opening = ",", ""
+    yield [opening + "]}"]

@@ -1,0 +1,66 @@
+"""`agh session history`"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+import orjson
+
+from agh.cli import terminal
+from agh.cli.output import output_option, write_lines, write_text
+from agh.cli.session.events import _workspace
+from agh.core.events import envelopes
+from agh.core.history import Turn, turns
+from agh.core.transcript import transcript
+from agh.store import sessions
+from agh.store.reader import Reader
+
+
+@click.command("history", epilog="Example:  agh session history @last -o json | jq '.turns[-1].stop_reason'")
+@click.argument("id")
+@click.option("--last", "--limit", "last", type=click.IntRange(min=1), help="Only the newest N turns.")
+@output_option()
+def history_command(id: str, last: int | None, output: str) -> None:
+    """Show a session's events grouped by turn."""
+    directory = sessions.resolve(id)
+    with Reader(directory) as reader:
+        found = turns(reader.rows())
+    found = found[-last:] if last else found
+    if output == "human":
+        write_text("".join(f"{describe(turn)}\n" for turn in found))
+        return
+    place = (reader.session_id, *_workspace(directory))
+    if output == "jsonl":
+        write_lines(turn_json(turn, place) for turn in found)
+    else:
+        write_lines(['{"turns":[' + ",".join(turn_json(turn, place) for turn in found) + "]}"])
+
+
+def turn_json(turn: Turn, place: tuple[str, str | None, str | None]) -> str:
+    head = {
+        "turn_id": turn.turn_id,
+        "started_at": turn.started_at,
+        "ended_at": turn.ended_at,
+        "stop_reason": turn.stop_reason,
+    }
+    return orjson.dumps(head).decode()[:-1] + ',"events":[' + ",".join(envelopes(turn.rows, *place)) + "]}"
+
+
+def describe(turn: Turn) -> str:
+    return "\n".join([_headline(turn), *_conversation(turn)])
+
+
+def _headline(turn: Turn) -> str:
+    state = turn.stop_reason or "open"
+    line = f"{turn.turn_id}  {turn.started_at[:19].replace('T', ' ')}  {state}  {len(turn.rows)} events"
+    return terminal.styled(terminal.clean(line), "bold")
+
+
+def _conversation(turn: Turn) -> Iterator[str]:
+    marks = {"user": ">", "assistant": "<", "tool_call": "*", "marker": "!"}
+    for message in transcript(turn.rows):
+        if message["role"] in marks:
+            said = message.get("content") or message.get("title") or message.get("summary") or ""
+            text = said or message.get("tool_name") or message.get("thinking") or ""
+            yield f"  {marks[message['role']]} {terminal.one_line(str(text), terminal.width() - 4)}"

@@ -1,0 +1,56 @@
+"""`agh session recap`"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from agh.cli import terminal
+from agh.cli.output import output_option, write_result
+from agh.cli.when import moment
+from agh.core.markdown import plain
+from agh.core.recap import DEFAULT_LIMIT, MAX_LIMIT
+from agh.core.redact import redactor
+from agh.store import sessions
+from agh.store.views import recap_view
+
+
+@click.command("recap", epilog="Example:  agh session recap @last --limit 5")
+@click.argument("id")
+@click.option("--limit", type=click.IntRange(1, MAX_LIMIT), default=DEFAULT_LIMIT, show_default=True)
+@click.option(
+    "--at", metavar="TIME", help="Write this time as generated_at, so that the bytes can be compared."
+)
+@output_option("human", "json")
+def recap_command(id: str, limit: int, at: str | None, output: str) -> None:
+    """A short, redacted look back: the last messages, markers, and what waits."""
+    generated_at = moment(at, "--at") if at else None
+    found = recap_view(sessions.resolve(id), limit, redactor(os.environ), generated_at)
+    write_result("recap", found, output, lambda: describe(found))
+
+
+def describe(found: dict[str, Any]) -> str:
+    session, omitted = found["session"], found["omitted"]
+    lines = [terminal.styled(f"{session['id']}  {session['badge']}", "bold")]
+    if omitted["messages"]:
+        lines.append(terminal.styled(f"… {omitted['messages']} earlier messages", "dim"))
+    lines += [terminal.clean(plain([message]).rstrip("\n")) for message in found["recent_messages"]]
+    lines += [
+        terminal.styled(
+            terminal.clean(f"{one.get('occurred_at')}  {one.get('kind')}: {one.get('summary')}"), "yellow"
+        )
+        for one in found["recent_markers"]
+    ]
+    waiting = [
+        f"{found[key]} {word}"
+        for key, word in (
+            ("pending_inputs", "queued prompts"),
+            ("pending_permissions", "permission requests"),
+        )
+        if found[key]
+    ]
+    if waiting:
+        lines.append("waiting: " + ", ".join(waiting))
+    return "\n".join(lines)

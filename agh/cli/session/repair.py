@@ -1,0 +1,76 @@
+"""`agh session repair`"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from agh.cli import terminal
+from agh.cli.output import output_option, write_json, write_text
+from agh.errors import AghError, DataDamaged, SessionBusy, SessionLive, Usage
+from agh.keeper.recover import Report, repair
+from agh.store import sessions
+
+
+@click.command("repair", epilog="Example (crontab):  */10 * * * *  agh session repair --all")
+@click.argument("id", required=False)
+@click.option("--all", "everything", is_flag=True, help="Every session that is not live. Fit for cron.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done and change nothing.")
+@click.option("--force", is_flag=True, help="Also look at sessions that stopped cleanly.")
+@output_option()
+def repair_command(id: str | None, everything: bool, dry_run: bool, force: bool, output: str) -> None:
+    """Close what a crash left open: turns, tool calls, permission requests, metadata.
+
+    History is never edited: a repair only appends, all or nothing, and twice is once.
+    """
+    if (id is None) != everything:
+        raise Usage("name a session, or --all", hint="agh session repair --all --dry-run")
+    if id is not None:
+        report = repair(sessions.resolve(id), dry_run=dry_run, force=force)
+        _print([report], output, one=True)
+        return
+    reports = [_one_of_all(directory, dry_run, force) for directory, _ in sessions.scan()]
+    _print(reports, output)
+    if any("error" in report for report in reports):
+        raise click.exceptions.Exit(DataDamaged.exit)
+
+
+def _one_of_all(directory: str, dry_run: bool, force: bool) -> Report:
+    """A damaged session needs a person; it must not keep the others from being repaired."""
+    nothing: Report = {
+        "session_id": os.path.basename(directory),
+        "issues": [],
+        "actions": [],
+        "persisted": False,
+    }
+    try:
+        return repair(directory, dry_run=dry_run, force=force)
+    except (SessionLive, SessionBusy):
+        return nothing | {"skipped": "live"}
+    except AghError as error:
+        return nothing | {"error": error.as_dict()}
+
+
+def _print(reports: list[Report], output: str, one: bool = False) -> None:
+    if output == "human":
+        write_text(
+            "".join(f"{report['session_id']}  {terminal.clean(_describe(report))}\n" for report in reports)
+        )
+    elif output == "json":
+        write_json(reports[0] if one else {"repairs": reports})
+    else:
+        for report in reports:
+            write_json(report, lines=True)
+
+
+def _describe(report: dict[str, Any]) -> str:
+    if "skipped" in report:
+        return f"skipped: {report['skipped']}"
+    if "error" in report:
+        return f"needs a person: {report['error']['message']}"
+    if not report["actions"]:
+        return "ok"
+    details = "; ".join(issue["detail"] for issue in report["issues"])
+    return ("repaired: " if report["persisted"] else "would repair: ") + details

@@ -1,0 +1,45 @@
+"""`agh session status`"""
+
+from __future__ import annotations
+
+import click
+
+from agh.cli import terminal
+from agh.cli.output import output_option, write_result
+from agh.store import sessions
+from agh.store.views import View, status_view
+
+_SHOWN = (
+    ("agent", "agent_name"),
+    ("name", "name"),
+    ("title", "title"),
+    ("state", "state"),
+    ("phase", "phase"),
+    ("badge", "badge"),
+    ("stop reason", "stop_reason"),
+    ("detail", "stop_detail"),
+    ("workspace", "workspace_path"),
+    ("turns", "turns"),
+    ("attached to", "attached_to"),
+    ("created", "created_at"),
+    ("updated", "updated_at"),
+)
+
+
+@click.command("status", epilog="Example:  agh session status @last -o json | jq .session.needs_resume")
+@click.argument("id")
+@output_option()
+def status_command(id: str, output: str) -> None:
+    """Show one session: what it is doing, and whether it needs to be resumed."""
+    view = status_view(sessions.resolve(id), lambda directory: False)
+    write_result("session", view, output, lambda: describe(view))
+
+
+def describe(view: View) -> str:
+    lines = [("session", view["id"])]
+    lines += [(label, str(view[key])) for label, key in _SHOWN if view.get(key) not in (None, "")]
+    if view.get("failure"):
+        lines.append(("failure", f"{view['failure']['kind']}: {view['failure']['summary']}"))
+    if view["needs_resume"]:
+        lines.append(("next", f"agh session resume {view['id']}"))
+    return "\n".join(f"{label + ':':<13}{terminal.clean(value)}" for label, value in lines)

@@ -1,0 +1,37 @@
+"""`agh session transcript`"""
+
+from __future__ import annotations
+
+import click
+
+from agh.cli import terminal
+from agh.cli.output import output_option, write_json, write_text
+from agh.core.events import timestamp
+from agh.store import sessions
+from agh.store.views import messages, session_view
+
+
+@click.command("transcript", epilog="Example:  agh session transcript @last -o html > session.html")
+@click.argument("id")
+@output_option("human", "text", "markdown", "html", "json", "jsonl")
+def transcript_command(id: str, output: str) -> None:
+    """Print the conversation, put together from the stored events."""
+    directory = sessions.resolve(id)
+    found = messages(directory)
+    if output == "json":
+        write_json({"messages": found})
+    elif output == "jsonl":
+        for message in found:
+            write_json(message, lines=True)
+    elif output == "html":
+        from agh.core.html import page
+
+        write_text(page(session_view(directory), found, generated_at=timestamp()))
+    elif output == "markdown":
+        from agh.core.markdown import markdown
+
+        write_text(terminal.clean(markdown(found)))
+    else:
+        from agh.core.markdown import plain
+
+        write_text(terminal.clean(plain(found)))

@@ -1,0 +1,74 @@
+"""What may reach a person's terminal, and what the terminal can do.
+
+Agent text cannot drive the terminal: control characters, escape sequences and characters that
+reorder or hide text come out as visible escapes. Line feed and tab stay.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+# C0 but \t \n, DEL and C1; then bidi controls, line separators, invisible operators and tags.
+_HOSTILE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
+
+
+def clean(text: str) -> str:
+    """The text with everything that could act on a terminal made visible, e.g. `\\x1b`."""
+    return _HOSTILE.sub(_visible, text.replace("\r\n", "\n")) if _HOSTILE.search(text) else text
+
+
+def clean_json(text: str) -> str:
+    """The same for JSON text: hostile characters become JSON escapes, so its meaning stays."""
+    return _HOSTILE.sub(_json_escape, text) if _HOSTILE.search(text) else text
+
+
+def one_line(text: str, width: int) -> str:
+    """Cleaned, on one line, cut to `width` characters."""
+    text = clean(" ".join(text[: width * 4].split()))
+    return text if len(text) <= width else text[: max(0, width - 1)] + "…"
+
+
+def is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def is_fancy() -> bool:
+    """Whether stdout is a terminal that understands more than plain text."""
+    return is_terminal() and os.environ.get("TERM", "dumb") not in ("", "dumb")
+
+
+def has_colour() -> bool:
+    return is_fancy() and not os.environ.get("NO_COLOR")
+
+
+def width() -> int:
+    try:
+        return int(os.environ.get("COLUMNS", "")) or os.get_terminal_size().columns
+    except (ValueError, OSError):
+        return 80
+
+
+_STYLES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+
+
+def styled(text: str, style: str) -> str:
+    """Text that was already cleaned, in a style where the terminal has colour."""
+    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if has_colour() else text
+
+
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    code -= 0x10000
+    return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"

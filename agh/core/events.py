@@ -1,0 +1,136 @@
+"""Events: the types, the content they carry, and the one JSON form in which they are printed.
+
+A stored row keeps `content` as JSON text. Printing splices that text into the envelope unparsed, so
+what an agent sent comes out as it came in and a million rows cost no million parses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import orjson
+
+SCHEMA = "agh.session.event.v1"
+
+CHAT_TYPES = ("user_message", "agent_message", "thought", "tool_call", "tool_result")
+MARKER_CREATED, MARKER_REDACTED = "transcript_marker.created", "transcript_marker.redacted"
+MARKER_TYPES = (MARKER_CREATED, MARKER_REDACTED)
+LIFECYCLE_TYPES = (
+    "session_stopped",
+    "session_paused",
+    "session_resumed",
+    "session_attached",
+    "session_detached",
+)
+TURN_END_TYPES = ("done", "error")
+TYPES = (
+    *CHAT_TYPES,
+    "plan",
+    "permission",
+    "usage",
+    "runtime_progress",
+    "runtime_warning",
+    "system",
+    *TURN_END_TYPES,
+    *LIFECYCLE_TYPES,
+    *MARKER_TYPES,
+)
+
+
+class Row(NamedTuple):
+    """One row of the events table, as stored: `content` is JSON text."""
+
+    sequence: int
+    turn_id: str
+    type: str
+    agent_name: str
+    content: str
+    timestamp: str
+
+    @property
+    def id(self) -> str:
+        return event_id(self.sequence)
+
+    def parsed(self) -> dict[str, Any]:
+        return parse_content(self.content)
+
+
+class Draft(NamedTuple):
+    """An event that has no sequence yet: what a writer is given to append."""
+
+    type: str
+    turn_id: str
+    content: str
+    timestamp: str
+
+
+def event_id(sequence: int) -> str:
+    return f"evt-{sequence:06d}"
+
+
+def timestamp(when: datetime | None = None) -> str:
+    """UTC, RFC 3339, milliseconds, Z."""
+    when = when or datetime.now(UTC)
+    return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{when.microsecond // 1000:03d}Z"
+
+
+def parse_content(content: str) -> dict[str, Any]:
+    """The content as a mapping; content that is not a JSON object reads as empty."""
+    try:
+        value = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def draft(
+    type: str, *, turn_id: str = "", agent_session: str | None = None, at: str | None = None, **fields: Any
+) -> Draft:
+    """An event with the shared content fields filled in; fields that are None are left out."""
+    at = at or timestamp()
+    content = {
+        "schema": SCHEMA,
+        "type": type,
+        "session_id": agent_session,
+        "turn_id": turn_id,
+        "timestamp": at,
+        **{key: value for key, value in fields.items() if value is not None},
+    }
+    return Draft(type, turn_id, orjson.dumps(content).decode(), at)
+
+
+def marker(kind: str, summary: str, *, severity: str = "info", at: str | None = None, **fields: Any) -> Draft:
+    at = at or timestamp()
+    fields |= {"kind": kind, "severity": severity, "summary": summary, "occurred_at": at}
+    return draft(MARKER_CREATED, at=at, **fields)
+
+
+def quoted(text: str) -> str:
+    return orjson.dumps(text).decode()
+
+
+def envelopes(
+    rows: Iterable[Row], session_id: str, workspace_id: str | None, workspace_path: str | None
+) -> Iterator[str]:
+    """Each row as one line of JSON (no newline at its end)."""
+    head = f'","session_id":{quoted(session_id)},"sequence":'
+    workspace = f',"workspace_id":{_quoted_or_null(workspace_id)},"workspace_path":'
+    workspace += f'{_quoted_or_null(workspace_path)},"content":'
+    middles: dict[tuple[str, str, str], str] = {}
+    for sequence, turn_id, type, agent_name, content, at in rows:
+        middle = middles.get((turn_id, type, agent_name))
+        if middle is None:
+            if len(middles) > 10_000:
+                middles.clear()
+            names = f'"turn_id":{quoted(turn_id)},"type":{quoted(type)},"agent_name":{quoted(agent_name)}'
+            middle = f",{names}{workspace}"
+            middles[turn_id, type, agent_name] = middle
+        if "\n" in content or "\r" in content:  # white space between tokens: inside strings it is escaped
+            content = content.replace("\n", " ").replace("\r", " ")
+        yield f'{{"id":"evt-{sequence:06d}{head}{sequence}{middle}{content},"timestamp":"{at}"}}'
+
+
+def _quoted_or_null(text: str | None) -> str:
+    return "null" if text is None else quoted(text)

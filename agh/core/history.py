@@ -1,0 +1,37 @@
+"""The log grouped by turn. Pure. Events outside any turn (lifecycle, late news) are not in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from agh.core.events import TURN_END_TYPES, Row
+
+
+class Turn:
+    """One prompt and everything that came of it; `ended_at` is None while it is open."""
+
+    def __init__(self, first: Row) -> None:
+        self.turn_id = first.turn_id
+        self.started_at = first.timestamp
+        self.ended_at: str | None = None
+        self.stop_reason: str | None = None
+        self.rows: list[Row] = []
+
+    def add(self, row: Row) -> None:
+        self.rows.append(row)
+        if row.type in TURN_END_TYPES and self.ended_at is None:
+            self.ended_at = row.timestamp
+            reason: Any = row.parsed().get("stop_reason")
+            self.stop_reason = str(reason or ("error" if row.type == "error" else "end_turn"))
+
+
+def turns(rows: Iterable[Row]) -> list[Turn]:
+    """Turns in the order in which they began."""
+    found: dict[str, Turn] = {}
+    for row in rows:
+        if row.turn_id:
+            if row.turn_id not in found:
+                found[row.turn_id] = Turn(row)
+            found[row.turn_id].add(row)
+    return list(found.values())

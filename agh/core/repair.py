@@ -1,0 +1,150 @@
+"""What a log needs after its keeper died: a plan of events to append. Pure; never edits what is there.
+
+Laws: applying a plan twice is applying it once; a plan only adds after the last row; every open turn
+is closed, not only the last. A tool call that nobody saw finish gets a result whose outcome is
+"unknown": it is never called a success.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from agh.core.events import TURN_END_TYPES, Draft, Row, draft
+
+INTERRUPTED = "the turn was interrupted: its keeper ended before the agent finished"
+UNKNOWN_OUTCOME = "the outcome is unknown: the session was interrupted while the tool ran"
+
+
+@dataclass
+class Plan:
+    """`issues` and `actions` are for reports; `drafts` is what gets appended, in this order."""
+
+    issues: list[dict[str, Any]] = field(default_factory=list)
+    actions: list[dict[str, Any]] = field(default_factory=list)
+    drafts: list[Draft] = field(default_factory=list)
+
+
+class Permission(NamedTuple):
+    """A request for permission that is still without a decision."""
+
+    request_id: str
+    turn_id: str
+    tool_call_id: str | None
+    action: str
+    resource: str | None
+
+
+@dataclass
+class _Open:
+    """A turn with no end: its last row, and the tool calls without a result."""
+
+    last: Row
+    tools: dict[str, tuple[Row, dict[str, Any]]] = field(default_factory=dict)
+
+
+def plan(rows: Iterable[Row], at: str, asked: Iterable[Permission] = ()) -> Plan:
+    """The repair of a log with these rows (all, or at least all of every open turn).
+
+    `asked` are the permission requests that nobody can answer any more.
+    """
+    made = Plan()
+    for request in asked:
+        _expire(made, request, at)
+    for turn_id, turn in _open_turns(rows).items():
+        made.issues.append(
+            issue("open_turn", "error", "the turn has no done and no error event", turn_id, turn.last.id)
+        )
+        agent_session = turn.last.parsed().get("session_id")
+        for call_id, (row, content) in turn.tools.items():
+            name = content.get("tool_name")
+            detail = f"tool call {call_id} has no result"
+            made.issues.append(issue("dangling_tool_call", "warning", detail, turn_id, row.id))
+            made.drafts.append(
+                draft(
+                    "tool_result",
+                    turn_id=turn_id,
+                    agent_session=agent_session,
+                    at=at,
+                    tool_call_id=call_id,
+                    tool_name=name,
+                    title=content.get("title"),
+                    tool_result={"error": UNKNOWN_OUTCOME},
+                    tool_error=True,
+                    outcome="unknown",
+                )
+            )
+            made.actions.append(action("append_tool_result", turn_id, call_id, name))
+        made.drafts.append(
+            draft(
+                "error",
+                turn_id=turn_id,
+                agent_session=agent_session,
+                at=at,
+                error=INTERRUPTED,
+                stop_reason="interrupted",
+            )
+        )
+        made.actions.append(action("append_error", turn_id))
+    return made
+
+
+def _expire(made: Plan, request: Permission, at: str) -> None:
+    detail = f"permission request {request.request_id} has no answer"
+    made.issues.append(issue("orphaned_permission", "warning", detail, request.turn_id))
+    made.actions.append(action("expire_permission", request.turn_id, request.tool_call_id))
+    made.drafts.append(
+        draft(
+            "permission",
+            turn_id=request.turn_id,
+            at=at,
+            request_id=request.request_id,
+            tool_call_id=request.tool_call_id,
+            action=request.action,
+            resource=request.resource,
+            decision="expired",
+        )
+    )
+
+
+def _open_turns(rows: Iterable[Row]) -> dict[str, _Open]:
+    turns: dict[str, _Open] = {}
+    ended: set[str] = set()
+    for row in rows:
+        if not row.turn_id or row.turn_id in ended:
+            continue
+        if row.type in TURN_END_TYPES:
+            ended.add(row.turn_id)
+            turns.pop(row.turn_id, None)
+            continue
+        turn = turns.setdefault(row.turn_id, _Open(row))
+        turn.last = row
+        if row.type in ("tool_call", "tool_result"):
+            content = row.parsed()
+            call_id = str(content.get("tool_call_id") or row.id)
+            if row.type == "tool_result":
+                turn.tools.pop(call_id, None)
+            else:
+                known = turn.tools.get(call_id, (row, {}))[1]
+                turn.tools[call_id] = (row, {**known, **{k: v for k, v in content.items() if v is not None}})
+    return turns
+
+
+def issue(
+    code: str, severity: str, detail: str, turn_id: str = "", event_id: str | None = None
+) -> dict[str, Any]:
+    return {"code": code, "severity": severity, "turn_id": turn_id, "event_id": event_id, "detail": detail}
+
+
+def action(
+    code: str, turn_id: str = "", tool_call_id: str | None = None, tool_name: str | None = None
+) -> dict[str, Any]:
+    return {
+        "code": code,
+        "turn_id": turn_id,
+        "event_id": None,
+        "tool_call_id": tool_call_id,
+        "tool_name": tool_name,
+        "persisted": False,
+    }

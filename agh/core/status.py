@@ -1,0 +1,126 @@
+"""What a session is doing, derived from its metadata and its lock. Pure: reading never writes.
+
+A session whose metadata says live but whose lock is free lost its keeper: it is shown as ended at
+once, with the same words that the next writer will store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+LIVE_STATES = ("starting", "active", "stopping")
+KEEPER_VANISHED = "keeper ended without closing the session"
+PAUSE_REASONS = ("paused", "max_turns", "budget_exceeded")
+
+_PHASE_OF_STOP = {
+    "completed": "completed",
+    "user_canceled": "cancelled",
+    "idle": "idle",
+    "shutdown": "idle",
+    "paused": "paused",
+    "max_turns": "paused",
+    "budget_exceeded": "paused",
+}
+
+
+def settled(meta: Mapping[str, Any], lock_held: bool) -> dict[str, Any]:
+    """The metadata as it should read: unchanged, or with the end of a vanished keeper filled in."""
+    state = meta.get("state")
+    if lock_held or state not in LIVE_STATES:
+        return dict(meta)
+    starting = state == "starting"
+    return {
+        **meta,
+        "state": "stopped",
+        "stop_reason": "error" if starting else "agent_crashed",
+        "stop_detail": KEEPER_VANISHED,
+        "failure": {
+            "kind": "startup_failure" if starting else "process_exit",
+            "summary": KEEPER_VANISHED,
+            "crash_bundle_path": None,
+        },
+        "keeper": None,
+        "activity": None,
+    }
+
+
+def phase(meta: Mapping[str, Any]) -> str:
+    """starting, running, waiting_for_input, waiting_for_permission, or how it ended."""
+    state, activity = meta.get("state"), meta.get("activity") or {}
+    if state == "starting":
+        return "starting"
+    if state == "stopping":
+        return "running"
+    if state == "active":
+        if activity.get("pending_permissions"):
+            return "waiting_for_permission"
+        return "running" if activity.get("turn_id") else "waiting_for_input"
+    return _PHASE_OF_STOP.get(str(meta.get("stop_reason")), "failed")
+
+
+def badge(meta: Mapping[str, Any]) -> str:
+    """One word for people; the first that applies, from the most to the least alarming."""
+    activity = meta.get("activity") or {}
+    now = phase(meta)
+    if meta.get("state") == "stopped":
+        return {"failed": "failed", "paused": "paused"}.get(now, "stopped")
+    if meta.get("state") not in LIVE_STATES:
+        return "unknown"
+    if activity.get("health") in ("hung", "unhealthy"):
+        return str(activity["health"])
+    if activity.get("waiting_for_auth"):
+        return "waiting-for-auth"
+    if now == "waiting_for_permission":
+        return "waiting-for-input"
+    return "idle" if now == "waiting_for_input" else "running"
+
+
+def attachable(meta: Mapping[str, Any], now: str, holder: str | None = None) -> bool:
+    """Whether `holder` may attach at the time `now`: live, well, and not leased to someone else."""
+    lease = meta.get("attach") or {}
+    leased = bool(lease) and lease.get("attached_to") != holder and str(lease.get("attach_expires_at")) > now
+    return (
+        meta.get("state") == "active"
+        and badge(meta) not in ("hung", "failed", "stopped", "unknown")
+        and not meta.get("failure")
+        and not leased
+    )
+
+
+def recovery(meta: Mapping[str, Any], lock_held: bool, keeper_answers: bool) -> dict[str, Any]:
+    """Whether the agent runs, whether the session can and should be resumed, and why.
+
+    `meta` is settled. `keeper_answers` is asked of the control socket only while the lock is held.
+    """
+    archived = bool(meta.get("archived"))
+    needs_resume = False
+    if lock_held:
+        reason = "already_running" if keeper_answers else "stale_execution"
+    elif archived:
+        reason = "archived"
+    elif meta.get("stop_detail") == KEEPER_VANISHED:
+        needs_resume = True
+        reason = "agent_not_running" if meta.get("acp_session_id") else "agent_not_running_fresh_start"
+    else:
+        reason = phase(meta)
+    return {
+        "is_agent_running": lock_held and keeper_answers,
+        "is_resumable": not archived,
+        "needs_resume": needs_resume,
+        "resume_reason": reason,
+    }
+
+
+def view(meta: Mapping[str, Any], lock_held: bool, now: str) -> dict[str, Any]:
+    """A session as it is printed: settled metadata, and what is derived from it."""
+    shown = settled(meta, lock_held)
+    lease = shown.get("attach") or {}
+    return {
+        **shown,
+        "phase": phase(shown),
+        "badge": badge(shown),
+        "attachable": attachable(shown, now),
+        "attached_to": lease.get("attached_to"),
+        "attach_expires_at": lease.get("attach_expires_at"),
+    }

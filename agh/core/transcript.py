@@ -1,0 +1,120 @@
+"""The conversation, put together from events. Pure and deterministic: the same rows give the same messages.
+
+Roles: user, assistant, tool_call, tool_result, marker. Chunks of one message join into `content`,
+thoughts into `thinking`; the pieces of a tool call are stitched by `tool_call_id` within their turn.
+A message has the id of the event that began its text. Empty chunks are dropped, white space is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from agh.core.events import CHAT_TYPES, MARKER_CREATED, MARKER_REDACTED, Row
+
+Message = dict[str, Any]
+
+# These come in the middle of an answer and do not end it; anything else does.
+_PASSING = ("usage", "runtime_progress", "runtime_warning", "permission")
+_TOOL_FIELDS = ("title", "tool_name", "tool_input", "tool_result", "tool_error", "outcome")
+_MARKER_FIELDS = ("kind", "severity", "summary", "occurred_at", "diagnostic")
+TRANSCRIPT_TYPES = (*CHAT_TYPES, MARKER_CREATED, MARKER_REDACTED)
+
+
+def transcript(rows: Iterable[Row]) -> list[Message]:
+    assembler = Assembler()
+    for row in sorted(rows, key=lambda row: (row.sequence, row.timestamp, row.id)):
+        assembler.feed(row)
+    return assembler.messages
+
+
+class Assembler:
+    """Takes rows in order of sequence; `messages` grows and its last entries may still change."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self._answer: Message | None = None
+        self._answer_key: tuple[str, Any] = ("", None)
+        self._tools: dict[tuple[str, str, str], Message] = {}
+        self._markers: dict[str, Message] = {}
+
+    def feed(self, row: Row) -> None:
+        if row.type in ("agent_message", "thought"):
+            self._chunk(row)
+            return
+        if row.type in _PASSING:
+            return
+        self._end_answer()
+        if row.type == "user_message":
+            text = _text(row.parsed())
+            self.messages.append({"id": row.id, "role": "user", "content": text, "timestamp": row.timestamp})
+        elif row.type in ("tool_call", "tool_result"):
+            self._tool(row)
+        elif row.type in (MARKER_CREATED, MARKER_REDACTED):
+            self._marker(row)
+
+    def _chunk(self, row: Row) -> None:
+        content = row.parsed()
+        text = _text(content)
+        if not text:
+            return
+        key = (row.turn_id, content.get("message_id"))
+        if self._answer is not None and (
+            key[0] != self._answer_key[0]
+            or (None not in (key[1], self._answer_key[1]) and key[1] != self._answer_key[1])
+        ):
+            self._end_answer()
+        if self._answer is None:
+            self._answer = {"id": row.id, "role": "assistant", "content": ""}
+            self.messages.append(self._answer)
+            self._answer_key = key
+        answer = self._answer
+        if row.type == "thought":
+            answer.setdefault("thinking", "")
+            answer["thinking"] += text
+            answer["thinking_complete"] = False
+        else:
+            if not answer["content"]:
+                answer["id"] = row.id
+                answer["timestamp"] = row.timestamp
+            if "thinking" in answer:
+                answer["thinking_complete"] = True
+            answer["content"] += text
+        answer.setdefault("timestamp", row.timestamp)
+
+    def _end_answer(self) -> None:
+        if self._answer is not None and "thinking" in self._answer:
+            self._answer["thinking_complete"] = True
+        self._answer = None
+
+    def _tool(self, row: Row) -> None:
+        content = row.parsed()
+        call_id = str(content.get("tool_call_id") or row.id)
+        key = (row.type, row.turn_id, call_id)
+        message = self._tools.get(key)
+        if message is None:
+            message = {"id": row.id, "role": row.type, "tool_call_id": call_id, "timestamp": row.timestamp}
+            call = self._tools.get(("tool_call", row.turn_id, call_id), {})
+            message |= {field: call[field] for field in ("tool_name", "title") if field in call}
+            self._tools[key] = message
+            self.messages.append(message)
+        message |= {field: content[field] for field in _TOOL_FIELDS if content.get(field) is not None}
+
+    def _marker(self, row: Row) -> None:
+        content = row.parsed()
+        fields = {field: content[field] for field in _MARKER_FIELDS if content.get(field) is not None}
+        earlier = self._markers.get(str(content.get("marker_id")))
+        if row.type == MARKER_REDACTED and earlier is not None:
+            earlier.pop("diagnostic", None)
+            earlier |= {**fields, "redacted": True}
+            return
+        message = {"id": row.id, "role": "marker", **fields, "timestamp": row.timestamp}
+        if row.type == MARKER_REDACTED:
+            message["redacted"] = True
+        self._markers[row.id] = message
+        self.messages.append(message)
+
+
+def _text(content: dict[str, Any]) -> str:
+    text = content.get("text")
+    return text if isinstance(text, str) else ""

@@ -1,0 +1,89 @@
+"""Where agh keeps things: AGH_HOME, session ids and their paths, private modes.
+
+A session id is matched against one pattern before any path is built from it, so no id can point
+outside the home. Directories are 0700 and files 0600 whatever the umask. A home that another user
+owns or may write to is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import stat
+import time
+
+from agh.errors import HomeUnknown, HomeUnsafe, SessionNotFound
+
+SESSION_ID = re.compile(r"sess-[0-9a-z]{8,26}")
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_TIME_DIGITS, _RANDOM_DIGITS = 9, 7
+
+
+def home_path() -> str:
+    """The home's path, made absolute; whether it exists is not asked."""
+    path = os.environ.get("AGH_HOME")
+    if not path:
+        user = os.path.expanduser("~")
+        if not os.path.isabs(user):
+            raise HomeUnknown()
+        path = os.path.join(user, ".agh")
+    return os.path.abspath(path)
+
+
+def checked_home() -> str | None:
+    """The home's path if it exists and is private, None if there is none yet."""
+    path = home_path()
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    elsewhere = "export AGH_HOME=/another/directory"
+    if not stat.S_ISDIR(found.st_mode):
+        raise HomeUnsafe(path, "it is not a directory", hint=elsewhere)
+    if found.st_uid != os.geteuid():
+        raise HomeUnsafe(path, f"it belongs to user {found.st_uid}", hint=elsewhere)
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise HomeUnsafe(path, "others may write to it")
+    return path
+
+
+def ensure_home() -> str:
+    """The home's path; made private and empty when there was none."""
+    path = checked_home()
+    if path is None:
+        path = home_path()
+        make_private_dir(path)
+        checked_home()
+    return path
+
+
+def make_private_dir(path: str) -> None:
+    """Create `path` and what is missing above it; the last component is 0700."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        return
+    os.chmod(path, 0o700)
+
+
+def sessions_path() -> str:
+    """The directory that holds one directory per session; it need not exist."""
+    return os.path.join(checked_home() or home_path(), "sessions")
+
+
+def session_path(session_id: str) -> str:
+    """A session's directory. Refuses anything that is not a session id."""
+    if not SESSION_ID.fullmatch(session_id):
+        raise SessionNotFound(repr(session_id))
+    return os.path.join(sessions_path(), session_id)
+
+
+def new_session_id() -> str:
+    """A fresh id that sorts by creation: milliseconds in base 36, then random digits."""
+    number, digits = time.time_ns() // 1_000_000, ""
+    for _ in range(_TIME_DIGITS):
+        number, last = divmod(number, 36)
+        digits = _DIGITS[last] + digits
+    return "sess-" + digits + "".join(secrets.choice(_DIGITS) for _ in range(_RANDOM_DIGITS))

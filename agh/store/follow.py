@@ -1,0 +1,73 @@
+"""Following sessions: what is in their logs, then what is committed, until they are over.
+
+The same code serves one session and many, live or dead: nothing here talks to a keeper. A session is
+over when nobody holds its lock and everything in its log was given out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from agh.core.events import Row
+from agh.store import lock
+from agh.store.reader import Query, Reader
+from agh.store.watch import Watch
+
+
+class Batch(NamedTuple):
+    """Rows of one session in order; an empty batch says that the session is over."""
+
+    directory: str
+    rows: list[Row]
+
+
+class _Followed:
+    def __init__(self, directory: str, after: int) -> None:
+        self.directory = directory
+        self.after = after
+        self.reader = Reader(directory)
+
+    def step(self, query: Query) -> list[Row]:
+        """The next page; the rows that do not match are passed over for good."""
+        until = self.reader.last_sequence()
+        if until <= self.after:
+            return []
+        rows = self.reader.page(query, self.after, until)
+        self.after = rows[-1].sequence if rows else until
+        return rows
+
+    def behind(self) -> bool:
+        return self.reader.last_sequence() > self.after
+
+
+def follow(positions: Iterable[tuple[str, int]], query: Query) -> Iterator[Batch]:
+    """Batches from sessions given as (directory, sequence after which to begin), until all are over."""
+    with Watch() as watch:
+        open_now: list[_Followed] = []
+        for directory, after in positions:
+            watch.add(directory)
+            open_now.append(_Followed(directory, after))
+        try:
+            while open_now:
+                moved = False
+                for one in list(open_now):
+                    # Asked before the log is read: rows committed before the lock went free are seen.
+                    alive = lock.is_held(one.directory)
+                    rows = one.step(query)
+                    if rows:
+                        moved = True
+                        yield Batch(one.directory, rows)
+                    elif one.behind():
+                        moved = True
+                    elif not alive:
+                        open_now.remove(one)
+                        one.reader.close()
+                        yield Batch(one.directory, [])
+                if moved:
+                    watch.found()
+                elif open_now:
+                    watch.wait()
+        finally:
+            for one in open_now:
+                one.reader.close()

@@ -1,0 +1,106 @@
+"""Writing events.db. Promises: only the holder of the session's lock can write; what `append` or a
+`transaction` returned from is on disk (WAL, synchronous=FULL); a batch is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from agh.core.events import Draft, Row
+from agh.errors import Bug, EventsNewer, SessionBusy, StoreFailed
+from agh.store import schema
+from agh.store.lock import Lock
+from agh.store.meta import sync_directory
+from agh.store.reader import FILE, Reader
+
+_INSERT = (
+    "INSERT INTO events (sequence, turn_id, type, agent_name, content, timestamp) VALUES (?, ?, ?, ?, ?, ?)"
+)
+
+
+class Writer:
+    """The one writer of a session's log. `agent_name` is put on every event."""
+
+    def __init__(self, lock: Lock, agent_name: str) -> None:
+        if lock.fd < 0:
+            raise SessionBusy(os.path.basename(lock.directory))
+        self.lock = lock
+        self.session_id = os.path.basename(lock.directory)
+        self.agent_name = agent_name
+        path = os.path.join(lock.directory, FILE)
+        Reader(lock.directory).close()  # names any damage before a write makes it worse
+        self.connection = _connect(path)
+        (version,) = self.connection.execute("PRAGMA user_version").fetchone()
+        if version > schema.VERSION:
+            raise EventsNewer(self.session_id, version, schema.VERSION)
+        if version < schema.VERSION:
+            schema.upgrade(self.connection)
+        (self.last_sequence,) = self.connection.execute(
+            "SELECT coalesce(max(sequence), 0) FROM events"
+        ).fetchone()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Everything written inside is committed together when the block ends."""
+        if self.lock.fd < 0:
+            raise Bug("a write after the lock was released")
+        before = self.last_sequence
+        try:
+            self.connection.execute("BEGIN IMMEDIATE")
+            yield self.connection
+            self.connection.execute("COMMIT")
+        except BaseException as error:
+            self.last_sequence = before
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+            if isinstance(error, sqlite3.OperationalError | sqlite3.DatabaseError):
+                raise StoreFailed(self.session_id, error) from error
+            raise
+
+    def append(self, drafts: Iterable[Draft]) -> list[Row]:
+        """Store events in order and give them back with their sequence. Joins an open transaction."""
+        if not self.connection.in_transaction:
+            with self.transaction():
+                return self.append(drafts)
+        rows = [
+            Row(number, draft.turn_id, draft.type, self.agent_name, draft.content, draft.timestamp)
+            for number, draft in enumerate(drafts, start=self.last_sequence + 1)
+        ]
+        self.connection.executemany(_INSERT, rows)
+        self.last_sequence += len(rows)
+        return rows
+
+    def close(self) -> None:
+        """Fold the WAL into the main file and let go. The lock stays with its owner."""
+        self.connection.close()
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def create(lock: Lock) -> None:
+    """An empty log for a new session. It appears under its name only when it is complete."""
+    path = os.path.join(lock.directory, FILE)
+    fresh = path + ".new"
+    for leftover in (fresh, fresh + "-journal", fresh + "-wal", fresh + "-shm"):
+        if os.path.lexists(leftover):
+            os.unlink(leftover)
+    os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    connection = _connect(fresh)
+    schema.create(connection)
+    connection.close()
+    os.rename(fresh, path)
+    sync_directory(lock.directory)
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, timeout=5, cached_statements=64)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection
