@@ -10,7 +10,7 @@ Exit numbers: 1 agent or turn failed, 2 usage, 3 timeout, 4 no such thing, 5 per
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -19,12 +19,12 @@ BROKEN_PIPE = 141
 class AghError(Exception):
     """{0}"""
 
-    exit: ClassVar[int] = 1
+    exit: int = 1
     hint: str = ""
 
     def __init__(self, *args: object, hint: str | None = None, **details: Any) -> None:
         super().__init__(*args)
-        self.hint = (self.hint if hint is None else hint).format(*args)
+        self.hint = self.hint.format(*args) if hint is None else hint
         self.details = details
 
     @property
@@ -41,6 +41,10 @@ class AghError(Exception):
 
     def as_dict(self) -> dict[str, Any]:
         return {"code": self.code, "message": self.message, "hint": self.hint, "details": self.details}
+
+    def for_relay(self) -> dict[str, Any]:
+        """What `Relayed` needs to stand for this error in another process."""
+        return {**self.as_dict(), "exit": self.exit}
 
 
 class Usage(AghError):
@@ -76,6 +80,13 @@ class SessionNotFound(AghError):
 
     exit = 4
     hint = "agh session list --all"
+
+
+class NameTaken(AghError):
+    """the name {0} belongs to session {1}"""
+
+    exit = 6
+    hint = "agh session status {0}"
 
 
 class SessionBusy(AghError):
@@ -146,3 +157,157 @@ class Bug(AghError):
 
     exit = 70
     hint = "run again with AGH_DEBUG=1 to see the traceback"
+
+
+class ControlVersion(AghError):
+    """the session's keeper speaks another version of agh (asked with {0}, it knows {1})"""
+
+    exit = 6
+    hint = "stop the session with the agh that started it, then resume it"
+
+
+class KeeperGone(AghError):
+    """session {0} is not live"""
+
+    exit = 7
+    hint = "agh session resume {0}"
+
+
+class KeeperFailed(AghError):
+    """session {0}: its keeper could not start: {1}"""
+
+    exit = 70
+    hint = "agh session status {0}"
+
+
+class KeeperDied(AghError):
+    """session {0}: its keeper ended in the middle of the turn"""
+
+    exit = 7
+    hint = "agh session resume {0}"
+
+
+class TimedOut(AghError):
+    """{0} did not answer within {1:g} s"""
+
+    exit = 3
+    hint = "agh session list"
+
+
+class SessionNotAttachable(AghError):
+    """session {0} cannot be attached to: {1}"""
+
+    exit = 6
+    hint = "agh session recap {0}"
+
+
+class QueueFull(AghError):
+    """session {0} has {1} prompts waiting, which is the most it takes"""
+
+    exit = 6
+    hint = "agh session wait {0} --until idle"
+
+
+class InputTooLarge(AghError):
+    """the prompt has {0} bytes; the most is {1}"""
+
+    exit = 2
+    hint = "write it to a file in the workspace and name the file"
+
+
+class NoTurn(AghError):
+    """session {0} has no turn to cancel"""
+
+    exit = 6
+    hint = "agh session status {0}"
+
+
+class AgentNotFound(AghError):
+    """no agent is called {0}"""
+
+    exit = 4
+    hint = "agh agent list"
+
+
+class WorkspaceGone(AghError):
+    """session {0}: its workspace {1} is not there"""
+
+    exit = 4
+    hint = "restore the directory, or start anew: agh session new"
+
+
+class AgentNotInstalled(AghError):
+    """agent {0} cannot be started: {1}"""
+
+    exit = 9
+    hint = "agh agent list"
+
+
+class AgentNeedsLogin(AghError):
+    """agent {0} is not logged in: {1}"""
+
+    exit = 9
+    hint = "log in with the agent's own command, then try again"
+
+
+class AgentFailed(AghError):
+    """agent {0} failed: {1}"""
+
+    exit = 1
+    hint = "agh doctor"
+
+
+class AgentDied(AghError):
+    """agent {0} ended: {1}"""
+
+    exit = 7
+    hint = "agh session list"
+
+
+class RestoreFailed(AghError):
+    """session {0}: the agent could not restore its conversation: {1}"""
+
+    exit = 1
+    hint = "agh session resume {0} --fresh"
+
+
+class ContextLost(AghError):
+    """session {0}: the agent's own memory of the conversation is gone"""
+
+    exit = 1
+    hint = "agh session resume {0}"
+
+
+class TurnFailed(AghError):
+    """{0}"""
+
+    exit = 1
+    hint = ""
+
+
+class PermissionUnknown(AghError):
+    """no permission request {0} waits for an answer"""
+
+    exit = 4
+    hint = "agh session permissions ID"
+
+
+class PermissionRefused(AghError):
+    """{0}"""
+
+    exit = 5
+    hint = ""
+
+
+class Relayed(AghError):
+    """{0}"""  # an error that another process described
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        super().__init__(str(given.get("message")), hint=str(given.get("hint") or ""))
+        self.details = given.get("details") or {}
+        self.exit = int(given.get("exit") or 1)
+        self._code = str(given.get("code"))
+
+    @property
+    def code(self) -> str:
+        return self._code

@@ -15,6 +15,7 @@ from agh.errors import BROKEN_PIPE, INTERRUPTED, AghError, Bug, Usage
 
 COMMANDS = {
     "doctor": "agh.cli.doctor:doctor",
+    "run": "agh.cli.run:run",
     "session": "agh.cli.session.group:session",
 }
 

@@ -12,11 +12,11 @@ from typing import NamedTuple
 from agh.core.events import Row
 from agh.store import lock
 from agh.store.reader import Query, Reader
-from agh.store.watch import Watch
+from agh.store.watch import IDLE, Watch
 
 
 class Batch(NamedTuple):
-    """Rows of one session in order; an empty batch says that the session is over."""
+    """Rows of one session in order; an empty batch says that the session is over (or is a tick)."""
 
     directory: str
     rows: list[Row]
@@ -41,8 +41,13 @@ class _Followed:
         return self.reader.last_sequence() > self.after
 
 
-def follow(positions: Iterable[tuple[str, int]], query: Query) -> Iterator[Batch]:
-    """Batches from sessions given as (directory, sequence after which to begin), until all are over."""
+def follow(
+    positions: Iterable[tuple[str, int]], query: Query, *, tick: float | None = None
+) -> Iterator[Batch]:
+    """Batches from sessions given as (directory, sequence after which to begin), until all are over.
+
+    With `tick` a batch with no directory and no rows comes at least that often, for a caller with a clock.
+    """
     with Watch() as watch:
         open_now: list[_Followed] = []
         for directory, after in positions:
@@ -67,7 +72,9 @@ def follow(positions: Iterable[tuple[str, int]], query: Query) -> Iterator[Batch
                 if moved:
                     watch.found()
                 elif open_now:
-                    watch.wait()
+                    watch.wait(tick or IDLE)
+                    if tick is not None:
+                        yield Batch("", [])
         finally:
             for one in open_now:
                 one.reader.close()

@@ -41,6 +41,7 @@ class Meta(TypedDict, total=False):
     acp_session_id: str | None
     acp_session_ids: list[str]
     acp_caps: dict[str, Any] | None
+    auth_methods: list[dict[str, Any]]
     restore: dict[str, Any] | None
     attach: dict[str, Any] | None
     limits: dict[str, Any] | None

@@ -18,7 +18,7 @@ _IN_ONLYDIR = 0x01000000
 _MASK = _IN_MODIFY | _IN_CLOSE_WRITE | _IN_MOVED_TO | _IN_CREATE | _IN_ONLYDIR
 _LOOKS_AGAIN = (0.0002, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
 _POLL = 0.01
-_IDLE = 1.0
+IDLE = 1.0
 
 
 class Watch:
@@ -38,9 +38,9 @@ class Watch:
     def found(self) -> None:
         self._looks = 0  # more may have been announced together with what was found
 
-    def wait(self, limit: float = _IDLE) -> None:
+    def wait(self, limit: float = IDLE) -> None:
         """Return when something may have changed, or after `limit` seconds (at most a second)."""
-        limit = min(limit, _IDLE)
+        limit = min(limit, IDLE)
         if self._fd < 0:
             time.sleep(min(limit, _POLL))
         elif self._looks < len(_LOOKS_AGAIN):

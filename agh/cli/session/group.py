@@ -4,11 +4,31 @@ from __future__ import annotations
 
 from agh.cli.lazy import LazyGroup
 
-NAMES = ("events", "history", "list", "recap", "repair", "status", "transcript")
+NAMES = (
+    "cancel",
+    "detach",
+    "events",
+    "history",
+    "list",
+    "new",
+    "permissions",
+    "prompt",
+    "recap",
+    "repair",
+    "resume",
+    "status",
+    "stop",
+    "transcript",
+    "wait",
+)
+ELSEWHERE = {
+    "approve": "agh.cli.session.permissions:approve_command",
+    "deny": "agh.cli.session.permissions:deny_command",
+}
 
 session = LazyGroup(
     "session",
-    places={name: f"agh.cli.session.{name}:{name}_command" for name in NAMES},
+    places={name: f"agh.cli.session.{name}:{name}_command" for name in NAMES} | ELSEWHERE,
     help="Work with sessions. ID is an id, a unique prefix of one, a session's name, or @last.",
     epilog="Example:  agh session events @last --follow | jq -r .type",
 )

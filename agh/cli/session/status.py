@@ -6,6 +6,7 @@ import click
 
 from agh.cli import terminal
 from agh.cli.output import output_option, write_result
+from agh.keeper import client
 from agh.store import sessions
 from agh.store.views import View, status_view
 
@@ -31,7 +32,7 @@ _SHOWN = (
 @output_option()
 def status_command(id: str, output: str) -> None:
     """Show one session: what it is doing, and whether it needs to be resumed."""
-    view = status_view(sessions.resolve(id), lambda directory: False)
+    view = status_view(sessions.resolve(id), client.answers)
     write_result("session", view, output, lambda: describe(view))
 
 

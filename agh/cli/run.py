@@ -1,0 +1,34 @@
+"""`agh run`: one prompt in a session of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from agh.cli.session.new import agent_options, new_session
+from agh.cli.session.prompt import prompt_blocks, prompt_options, show
+from agh.cli.session.stop import stop_session
+from agh.cli.when import span
+from agh.keeper import client
+from agh.store import sessions
+
+
+@click.command("run", epilog="Example:  agh run 'explain the failing test' -o text")
+@agent_options
+@prompt_options
+@click.option("--keep", is_flag=True, help="Leave the session live afterwards.")
+def run(text: str | None, file: Any, timeout: str | None, keep: bool, output: str, **options: Any) -> None:
+    """Start a session, send one prompt, show the turn, stop. Exits as the turn ended.
+
+    The session stays in the list: resume it to go on.
+    """
+    blocks = prompt_blocks(text, file)
+    limit = span(timeout, "--timeout") if timeout else None
+    directory = sessions.resolve(new_session(name=None, **options)["id"])
+    try:
+        code = show(directory, client.call(directory, "prompt", prompt=blocks), output, limit)
+    finally:
+        if not keep:
+            stop_session(directory)
+    raise click.exceptions.Exit(code)

@@ -1,0 +1,22 @@
+"""`agh session cancel`"""
+
+from __future__ import annotations
+
+import click
+
+from agh.cli.output import output_option, write_result
+from agh.cli.when import span
+from agh.keeper import client
+from agh.store import sessions
+
+
+@click.command("cancel", epilog="Example:  agh session cancel @last")
+@click.argument("id")
+@click.option(
+    "--grace", default="30s", show_default=True, help="How long the agent may take before it is ended."
+)
+@output_option("human", "json")
+def cancel_command(id: str, grace: str, output: str) -> None:
+    """Cancel the turn that is running. The session stays live."""
+    done = client.call(sessions.resolve(id), "cancel", grace=span(grace, "--grace"))
+    write_result("turn", done, output, lambda: f"{done['turn_id']}  cancelling")

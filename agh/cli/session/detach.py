@@ -1,0 +1,21 @@
+"""`agh session detach`"""
+
+from __future__ import annotations
+
+import click
+
+from agh.cli.output import output_option, write_result
+from agh.cli.session.resume import default_holder
+from agh.keeper import client
+from agh.store import sessions
+
+
+@click.command("detach", epilog="Example:  agh session detach @last")
+@click.argument("id")
+@click.option("--holder", help="The label of the lease (default: this terminal or script).")
+@click.option("--force", is_flag=True, help="Free the lease whoever holds it.")
+@output_option("human", "json")
+def detach_command(id: str, holder: str | None, force: bool, output: str) -> None:
+    """Give back the lease on a live session. The agent goes on working."""
+    done = client.call(sessions.resolve(id), "detach", holder=holder or default_holder(), force=force)
+    write_result("detach", done, output, lambda: f"detached {done['detached'] or '(nobody was attached)'}")

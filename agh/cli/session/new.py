@@ -1,0 +1,55 @@
+"""`agh session new`"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import click
+
+from agh.cli.output import output_option, talk, write_result
+from agh.errors import Usage
+from agh.keeper.create import create
+from agh.store.views import session_view
+
+
+def agent_options(command: Any) -> Any:
+    """The options that say which agent runs, where, and what it may do."""
+    for option in (
+        click.option(
+            "--permissions", metavar="MODE", help="deny-all, approve-reads (default) or approve-all."
+        ),
+        click.option("--workspace", type=click.Path(), help="The agent's directory (default: this one)."),
+        click.option(
+            "--command", metavar="ARGV", help="Start this program as the agent, e.g. 'opencode acp'."
+        ),
+        click.option("--agent", metavar="NAME", help="A known agent (default: the first that is installed)."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("new", epilog="Example:  agh session new --agent opencode --name fix-login")
+@agent_options
+@click.option("--name", help="A name to call the session by.")
+@output_option()
+def new_command(output: str, **options: Any) -> None:
+    """Start a session and print its id. It stays live until it is stopped or idle."""
+    view = new_session(**options)
+    write_result("session", view, output, lambda: str(view["id"]))
+
+
+def new_session(command: str | None, **options: Any) -> dict[str, Any]:
+    argv = None
+    if command is not None:
+        try:
+            argv = shlex.split(command)
+        except ValueError as error:
+            raise Usage(f"--command: {error}", hint="quote the argv as a shell would") from None
+        if not argv:
+            raise Usage("--command is empty", hint="agh session new --command 'opencode acp'")
+    directory, _ = create(command=argv, **options)
+    view = session_view(directory)
+    if view["agent_name"] == "echo" and argv is None and not options.get("agent"):
+        talk("no agent is configured or installed: this session runs the embedded echo agent")
+    return view

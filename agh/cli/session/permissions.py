@@ -1,0 +1,75 @@
+"""`agh session permissions`, `approve` and `deny`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from agh.cli import terminal
+from agh.cli.output import columns, output_option, write_result
+from agh.keeper import client
+from agh.store import sessions
+from agh.store.reader import Reader
+
+_SHOWN = (
+    "request_id",
+    "turn_id",
+    "status",
+    "action",
+    "resource",
+    "title",
+    "decision",
+    "decided_by",
+    "created_at",
+)
+
+
+@click.command("permissions", epilog="Example:  agh session permissions @last")
+@click.argument("id")
+@click.option("--all", "everything", is_flag=True, help="Also those that were decided.")
+@output_option()
+def permissions_command(id: str, everything: bool, output: str) -> None:
+    """List the permission requests that wait for an answer."""
+    with Reader(sessions.resolve(id)) as reader:
+        where = "" if everything else "WHERE status = 'pending'"
+        found = reader.fetch(
+            f"SELECT {', '.join(_SHOWN)} FROM permissions {where} ORDER BY created_at, request_id"
+        )
+    rows = [dict(zip(_SHOWN, row, strict=True)) for row in found]
+    write_result("permissions", rows, output, lambda: _table(rows))
+
+
+@click.command("approve", epilog="Example:  agh session approve @last")
+@click.argument("id")
+@click.argument("request", required=False)
+@click.option("--always", is_flag=True, help="Choose the agent's option that lasts, where it offers one.")
+@output_option("human", "json")
+def approve_command(id: str, request: str | None, always: bool, output: str) -> None:
+    """Allow what the agent asks for (the oldest request, unless one is named)."""
+    _decide(id, request, "allow_always" if always else "allow", output)
+
+
+@click.command("deny", epilog="Example:  agh session deny @last")
+@click.argument("id")
+@click.argument("request", required=False)
+@click.option("--always", is_flag=True, help="Choose the agent's option that lasts, where it offers one.")
+@output_option("human", "json")
+def deny_command(id: str, request: str | None, always: bool, output: str) -> None:
+    """Refuse what the agent asks for (the oldest request, unless one is named)."""
+    _decide(id, request, "deny_always" if always else "deny", output)
+
+
+def _decide(id: str, request: str | None, verdict: str, output: str) -> None:
+    done = client.call(sessions.resolve(id), "decide", request_id=request, verdict=verdict)
+    write_result("permission", done, output, lambda: f"{done['request_id']}  {done['decision']}")
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    if not rows:
+        return ""
+    shown = ("request_id", "status", "action", "title")
+    return columns(
+        [name.upper() for name in shown],
+        [[terminal.one_line(str(row[name] or "-"), 80) for name in shown] for row in rows],
+    )

@@ -1,0 +1,76 @@
+"""`agh session prompt`"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from agh.cli.output import output_option, talk, write_json, write_text
+from agh.cli.turn import exit_code, send, watch_turn
+from agh.cli.turn_view import view_for
+from agh.cli.when import span
+from agh.errors import Usage
+from agh.store import sessions
+from agh.store.views import session_view
+
+
+def prompt_options(command: Any) -> Any:
+    """What `prompt` and `run` share: where the text comes from and how the turn is shown."""
+    for option in (
+        output_option("human", "text", "json", "jsonl"),
+        click.option("--timeout", metavar="TIME", help="Cancel the turn after this long (exit 3)."),
+        click.option("--file", type=click.File("r", encoding="utf-8"), help="Read the prompt from a file."),
+        click.argument("text", required=False),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("prompt", epilog="Example:  git diff | agh session prompt @last - -o text")
+@click.argument("id")
+@prompt_options
+@click.option("--detach", is_flag=True, help="Return as soon as the prompt is safely queued.")
+@click.option("--idempotency-key", metavar="KEY", help="A second prompt with the same key is not sent again.")
+def prompt_command(
+    id: str,
+    text: str | None,
+    file: Any,
+    timeout: str | None,
+    detach: bool,
+    idempotency_key: str | None,
+    output: str,
+) -> None:
+    """Send a prompt and show the turn live. TEXT may be - to read standard input.
+
+    A busy session queues the prompt; one that is not live is resumed first. Ctrl-C cancels the turn,
+    a second Ctrl-C leaves it running.
+    """
+    blocks = prompt_blocks(text, file)
+    limit = span(timeout, "--timeout") if timeout else None
+    directory = sessions.resolve(id)
+    receipt = send(directory, blocks, idempotency_key=idempotency_key)
+    if detach:
+        if output in ("json", "jsonl"):
+            write_json({"input": receipt})
+        else:
+            write_text(f"{receipt['turn_id']}\n")
+        return
+    if receipt["status"] == "queued":
+        talk("the session is busy; the prompt waits in its queue")
+    raise click.exceptions.Exit(show(directory, receipt, output, limit))
+
+
+def prompt_blocks(text: str | None, file: Any) -> list[dict[str, Any]]:
+    if (text is None) == (file is None):
+        raise Usage("give the prompt as TEXT, as - for standard input, or with --file")
+    said = file.read() if file else sys.stdin.read() if text == "-" else text
+    if not said or not said.strip():
+        raise Usage("the prompt is empty")
+    return [{"type": "text", "text": said.encode(errors="replace").decode()}]
+
+
+def show(directory: str, receipt: dict[str, Any], output: str, timeout: float | None) -> int:
+    view = view_for(output, session_view(directory))
+    return exit_code(watch_turn(directory, receipt, view, timeout), directory)

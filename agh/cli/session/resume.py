@@ -1,0 +1,98 @@
+"""`agh session resume`"""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any
+
+import click
+
+from agh.cli.output import output_option, write_json, write_text
+from agh.cli.turn import tell_restored
+from agh.cli.when import span
+from agh.core.status import LIVE_STATES
+from agh.errors import SessionNotAttachable, Usage
+from agh.keeper import client
+from agh.store import lock, sessions
+from agh.store.views import list_views, session_view
+
+
+def default_holder() -> str:
+    """Who holds a lease by default: this terminal, or this script and all its commands."""
+    host = socket.gethostname()
+    for fd in (0, 1, 2):
+        try:
+            return f"cli:{host}:{os.ttyname(fd)}"
+        except OSError:
+            continue
+    return f"cli:{host}:{os.getsid(0)}"
+
+
+@click.command("resume", epilog="Example:  agh session resume --latest && agh session prompt @last 'go on'")
+@click.argument("id", required=False)
+@click.option("--latest", is_flag=True, help="The newest session that can be resumed.")
+@click.option("--workspace", metavar="PATH", help="With --latest: only sessions of this workspace.")
+@click.option("--attach-only", is_flag=True, help="Never restart: only attach to a live session.")
+@click.option("--fresh", is_flag=True, help="Forget the agent's own session and start a new one.")
+@click.option(
+    "--require-context", is_flag=True, help="Fail rather than go on without the agent's own memory."
+)
+@click.option("--holder", help="The label of the lease (default: this terminal or script).")
+@click.option("--ttl", default="15m", show_default=True, help="How long the lease lasts, at most 24h.")
+@click.option("--steal", is_flag=True, help="Take the lease from another holder.")
+@output_option("human", "json")
+def resume_command(
+    id: str | None,
+    latest: bool,
+    workspace: str | None,
+    attach_only: bool,
+    holder: str | None,
+    ttl: str,
+    steal: bool,
+    output: str,
+    **intent: Any,
+) -> None:
+    """Make a session live again, in the same conversation, and attach to it.
+
+    A live session is only attached to: there is never a second agent.
+    """
+    if (id is None) != latest:
+        raise Usage("name a session, or --latest", hint="agh session resume @last")
+    directory = sessions.resolve(id) if id else newest(workspace)
+    if directory is None:
+        if output == "json":
+            write_json({"resumed": None, "reason": "no_eligible_sessions"})
+        else:
+            write_text("no session can be resumed\n")
+        return
+    lease = {"holder": holder or default_holder(), "ttl": span(ttl, "--ttl"), "steal": steal}
+    done = resume(directory, attach_only, lease, **intent)
+    view = session_view(directory)
+    if output == "json":
+        write_json({"session": view, **done})
+    else:
+        write_text(f"{view['id']}  {view['badge']}\n")
+
+
+def resume(directory: str, attach_only: bool, lease: dict[str, Any], **intent: Any) -> dict[str, Any]:
+    if attach_only and not lock.is_held(directory):
+        raise SessionNotAttachable(os.path.basename(directory), "it is stopped")
+    hello = client.ensure_live(directory, **intent)
+    if hello["started"]:
+        tell_restored(hello)
+    attached = client.call(directory, "attach", **lease)
+    restored = {key: hello[key] for key in ("strategy", "reason", "context_lost") if key in hello}
+    return {"attach": attached["attach"], "restore": restored or None}
+
+
+def newest(workspace: str | None) -> str | None:
+    """The session that was active last, of those that are not archived or damaged."""
+    path = os.path.realpath(workspace) if workspace else None
+    views = list_views(
+        lambda view: (
+            (view["state"] in (*LIVE_STATES, "stopped") and not view.get("archived"))
+            and (path is None or view.get("workspace_path") == path)
+        )
+    )
+    return sessions.resolve(views[0]["id"]) if views else None

@@ -1,0 +1,34 @@
+"""`agh session stop`"""
+
+from __future__ import annotations
+
+import click
+
+from agh.cli.output import output_option, write_result
+from agh.errors import KeeperGone, TimedOut
+from agh.keeper import client
+from agh.store import lock, sessions
+from agh.store.views import View, session_view
+
+LIMIT = 30.0
+
+
+@click.command("stop", epilog="Example:  agh session stop @last")
+@click.argument("id")
+@output_option("human", "json")
+def stop_command(id: str, output: str) -> None:
+    """End a session's agent. The session stays and can be resumed."""
+    view = stop_session(sessions.resolve(id))
+    write_result("session", view, output, lambda: f"{view['id']}  stopped: {view.get('stop_reason')}")
+
+
+def stop_session(directory: str) -> View:
+    """Stopping what is stopped already is no error."""
+    try:
+        client.call(directory, "stop", limit=LIMIT)
+    except KeeperGone:
+        if not lock.is_held(directory):
+            return session_view(directory)
+    if not client.await_end(directory, LIMIT):
+        raise TimedOut("the keeper", LIMIT)
+    return session_view(directory)

@@ -1,0 +1,125 @@
+"""Sending a prompt and showing the turn that comes of it. The turn is read from the log like any other
+reader would: what is shown is on disk."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from agh.cli.output import talk
+from agh.cli.turn_view import View
+from agh.core.events import TURN_END_TYPES, Row
+from agh.errors import AghError, KeeperDied, TimedOut, TurnFailed
+from agh.keeper import client
+from agh.store.follow import follow
+from agh.store.reader import EVERYTHING
+
+INTERRUPTED = 130
+
+
+class Outcome(NamedTuple):
+    """How a turn ended; `row` is the event that ended it."""
+
+    row: Row
+    stop_reason: str
+    cancelled_by_us: bool
+
+
+def send(directory: str, prompt: list[dict[str, Any]], **args: Any) -> dict[str, Any]:
+    """Queue a prompt, resuming the session first if it is not live. Returns the keeper's receipt."""
+    hello = client.ensure_live(directory)
+    if hello.get("started"):
+        tell_restored(hello)
+    return client.call(directory, "prompt", prompt=prompt, **args)
+
+
+def tell_restored(hello: dict[str, Any]) -> None:
+    """A resume never loses context silently."""
+    text = f"resumed by {hello.get('strategy')}"
+    if hello.get("context_lost"):
+        text = f"warning: the agent lost its memory of this session ({hello.get('reason')}); {text}"
+    talk(text)
+
+
+def watch_turn(directory: str, receipt: dict[str, Any], view: View, timeout: float | None = None) -> Outcome:
+    """Show a turn until it ends. Ctrl-C cancels it; a second one leaves it to itself."""
+    turn_id, deadline = receipt["turn_id"], None if timeout is None else time.monotonic() + timeout
+    presses = _Presses(directory, turn_id)
+    timed_out = False
+    with presses:
+        for row in _rows(directory, int(receipt["after"]), presses, deadline):
+            if row is None:
+                if not timed_out and deadline is not None and time.monotonic() >= deadline:
+                    timed_out, deadline = True, None
+                    presses.cancel()
+                continue
+            if row.turn_id not in (turn_id, ""):
+                continue
+            view.show(row)
+            if row.turn_id == turn_id and row.type in TURN_END_TYPES:
+                view.close()
+                if timed_out:
+                    raise TimedOut(
+                        "the turn", float(timeout or 0), hint=f"agh session recap {_name(directory)}"
+                    )
+                reason = str(row.parsed().get("stop_reason") or "")
+                return Outcome(row, reason, presses.count > 0)
+    view.close()
+    raise KeeperDied(_name(directory))
+
+
+def exit_code(outcome: Outcome, directory: str) -> int:
+    """0 for a completed turn; anything else is an error that says why."""
+    if outcome.stop_reason == "end_turn":
+        return 0
+    if outcome.stop_reason == "cancelled" and outcome.cancelled_by_us:
+        return INTERRUPTED
+    said = outcome.row.parsed().get("error") or f"the turn ended with {outcome.stop_reason}"
+    if outcome.stop_reason == "interrupted":
+        raise KeeperDied(_name(directory), hint=f"{said}; go on with: agh session resume {_name(directory)}")
+    raise TurnFailed(said, hint=f"agh session events {_name(directory)} --last 5")
+
+
+def _rows(directory: str, after: int, presses: _Presses, deadline: float | None) -> Iterator[Row | None]:
+    """Rows as they come; None now and then, so that the caller can look at the clock."""
+    for _, rows in follow([(directory, after)], EVERYTHING, tick=0.1 if deadline is not None else None):
+        if not rows:
+            yield None
+        yield from rows
+
+
+def _name(directory: str) -> str:
+    import os
+
+    return os.path.basename(directory)
+
+
+class _Presses:
+    """Ctrl-C while a turn runs: the first asks the agent to stop, the second raises KeyboardInterrupt."""
+
+    def __init__(self, directory: str, turn_id: str) -> None:
+        self.directory, self.turn_id, self.count = directory, turn_id, 0
+        self._before: Any = None
+
+    def __enter__(self) -> _Presses:
+        self._before = signal.signal(signal.SIGINT, self._pressed)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def _pressed(self, *_: object) -> None:
+        self.count += 1
+        if self.count > 1:
+            talk("detached; the agent goes on")
+            raise KeyboardInterrupt
+        talk("cancelling the turn; press Ctrl-C again to leave it running")
+        self.cancel()
+
+    def cancel(self) -> None:
+        try:
+            client.call(self.directory, "cancel")
+        except AghError:
+            pass  # it has just ended: its end is about to be shown

@@ -1,0 +1,134 @@
+"""A turn as it happens, for people and for pipes. Views are given rows in order and never look elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Protocol
+
+from agh.cli import terminal
+from agh.cli.event_line import summary
+from agh.cli.output import write_json, write_lines
+from agh.core.events import Row, envelopes
+from agh.core.transcript import Assembler
+
+
+# Nothing of these is shown to a person: the caller reports the end, the rest is in the log.
+UNSPOKEN = ("user_message", "usage", "system", "thought", "runtime_progress", "done", "error")
+
+
+class View(Protocol):
+    def show(self, row: Row) -> None: ...
+    def close(self) -> None: ...
+
+
+def view_for(output: str, session: dict[str, Any]) -> View:
+    if output == "jsonl":
+        return Lines(session)
+    if output == "json":
+        return Document(session)
+    if output == "text":
+        return Words()
+    if terminal.is_fancy():
+        from agh.cli.rich_view import RichView
+
+        return RichView()
+    return Plain()
+
+
+class Lines:
+    """The stored envelopes, as they land."""
+
+    def __init__(self, session: dict[str, Any]) -> None:
+        self._place = session["id"], session.get("workspace_id"), session.get("workspace_path")
+
+    def show(self, row: Row) -> None:
+        write_lines(envelopes([row], *self._place))
+
+    def close(self) -> None:
+        pass
+
+
+class Document:
+    """One object at the end: what was said, how it ended, what it used."""
+
+    def __init__(self, session: dict[str, Any]) -> None:
+        self._session = session
+        self._transcript = Assembler()
+        self._last: Row | None = None
+
+    def show(self, row: Row) -> None:
+        self._transcript.feed(row)
+        self._last = row if row.turn_id else self._last
+
+    def close(self) -> None:
+        ended = self._last.parsed() if self._last else {}
+        said = [one["content"] for one in self._transcript.messages if one["role"] == "assistant"]
+        write_json(
+            {
+                "turn": {
+                    "session_id": self._session["id"],
+                    "turn_id": self._last.turn_id if self._last else None,
+                    "stop_reason": ended.get("stop_reason"),
+                    "error": ended.get("error"),
+                    "usage": ended.get("usage"),
+                    "text": "\n".join(filter(None, said)),
+                    "messages": self._transcript.messages,
+                }
+            }
+        )
+
+
+class Words:
+    """Only the assistant's words."""
+
+    def __init__(self) -> None:
+        self._tail = "\n"
+
+    def show(self, row: Row) -> None:
+        if row.type == "agent_message":
+            self._say(str(row.parsed().get("text") or ""))
+        elif row.type in ("tool_call", "tool_result") and self._tail != "\n":
+            self._say("\n")
+
+    def close(self) -> None:
+        if self._tail != "\n":
+            self._say("\n")
+
+    def _say(self, text: str) -> None:
+        if text:
+            sys.stdout.write(terminal.clean(text) if terminal.is_terminal() else text)
+            sys.stdout.flush()
+            self._tail = text[-1]
+
+
+class Plain(Words):
+    """For people without a capable terminal: the words, and a line for everything else worth knowing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tools: dict[str, str] = {}
+
+    def show(self, row: Row) -> None:
+        content = row.parsed()
+        if row.type in ("agent_message", *UNSPOKEN) or content.get("decision"):
+            super().show(row)
+            return
+        if row.type in ("tool_call", "tool_result"):
+            call = str(content.get("tool_call_id"))
+            if row.type == "tool_call" and call in self._tools:
+                return
+            name = content.get("tool_name") or content.get("title")
+            content["tool_name"] = self._tools[call] = str(name or self._tools.get(call) or call)
+        super().close()
+        line = f"[{row.type.removeprefix('transcript_marker.')}] {summary(row.type, content)}"
+        self._say(terminal.one_line(line, 400) + "\n")
+        if row.type == "permission":
+            self._say(f"  approve or deny it with: agh session approve ID {content.get('request_id')}\n")
+
+
+def diff_lines(old: str | None, new: str | None, path: str) -> list[str]:
+    from difflib import unified_diff
+
+    return list(
+        unified_diff((old or "").splitlines(), (new or "").splitlines(), path, path, lineterm="", n=2)
+    )

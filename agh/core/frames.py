@@ -1,0 +1,257 @@
+"""Bytes from an agent to JSON-RPC frames, and messages to bytes.
+
+Promises: no bytes raise. Time is linear and memory bounded, however long a line is and in whatever pieces it
+comes. `raw` is the line as it came, and JSON to both orjson and SQLite. Where the line is not, the least is
+changed and `sanitized` says so: bad UTF-8 and lone surrogates become U+FFFD, NaN and Infinity become null, a
+number beyond every float becomes a string, a byte order mark goes. What cannot be saved so is `Malformed`.
+
+An integer beyond 64 bits stays whole in `raw`, while its parsed value is the nearest float. Of equal keys the
+last one holds. A missing `"jsonrpc"`, `"params":null` and `"method":null` are forgiven: they do occur.
+It never judges methods or their parameters, and the reason in a `Malformed` never quotes the agent.
+"""
+
+import json
+import re
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import orjson
+
+MAX_LINE = 32 << 20
+MAX_DEPTH = 200  # orjson writes 254 levels at most, and what is stored gets wrapped
+MAX_VALUES = 500_000  # an empty list is 3 bytes on the wire and 80 in memory
+MAX_NUMBER_REPAIR = 1 << 20  # bytes; this repair looks at every token
+HEAD = 200  # bytes
+INTERNAL_ERROR = -32603
+
+Id = int | str | None
+Params = dict[str, Any] | list[Any] | None
+
+
+class Request(NamedTuple):
+    id: Id
+    method: str
+    params: Params
+    raw: str
+    sanitized: bool = False
+
+
+class Response(NamedTuple):
+    id: Id
+    result: Any
+    error: dict[str, Any] | None  # always with an int `code` and a str `message`
+    raw: str
+    sanitized: bool = False
+
+
+class Notification(NamedTuple):
+    method: str
+    params: Params
+    raw: str
+    sanitized: bool = False
+
+
+class Malformed(NamedTuple):
+    reason: str
+    length: int
+    sha256: str
+    head: str
+
+
+Frame = Request | Response | Notification | Malformed
+
+
+class Splitter:
+    """Cuts a stream into lines. Of a line beyond the cap only its length, hash and head are kept."""
+
+    def __init__(self, max_line: int = MAX_LINE) -> None:
+        self.max_line = max_line
+        self._start_line()
+
+    def _start_line(self) -> None:
+        self._held = bytearray()
+        self._length = 0
+        self._sha256: Any = None  # while the line is beyond the cap
+
+    def feed(self, data: bytes) -> list[Frame]:
+        frames: list[Frame] = []
+        *lines, rest = data.split(b"\n")
+        for line in lines:
+            if self._length or len(line) > self.max_line:
+                self._hold(line)
+                frames += self.close()
+            elif line and not line.isspace():
+                frames.append(parse(line))
+        if rest:
+            self._hold(rest)
+        return frames
+
+    def close(self) -> list[Frame]:
+        """The end of the stream, or of the line that is held."""
+        line, length, sha256 = bytes(self._held), self._length, self._sha256
+        self._start_line()
+        if sha256:
+            return [Malformed(f"longer than {self.max_line} bytes", length, sha256.hexdigest(), _head(line))]
+        return [parse(line)] if line and not line.isspace() else []
+
+    def _hold(self, piece: bytes) -> None:
+        self._length += len(piece)
+        if self._sha256:
+            self._sha256.update(piece)
+            return
+        self._held += piece
+        if self._length > self.max_line:
+            self._sha256 = _sha256(self._held)
+            self._held = self._held[:HEAD]
+
+
+def parse(line: bytes) -> Frame:
+    if len(line) > 2 * MAX_DEPTH and (reason := _outgrown(line)):
+        return _malformed(reason, line)
+    sanitized = False
+    try:
+        message = orjson.loads(line)
+        raw = line.decode()
+    except ValueError:
+        repaired = _repair(line.decode(errors="replace"))
+        if repaired is None:
+            return _malformed("not JSON", line)
+        raw, message = repaired
+        sanitized = True
+    if type(message) is not dict:
+        return _malformed("not an object", line)
+    method = message.get("method")
+    if method is not None:
+        if type(method) is not str:
+            return _malformed("its method is not a string", line)
+        params = message.get("params")
+        if params is not None and type(params) is not dict and type(params) is not list:
+            return _malformed("its params are neither an object nor an array", line)
+        if "id" not in message:
+            return Notification(method, params, raw, sanitized)
+        if _is_id(message["id"]):
+            return Request(message["id"], method, params, raw, sanitized)
+    elif "id" not in message:
+        return _malformed("neither method nor id", line)
+    if not _is_id(message["id"]):
+        return _malformed("its id is neither a 64-bit integer, a string nor null", line)
+    error = message.get("error")
+    if error is not None or "result" not in message:
+        if "error" not in message:
+            return _malformed("neither method, result nor error", line)
+        return Response(message["id"], None, _normal_error(error), raw, sanitized)
+    return Response(message["id"], message["result"], None, raw, sanitized)
+
+
+def encode_request(id: int | str, method: str, params: Params = None) -> bytes:
+    return _encode(
+        {"jsonrpc": "2.0", "id": id, "method": method} | ({} if params is None else {"params": params})
+    )
+
+
+def encode_notification(method: str, params: Params = None) -> bytes:
+    return _encode({"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params}))
+
+
+def encode_result(id: Id, result: Any) -> bytes:
+    return _encode({"jsonrpc": "2.0", "id": id, "result": result})
+
+
+def encode_error(id: Id, code: int, message: str, data: Any = None) -> bytes:
+    error = {"code": code, "message": message} | ({} if data is None else {"data": data})
+    return _encode({"jsonrpc": "2.0", "id": id, "error": error})
+
+
+def _encode(message: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:  # a lone surrogate (a file name from argv may hold one), or an integer beyond 64 bits
+        text = json.dumps(message, separators=(",", ":"))
+        repaired = _repair(text)
+        return (repaired[0] if repaired else text).encode() + b"\n"
+
+
+def _is_id(id: object) -> bool:
+    return id is None or type(id) is int or type(id) is str
+
+
+def _normal_error(error: Any) -> dict[str, Any]:
+    is_object = type(error) is dict
+    message = error.get("message") if is_object else error
+    if is_object and type(error.get("code")) is int and type(message) is str:
+        return error  # type: ignore[no-any-return]
+    if type(message) is not str:
+        message = "the agent sent an error of no known form"
+    return {"code": INTERNAL_ERROR, "message": message, "data": error}
+
+
+def _outgrown(line: bytes) -> str | None:
+    """Why the line must not be parsed, judged by what stands outside its strings."""
+    opened = line.count(b"[") + line.count(b"{")
+    if opened <= MAX_DEPTH and (len(line) <= MAX_VALUES or opened + line.count(b",") <= MAX_VALUES):
+        return None
+    bare = line.replace(b"\\\\", b"").replace(b'\\"', b"")
+    if bare.count(b'"') > 4 * MAX_VALUES:
+        return "too many values"
+    structure = b"".join(bare.split(b'"')[::2])
+    if structure.count(b"[") + structure.count(b"{") + structure.count(b",") > MAX_VALUES:
+        return "too many values"
+    depth = 0
+    for byte in structure.translate(None, NOT_BRACKETS):
+        depth += 1 if byte in b"[{" else -1
+        if depth > MAX_DEPTH:
+            return "nested too deeply"
+        if depth < 0:
+            return None  # not JSON, as the parser will find
+    return None
+
+
+NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+# Escapes are taken one after the other, or an escaped backslash would pass for the start of one. All but
+# surrogates go by in a run.
+SURROGATE = re.compile(
+    r"\\(?:[^u][^\\]*+(?:\\[^u][^\\]*+)*+|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2}))"
+)
+# Possessive: a string without an end costs one pass, and not one for each of its quotes.
+STRING_OR_NUMBER = re.compile(
+    r'"(?:[^"\\]++|\\.)*+"?|-?Infinity|NaN|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?', re.DOTALL
+)
+
+
+def _repair(text: str) -> tuple[str, Any] | None:
+    """The text with the least changed that makes it JSON, and its value."""
+    text = text.removeprefix("\ufeff")
+    text = SURROGATE.sub(lambda match: r"\ufffd" if match["lone"] else match[0], text)
+    with suppress(ValueError):
+        return text, orjson.loads(text)
+    if len(text) <= MAX_NUMBER_REPAIR:
+        text = STRING_OR_NUMBER.sub(_repair_number, text)
+        with suppress(ValueError):
+            return text, orjson.loads(text)
+    return None
+
+
+def _repair_number(match: re.Match[str]) -> str:
+    token = match[0]
+    if token[-1] in "Ny":
+        return "null"
+    with suppress(ValueError):
+        if token[0] != '"':
+            orjson.loads(token)
+        return token
+    return f'"{token}"'
+
+
+def _malformed(reason: str, line: bytes) -> Malformed:
+    return Malformed(reason, len(line), _sha256(line).hexdigest(), _head(line))
+
+
+def _head(line: bytes) -> str:
+    return line[:HEAD].decode(errors="replace")
+
+
+def _sha256(data: bytes | bytearray) -> Any:
+    import hashlib  # it loads OpenSSL, which most keepers never need
+
+    return hashlib.sha256(data)

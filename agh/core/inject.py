@@ -1,0 +1,65 @@
+"""History as text for an agent that has lost its own memory of a session. Pure.
+
+The newest part is kept within a budget of characters, and what was left out is said. Text is cut
+between characters, never inside one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from agh.core.markdown import result_text
+from agh.core.transcript import Message
+
+HEADER = "RESUME CONTEXT FOR CONTINUING TASK"
+INSTRUCTIONS = (
+    "You are continuing the task above in a new process. Go on from where the history ends. "
+    "Do not repeat work that is already finished."
+)
+MESSAGE_LIMIT, RESULT_LIMIT, BUDGET = 2_000, 500, 60_000
+
+
+def history(messages: Sequence[Message], budget: int = BUDGET) -> str | None:
+    """The execution history, or None when there is nothing to tell."""
+    lines = [line for message in messages if (line := _line(message))]
+    kept: list[str] = []
+    for line in reversed(lines):
+        budget -= len(line) + 1
+        if budget < 0:
+            break
+        kept.append(line)
+    left_out = len(lines) - len(kept)
+    if left_out:
+        kept.append(f"[{left_out} earlier entries are left out]")
+    return "\n".join(reversed(kept)) if lines else None
+
+
+def with_history(told: str, prompt: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The prompt with the history before its text and the instructions after it."""
+    texts = [str(block["text"]) for block in prompt if block.get("type") == "text"]
+    others = [block for block in prompt if block.get("type") != "text"]
+    request = "\n".join(texts)
+    text = (
+        f"{HEADER}\n\n=== EXECUTION HISTORY ===\n{told}\n\n=== CURRENT REQUEST ===\n{request}\n\n"
+        f"=== INSTRUCTIONS ===\n{INSTRUCTIONS}"
+    )
+    return [{"type": "text", "text": text}, *others]
+
+
+def _line(message: Message) -> str:
+    role = message["role"]
+    if role == "user":
+        return f"[USER]: {_cut(message['content'], MESSAGE_LIMIT)}"
+    if role == "assistant":
+        return f"[ASSISTANT]: {_cut(message['content'], MESSAGE_LIMIT)}" if message["content"] else ""
+    name = message.get("tool_name") or message.get("title") or "tool"
+    if role == "tool_call":
+        return f"[TOOL CALL: {name}]"
+    if role == "tool_result":
+        return f"[TOOL RESULT: {name}] {_cut(result_text(message.get('tool_result')), RESULT_LIMIT)}"
+    return ""
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,263 @@
+r"""Hide secrets in text before it is stored or shown.
+
+Three sources, each of which sees the holes that the one before it left: values of secret-looking environment
+variables, found verbatim; tokens with a shape of their own (prefixes and lengths after the gitleaks rules and
+the vendors' documents, the lengths loosened); values assigned to a secret-looking name.
+
+Bias: a shaped token is always hidden. A named value is hidden only when it reads as a literal, because a log
+with `token = parser.next()` blotted out is of no use. Quoted text, `UPPER=value` and flags count as literals;
+anything else needs a digit, an inner symbol or base64 padding, and must not read as an identifier, an
+attribute, a call, a path or a template.
+
+Promises: `text(text(s)) == text(s)`; time linear in the input; text outside a secret, JSON keys and structure
+stay as they are. A plugin's pattern keeps the first two if it is linear itself and does not look at the
+characters around its match.
+
+Never: reads the environment, decodes base64 or percent escapes, guesses by entropy. It misses bare
+plain-word passwords (`password: swordfish`), quoted phrases with spaces, positional secrets (`curl -u a:b`),
+and the rest of a secret whose beginning is not in the text, so give `chunks` all the parts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+
+TYPE_CHECKING = False  # typing costs more to import than this module
+if TYPE_CHECKING:
+    from typing import Any
+
+MARK = "[redacted]"
+
+# Stands for each hidden character while the next source looks. A pattern may run over a hole but must not
+# need one in order to match, so a second pass, which sees more holes, finds nothing that the first did not.
+_HOLE = "\0"
+
+
+def _apart(prefix: str) -> str:
+    """The prefix where no word runs into it (`task-`), except the end of an escape or of a colour code."""
+    n = len(prefix)
+    return re.escape(prefix) + rf"(?:(?<![A-Za-z0-9].{{{n}}})|(?<=\\[nrt].{{{n}}})|(?<=[\d;\[]m.{{{n}}}))"
+
+
+_ASSIGN = r"""\\*+["'`]?+\]?+[ \t]*+[:=][ \t]*+\\*+["'`]?+"""
+_COOKIE = r"""[\w.!#$%&*+^|~-]++=(?:"[^"\r\n]*+"|[^\s;"'`\\]*+)"""
+_PEM = r"(?:[A-Z0-9]++ ){0,4}?PRIVATE KEY(?: BLOCK)?-----"
+_PEM_BODY = r"(?=(?:[^\0-]|-(?!----)){0,400}?[A-Za-z0-9+/]{16})(?:[^\0-]++|-(?!----))*+-{5,6}END "
+_PEM_LINE = r"(?:\s|\\[nrt])++(?:[A-Z][\w-]*+: [^\s\\\0]++|[A-Za-z0-9+/=]{16,}+|[A-Za-z0-9+/=]++\Z)"
+
+# What must occur in the lower-cased text, and the pattern. Each takes all the letters and digits that follow,
+# so that what is left never begins in the middle of a word.
+_SHAPES = (
+    ("private key", rf"-----BEGIN {_PEM}(?:{_PEM_BODY}{_PEM}|(?:{_PEM_LINE})++)"),
+    ("eyj", r"(?P<secret>eyJ[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]*+){0,3}+)|eyJ[\w-]*+"),
+    ("sk-ant-", r"sk-ant-[\w-]{8,}+"),
+    ("sk-", _apart("sk-") + r"(?:[A-Za-z0-9]{20}|proj-[\w-]{16}|(?=[A-Za-z_-]{0,40}\d)[\w-]{20})[\w-]*+"),
+    ("gh", r"gh[pousr]_[A-Za-z0-9]{20}\w*+"),
+    ("github_pat_", r"github_pat_\w{20,}+"),
+    ("glpat-", r"glpat-[\w-]{16,}+(?:\.\w++)*+"),
+    ("xox", r"xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}+"),
+    ("akia", _apart("AKIA") + r"[A-Z0-9]{16}[A-Za-z0-9]*+"),
+    ("asia", _apart("ASIA") + r"[A-Z0-9]{16}[A-Za-z0-9]*+"),
+    ("aiza", _apart("AIza") + r"[\w-]{30,}+"),
+    ("npm_", r"npm_[A-Za-z0-9]{20,}+"),
+    ("pypi-", r"pypi-(?:AgE[\w-]{16}|\w{32})[\w-]*+"),
+    ("hf_", r"hf_[A-Za-z0-9]{20,}+"),
+    *((k, _apart(k) + r"[A-Za-z0-9]{16,}+") for k in ("sk_live_", "rk_live_", "sk_test_", "rk_test_")),
+    ("sg.", _apart("SG.") + r"[\w-]{16,}+\.[\w-]{16,}+"),
+    ("ya29.", r"ya29\.[\w.-]{20,}+"),
+    ("://", r"""://[^\s/:@"'`<>\\\0]*+:(?P<secret>[^\s/"'`<>{}\\\0]+)(?=@)"""),
+    ("bearer", r"(?i:bearer)[ \t]++(?=[\w.~+/-]*\d)(?P<secret>[\w.~+/-]{16,}+=*+)"),
+    (
+        "authorization",
+        rf"(?i:authorization){_ASSIGN}[A-Za-z][\w-]*+[ \t]++"
+        r"""(?P<secret>\w++=\\*+"?+[\w+/%][^\r\n]*+|(?=[\w.~+/:-]*\d)[\w.~+/:-]{8,}+=*+)""",
+    ),
+    ("cookie", rf"(?i:cookie){_ASSIGN}(?P<secret>{_COOKIE}(?:;[ \t]*+{_COOKIE})*+)"),
+)
+
+_WORDS = ("passw", "passphrase", "pwd", "secret", "token", "credential", "key", "authorization", "cookie")
+_PHRASE = r"(?:passw(?:or)?d|passphrase|(?:^|_)pwd|secret)"
+_SECRET_NAME = (
+    rf"(?:{_PHRASE}|token|credentials?|authorization|cookie"
+    r"|(?:api|access|secret|private|signing|encryption|auth|account|client|master|shared|ssh|deploy|service)_?key)"
+    r"(?:_?(?:value|data|hash|raw|b64|base64|\d+))?$"
+)
+_OTHER_NAME = (
+    r"public|(?:^|_)(?:max|min|num|total|next|prev|first|last|current|start|end|stop|page|sync|continuation"
+    r"|progress|cancel|pad|eos|bos|unk|sep|cls|mask|special)_token"
+)
+_ENVIRON_NAME = (
+    r"(?!.*public).*(?:secret|passw|passphrase|credential|(?:token|(?:^|_|api)key|_pwd|_pat)_?\d*$)"
+)
+
+_NAME = (
+    r"\b(?<!\w-)(?<!://)(?P<flag>(?<=--))?(?P<name>\w++(?:-\w++)*+)(?P<sep>(?(flag)(?:=|[ \t]++)"
+    r"""|\\*+["'`]?+\]?+[ \t]*+(?::[ \t]*+[\w.&|\[\]]{1,40}+[ \t]*+=[ \t]*+(?=["'`])"""
+    r"|(?:=>|={1,3}+|:=|:(?!:))[ \t]*+)))"
+)
+_BARE = r"""\s"'`,;(){}\[\]<>|&\\"""
+_VALUE = (
+    r"""(?:[bBrRuU]?\\*+(?P<quote>["'`]))?"""
+    r"(?P<scheme>(?i:bearer|basic|token|digest|negotiate|apikey|oauth|bot|ssws)[ \t]++)?"
+    r"(?P<value>(?(quote)(?:(?!(?P=quote))[^\s\\]|\\++(?!(?P=quote))[^\s\\])++(?=\\*+(?P=quote)|\Z)"
+    rf"|[^{_BARE}]*[^{_BARE}.]))\.*+(?P<call>[(\[{{])?"
+)
+_PLACE = r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\][\w.@/\\ -]*|\w+://[^\s?=@]*"
+_DULL = (  # filler, places, colours, references, templates, names of secrets, stock words
+    rf"(.)\1*|{_PLACE}|#[\da-fA-F]{{3,8}}|[$%:@][A-Za-z_]+%?|[$#%{{]?[{{(<\[].*|.*(?:\$\{{|\{{\{{|#\{{).*"
+    r"|(?:[A-Za-z]++[_-])*+(?i:passw(?:or)?d|secret|token|key|credential)s?"
+    r"|_*[A-Za-z][a-z]*(?:[A-Z][a-z]+)*(?:Password|Secret|Token|Key)"
+    r"|(?i:string|number|integer|boolean|required|optional|undefined|disabled|enabled|default|changeme|example)"
+)
+_ORDINARY = rf"(.)\1*|{_PLACE}|[A-Z]?[a-z]{{0,20}}|[A-Z]{{0,20}}|[-+\d.,:_]*"
+_CODE = (
+    r"0[xX][\da-fA-F_]+"
+    r"|[$@&*!-]*+[A-Za-z_]++(?:(?:\d{1,3}_++|\d{0,3}(?:\.|::|\?\.))[A-Za-z_]++)*+\d{0,2}+[:?!]?"
+)
+_RANDOM = r"^(?=\D*+\d)[^A-Za-z]*+[A-Za-z]|\w[!@#$%^~]++\w|=$"
+
+_Span = tuple[int, int]
+
+
+class Redactor:
+    """Hides known values, what plugins' patterns match, and what the tables of this module describe."""
+
+    __slots__ = ("_extra", "_known")
+
+    def __init__(self, known: Iterable[str], extra: Iterable[re.Pattern[str]]) -> None:
+        self._known = tuple(known)
+        self._extra = tuple(extra)
+
+    def text(self, s: str) -> str:
+        return self.chunks((s,))[0]
+
+    def json(self, value: Any) -> Any:
+        """A redacted copy of a JSON value. `{"name": N, "value": V}` is treated as `{N: V}`."""
+        return self._walk(value, False)
+
+    def chunks(self, parts: Sequence[str]) -> list[str]:
+        """Redact the joined parts; each mark goes to the part in which its secret begins."""
+        joined = "".join(parts)
+        spans = iter(self._spans(joined))
+        span = next(spans, None)
+        out = []
+        done = end = 0
+        for part in parts:
+            end += len(part)
+            kept: list[str] = []
+            while span and span[0] < end:
+                kept += joined[done : span[0]], MARK
+                done, span = span[1], next(spans, None)
+            kept.append(joined[done:end])
+            done = max(done, end)
+            out.append("".join(kept))
+        return out
+
+    def _walk(self, value: Any, secret: bool) -> Any:
+        if isinstance(value, str):
+            return MARK if secret and value else self.text(value)
+        if isinstance(value, list | tuple):
+            return [self._walk(item, secret) for item in value]
+        if isinstance(value, dict):
+            pair = _is_secret_name(value.get("name"))
+            return {k: self._walk(v, _is_secret_name(k) or (pair and k == "value")) for k, v in value.items()}
+        return value
+
+    def _spans(self, s: str) -> list[_Span]:
+        seen = s.replace(MARK, _HOLE * len(MARK))
+        spans: list[_Span] = []
+        for find in (self._find_known, self._find_shaped, _find_named):
+            found = _merge(find(seen))
+            seen = _punch(seen, found)
+            spans += found
+        return _merge(spans)
+
+    def _find_known(self, s: str) -> Iterator[_Span]:
+        for value in self._known:
+            if value in s:
+                yield from (m.span() for m in re.finditer(re.escape(value), s))
+
+    def _find_shaped(self, s: str) -> Iterator[_Span]:
+        lower = s.lower()
+        shapes = (re.compile(shape) for hint, shape in _SHAPES if hint in lower)
+        for pattern in (*shapes, *self._extra):
+            for m in pattern.finditer(s):
+                yield m.span("secret" if "secret" in pattern.groupindex else 0)
+
+
+def redactor(environ: Mapping[str, str] = {}, extra: Iterable[re.Pattern[str]] = ()) -> Redactor:
+    """A redactor for this environment; where an extra pattern has a group `secret`, only that is hidden."""
+    values = {value.strip() for name, value in environ.items() if re.match(_ENVIRON_NAME, name.lower())}
+    return Redactor(sorted(v for v in values if len(v) >= 8 and not re.fullmatch(_ORDINARY, v)), extra)
+
+
+def _find_named(s: str) -> Iterator[_Span]:
+    lower = s.lower()
+    if not any(word in lower for word in _WORDS):
+        return
+    names, values = re.compile(_NAME, re.ASCII), re.compile(_VALUE)
+    pos = 0
+    while name := names.search(s, pos):
+        if not _is_secret_name(name["name"]):
+            pos = name.end("name")
+            continue
+        pos = name.end()
+        if value := values.match(s, pos):
+            pos = value.end()
+            if _is_literal(name, value):
+                yield value.span("value")
+
+
+def _is_secret_name(name: object) -> bool:
+    return isinstance(name, str) and _is_secret_ending(name[-64:])
+
+
+@lru_cache(1024)
+def _is_secret_ending(name: str) -> bool:
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|-", "_", name).strip("_").lower()
+    return bool(re.search(_SECRET_NAME, snake)) and not re.search(_OTHER_NAME, snake)
+
+
+def _is_literal(name: re.Match[str], match: re.Match[str]) -> bool:
+    value, quoted = match["value"], bool(match["quote"])
+    if match["call"]:
+        return False
+    if _HOLE in value:
+        return True
+    flag = name["flag"] is not None
+    sure = bool(quoted or flag or match["scheme"] or (name["sep"] == "=" and name["name"].isupper()))
+    if len(value) < (6 if sure else 8) or re.fullmatch(_DULL, value):
+        return False
+    if not quoted and re.fullmatch(_CODE, value) and ("." in value or not sure):
+        return False
+    if re.search(_RANDOM, value):
+        return True
+    if not sure:
+        return False
+    if re.search("[A-Za-z]{16}", value):
+        return True
+    if match["scheme"]:
+        return not value.islower()
+    prose = flag and not quoted and name["sep"] != "="
+    return not prose and bool(re.search(rf"{_PHRASE}_?\d*$", name["name"].lower()))
+
+
+def _merge(spans: Iterable[_Span]) -> list[_Span]:
+    merged: list[_Span] = []
+    for start, end in sorted(spans):
+        if merged and start < merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        elif start < end:
+            merged.append((start, end))
+    return merged
+
+
+def _punch(s: str, spans: list[_Span]) -> str:
+    out: list[str] = []
+    pos = 0
+    for start, end in spans:
+        out += s[pos:start], _HOLE * (end - start)
+        pos = end
+    return "".join(out) + s[pos:] if out else s

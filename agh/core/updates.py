@@ -1,0 +1,142 @@
+"""What an agent's update means: ACP `session/update` to the type and fields of an event. Pure.
+
+Nothing is dropped: a kind we do not know becomes a `system` event with the update kept in `raw`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+Fields = dict[str, Any]
+
+_FINISHED = ("completed", "failed")
+_RESULT_KEYS = ("stdout", "stderr", "error")
+
+
+def event_of(update: Fields) -> tuple[str, Fields]:
+    """The event type of an update, and its content fields but `raw`."""
+    kind = update.get("sessionUpdate")
+    if kind in ("agent_message_chunk", "agent_thought_chunk"):
+        return ("agent_message" if kind == "agent_message_chunk" else "thought"), _chunk(update)
+    if kind in ("tool_call", "tool_call_update"):
+        return _tool(update)
+    if kind == "plan":
+        return "plan", {}
+    if kind == "usage_update":
+        return "usage", {"usage": context_usage(update)}
+    return "system", {"title": _title(kind, update)}
+
+
+def update_text(frame: str, update: Fields) -> str:
+    """The JSON text of the update inside its frame, as it came."""
+    start = frame.find('"update":') + len('"update":')
+    text = frame[start : frame.rstrip().rfind("}", 0, frame.rstrip().rfind("}"))]
+    try:
+        if orjson.loads(text) == update:
+            return text
+    except orjson.JSONDecodeError:
+        pass
+    return frame
+
+
+def context_usage(update: Fields) -> Fields:
+    """A usage_update: how full the context is and what the session has cost. Unknown stays None."""
+    cost = update.get("cost")
+    cost = cost if isinstance(cost, dict) else {}
+    return {
+        "context_used": _number(update.get("used")),
+        "context_size": _number(update.get("size")),
+        "cost_amount": _number(cost.get("amount")),
+        "cost_currency": cost.get("currency") if isinstance(cost.get("currency"), str) else None,
+    }
+
+
+def token_usage(usage: Any) -> Fields | None:
+    """The token counts of a prompt's answer; None when the agent gave none."""
+    if not isinstance(usage, dict):
+        return None
+    names = {
+        "input_tokens": "inputTokens",
+        "output_tokens": "outputTokens",
+        "thought_tokens": "thoughtTokens",
+        "cached_read_tokens": "cachedReadTokens",
+        "cached_write_tokens": "cachedWriteTokens",
+        "total_tokens": "totalTokens",
+    }
+    return {ours: _number(usage.get(theirs)) for ours, theirs in names.items()}
+
+
+def _chunk(update: Fields) -> Fields:
+    content = update.get("content")
+    content = content if isinstance(content, dict) else {}
+    fields: Fields = {"text": content["text"] if isinstance(content.get("text"), str) else ""}
+    if content.get("type") != "text":
+        fields["title"] = f"{content.get('type')} content"
+    if isinstance(update.get("messageId"), str):
+        fields["message_id"] = update["messageId"]
+    return fields
+
+
+def _tool(update: Fields) -> tuple[str, Fields]:
+    fields: Fields = {
+        "tool_call_id": str(update.get("toolCallId")),
+        "title": update.get("title"),
+        "tool_name": tool_name(update),
+        "tool_input": update.get("rawInput"),
+    }
+    if update.get("status") not in _FINISHED:
+        return "tool_call", fields
+    failed = update["status"] == "failed"
+    return "tool_result", fields | {"tool_result": _result(update, failed), "tool_error": failed}
+
+
+def tool_name(update: Fields) -> str | None:
+    """The tool's own name where the agent tells it, else the kind of tool."""
+    extra = update.get("_meta")
+    for one in extra.values() if isinstance(extra, dict) else ():
+        if isinstance(one, dict) and isinstance(one.get("toolName"), str):
+            return str(one["toolName"])
+    kind = update.get("kind")
+    return kind if isinstance(kind, str) and kind != "other" else None
+
+
+def _result(update: Fields, failed: bool) -> Fields:
+    result: Fields = {}
+    texts, patches = [], []
+    for item in update.get("content") or []:
+        if not isinstance(item, dict):
+            continue
+        inner = item.get("content")
+        if item.get("type") == "diff":
+            patches.append(item)
+        elif isinstance(inner, dict) and isinstance(inner.get("text"), str):
+            texts.append(inner["text"])
+    if texts:
+        result["content"] = "\n".join(texts)
+    if patches:
+        result["structured_patch"] = patches
+    paths = [one.get("path") for one in update.get("locations") or [] if isinstance(one, dict)]
+    if path := next((path for path in [*paths, *(patch.get("path") for patch in patches)] if path), None):
+        result["file_path"] = path
+    output = update.get("rawOutput")
+    if output is not None:
+        result["raw_output"] = output
+    if isinstance(output, dict):
+        result |= {key: output[key] for key in _RESULT_KEYS if isinstance(output.get(key), str)}
+    if failed and "error" not in result:
+        result["error"] = "\n".join(texts) or "the tool failed"
+    return result
+
+
+def _title(kind: Any, update: Fields) -> str:
+    detail = next(
+        (update[key] for key in ("title", "currentModeId", "modeId") if isinstance(update.get(key), str)),
+        None,
+    )
+    return f"{kind}: {detail}" if detail else str(kind)
+
+
+def _number(value: Any) -> int | float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,133 @@
+"""The command's side of a live session: ask its keeper, or start one.
+
+Any number of commands at once give exactly one keeper: a command connects; if nobody answers it takes
+the session's lock and starts a keeper that inherits it; if the lock is taken, it connects again.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from typing import Any
+
+import orjson
+
+from agh.errors import AghError, KeeperFailed, KeeperGone, Relayed, TimedOut
+from agh.keeper import control
+from agh.keeper.process import spawn
+from agh.store import lock
+from agh.store.lock import Lock
+from agh.store.watch import Watch
+
+READY_LIMIT = 300.0  # above the sum of what the phases of a start may take
+CONNECT_LIMIT = 90.0
+ANSWER_LIMIT = 30.0
+
+
+def call(directory: str, verb: str, *, limit: float = ANSWER_LIMIT, **args: Any) -> dict[str, Any]:
+    """The keeper's answer. KeeperGone when there is none to ask, or it dies before it answers."""
+    session_id = os.path.basename(directory)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(limit)
+        try:
+            with control.short_path(directory) as address:
+                connection.connect(address)
+            connection.sendall(control.encode({"v": control.VERSION, "verb": verb, **args}))
+            line = _line(connection)
+        except TimeoutError:
+            raise TimedOut(f"the keeper of {session_id}", limit) from None
+        except OSError:
+            line = b""
+    if not line:
+        raise KeeperGone(session_id)
+    answer = orjson.loads(line)
+    if "error" in answer:
+        raise Relayed(answer["error"])
+    result: dict[str, Any] = answer["ok"]
+    return result
+
+
+def answers(directory: str) -> bool:
+    """Whether the session's keeper is there and well enough to say so at once."""
+    try:
+        call(directory, "hello", limit=2)
+    except AghError:
+        return False
+    return True
+
+
+def ensure_live(directory: str, **intent: Any) -> dict[str, Any]:
+    """Make the session live and return its keeper's hello; `intent` is for a start, if one is needed."""
+    deadline = time.monotonic() + CONNECT_LIMIT
+    with Watch() as watch:
+        watch.add(directory)
+        while True:
+            try:
+                return call(directory, "hello", limit=CONNECT_LIMIT) | {"started": False}
+            except KeeperGone:
+                pass
+            held = lock.take(directory)
+            if held is not None:
+                with held:
+                    return start(held, **intent) | {"started": True}
+            if time.monotonic() > deadline:
+                raise TimedOut(f"the keeper of {os.path.basename(directory)}", CONNECT_LIMIT)
+            watch.wait(0.2)
+
+
+def start(held: Lock, **intent: Any) -> dict[str, Any]:
+    """Start a keeper that takes over the held lock; return when it is ready, or raise why it is not."""
+    reading, writing = os.pipe()
+    log = os.open(
+        os.path.join(held.directory, "keeper.log"),
+        os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC,
+        0o600,
+    )
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    command = [sys.executable, "-P", "-m", "agh.keeper.main", held.directory, str(held.fd), str(writing)]
+    try:
+        spawn([*command, orjson.dumps(intent).decode()], os.environ, (null, log, log), (held.fd, writing))
+    finally:
+        for fd in (writing, log, null):
+            os.close(fd)
+    with open(reading, "rb") as pipe:
+        line = pipe.readline()
+    if not line:
+        raise KeeperFailed(
+            os.path.basename(held.directory), _tail(os.path.join(held.directory, "keeper.log"))
+        )
+    report = orjson.loads(line)
+    if "error" in report:
+        raise Relayed(report["error"])
+    result: dict[str, Any] = report["ok"]
+    return result
+
+
+def await_end(directory: str, limit: float) -> bool:
+    """Wait until nobody holds the session's lock."""
+    deadline = time.monotonic() + limit
+    with Watch() as watch:
+        watch.add(directory)
+        while lock.is_held(directory):
+            if time.monotonic() > deadline:
+                return False
+            watch.wait(0.2)
+    return True
+
+
+def _line(connection: socket.socket) -> bytes:
+    received = bytearray()
+    while not received.endswith(b"\n"):
+        data = connection.recv(1 << 16)
+        if not data:
+            return b""
+        received += data
+    return bytes(received)
+
+
+def _tail(path: str) -> str:
+    with open(path, "rb") as file:
+        lines = file.read()[-4000:].decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"

@@ -1,0 +1,183 @@
+"""The control socket: a few verbs in, one answer each. Commands go in here; facts come out of the log.
+
+A message is one line of JSON. Request: `{"v":1,"verb":…,…}`; answer: `{"ok":{…}}` or `{"error":{…}}`.
+The socket is 0600 in a 0700 directory, and a peer of another user is turned away. Its path may be
+longer than a socket address can hold: it is reached through the directory's descriptor.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import orjson
+
+from agh.errors import AghError, ControlVersion, Usage
+from agh.keeper.loop import READ, WRITE, Loop
+
+VERSION = 1
+MAX_MESSAGE = 64 << 20
+FILE = "keeper.sock"
+
+Answer = Callable[[dict[str, Any] | AghError], None]
+Handler = Callable[[dict[str, Any], Answer], None]
+
+
+@contextmanager
+def short_path(directory: str) -> Iterator[str]:
+    """A path to the session's socket that is short however deep the directory lies."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    here = None
+    try:
+        if os.path.isdir("/proc/self/fd"):
+            yield f"/proc/self/fd/{fd}/{FILE}"
+            return
+        here = os.open(".", os.O_RDONLY | os.O_CLOEXEC)
+        os.fchdir(fd)
+        yield FILE
+    finally:
+        if here is not None:
+            os.fchdir(here)
+            os.close(here)
+        os.close(fd)
+
+
+def encode(message: dict[str, Any]) -> bytes:
+    return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
+
+
+class Control:
+    """The keeper's side. Each verb is given the request and a function that answers it, now or later."""
+
+    def __init__(self, loop: Loop, directory: str, verbs: dict[str, Handler]) -> None:
+        self._loop = loop
+        self._verbs = verbs
+        self._directory = directory
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._peers: set[_Peer] = set()
+        path = os.path.join(directory, FILE)
+        if os.path.lexists(path):
+            os.unlink(path)
+        with short_path(directory) as address:
+            before = os.umask(0o177)
+            try:
+                self._listener.bind(address)
+            finally:
+                os.umask(before)
+        self._listener.listen(128)
+        self._listener.setblocking(False)
+        loop.watch(self._listener.fileno(), self._accept)
+
+    def close(self) -> None:
+        """Send what is still owed to peers, as far as they take it, and take the socket away."""
+        self._loop.forget(self._listener.fileno())
+        self._listener.close()
+        self._loop.run_until(lambda: not any(peer.owes for peer in self._peers), limit=1)
+        for peer in list(self._peers):
+            peer.close()
+        os.unlink(os.path.join(self._directory, FILE))
+
+    def _accept(self) -> None:
+        try:
+            connection, _ = self._listener.accept()
+        except BlockingIOError:
+            return
+        if _peer_uid(connection) not in (os.geteuid(), None):
+            connection.close()
+            return
+        connection.setblocking(False)
+        self._peers.add(_Peer(self._loop, connection, self._verbs, self._peers.discard))
+
+
+class _Peer:
+    def __init__(
+        self, loop: Loop, connection: socket.socket, verbs: dict[str, Handler], gone: Callable[[_Peer], None]
+    ) -> None:
+        self._loop, self._connection, self._verbs, self._gone = loop, connection, verbs, gone
+        self._received = bytearray()
+        self._owed = bytearray()
+        loop.watch(connection.fileno(), self._ready)
+
+    @property
+    def owes(self) -> bool:
+        return bool(self._owed)
+
+    def close(self) -> None:
+        if self._connection.fileno() >= 0:
+            self._loop.forget(self._connection.fileno())
+            self._connection.close()
+            self._gone(self)
+
+    def _ready(self) -> None:
+        try:
+            if self._owed:
+                self._send()
+            data = self._connection.recv(1 << 16)
+        except BlockingIOError:
+            return
+        except OSError:
+            self.close()
+            return
+        if not data or len(self._received) + len(data) > MAX_MESSAGE:
+            self.close()
+            return
+        self._received += data
+        while (end := self._received.find(b"\n")) >= 0:
+            line = bytes(self._received[:end])
+            del self._received[: end + 1]
+            self._take(line)
+
+    def _take(self, line: bytes) -> None:
+        try:
+            request = _checked(line)
+            handler = self._verbs.get(str(request.get("verb")))
+            if handler is None:
+                raise Usage(f"the keeper does not know the verb {request.get('verb')!r}")
+            handler(request, self._answer)
+        except AghError as error:
+            self._answer(error)
+
+    def _answer(self, result: dict[str, Any] | AghError) -> None:
+        if self._connection.fileno() < 0:
+            return
+        if isinstance(result, AghError):
+            self._owed += encode({"error": result.for_relay()})
+        else:
+            self._owed += encode({"ok": result})
+        try:
+            self._send()
+        except OSError:
+            self.close()
+
+    def _send(self) -> None:
+        try:
+            sent = self._connection.send(self._owed)
+            del self._owed[:sent]
+        except BlockingIOError:
+            pass
+        self._loop.watch(self._connection.fileno(), self._ready, READ | WRITE if self._owed else READ)
+
+
+def _checked(line: bytes) -> dict[str, Any]:
+    try:
+        request = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        request = None
+    if not isinstance(request, dict):
+        raise Usage("a control message is one line of JSON")
+    if request.get("v") != VERSION:
+        raise ControlVersion(request.get("v"), VERSION)
+    return request
+
+
+def _peer_uid(connection: socket.socket) -> int | None:
+    """The user at the other end; None where the system does not tell (there the modes guard the socket)."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return None
+    _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i")))
+    return int(uid)

@@ -1,0 +1,96 @@
+"""Making a session: its directory, its metadata and its empty log, then its first keeper."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from agh.adapters import registry
+from agh.core.events import timestamp
+from agh.errors import Bug, NameTaken, Usage, WorkspaceGone
+from agh.home import ensure_home, make_private_dir, new_session_id
+from agh.keeper import client
+from agh.keeper.permissions import MODES
+from agh.store import lock, meta, sessions, writer
+from agh.store.meta import Meta
+
+
+def create(
+    *,
+    agent: str | None = None,
+    command: list[str] | None = None,
+    name: str | None = None,
+    workspace: str | None = None,
+    permissions: str | None = None,
+) -> tuple[str, dict[str, Any]]:
+    """A new live session: its directory and its keeper's hello. Bad input leaves nothing behind."""
+    path = os.path.realpath(workspace or os.getcwd())
+    if not os.path.isdir(path):
+        raise WorkspaceGone("(new)", path, hint="name a directory with --workspace")
+    if permissions is not None and permissions not in MODES:
+        raise Usage(f"permissions: {permissions!r} is none of {', '.join(MODES)}")
+    if name is not None:
+        check_name(name)
+    if command:
+        agent_name = agent or os.path.basename(command[0])
+    else:
+        agent_name = (registry.agent(agent) if agent else registry.default_agent()).name
+    session_id = new_session_id()
+    directory = os.path.join(ensure_home(), "sessions", session_id)
+    make_private_dir(os.path.dirname(directory))
+    make_private_dir(directory)
+    held = lock.take(directory)
+    if held is None:
+        raise Bug(f"the lock of the new session {session_id} is taken")
+    with held:
+        writer.create(held)
+        meta.write(directory, first_meta(session_id, agent_name, command, name, path, permissions))
+        return directory, client.start(held, new=True)
+
+
+def check_name(name: str) -> None:
+    """A name must not look like an id, and only one session may have it."""
+    if not name or name.startswith(("sess-", "@", "-")) or not name.isprintable() or len(name) > 100:
+        raise Usage(f"{name!r} cannot be a session's name", hint="use letters, digits, dots and dashes")
+    for directory, found in sessions.scan():
+        if isinstance(found, dict) and found.get("name") == name and not found.get("archived"):
+            raise NameTaken(name, os.path.basename(directory))
+
+
+def first_meta(
+    session_id: str, agent_name: str, command: list[str] | None, name: str | None, path: str, mode: str | None
+) -> Meta:
+    now = timestamp()
+    return {
+        "id": session_id,
+        "name": name,
+        "title": None,
+        "agent_name": agent_name,
+        "command": command,
+        "model": None,
+        "mode": None,
+        "options": {},
+        "permissions": mode,
+        "workspace_id": None,
+        "workspace_path": path,
+        "worktree": None,
+        "state": "starting",
+        "stop_reason": None,
+        "stop_detail": None,
+        "failure": None,
+        "acp_session_id": None,
+        "acp_session_ids": [],
+        "acp_caps": None,
+        "restore": None,
+        "attach": None,
+        "limits": None,
+        "spent": None,
+        "activity": None,
+        "last_sequence": 0,
+        "turns": 0,
+        "keeper": None,
+        "launch": None,
+        "archived": False,
+        "created_at": now,
+        "updated_at": now,
+    }

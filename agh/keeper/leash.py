@@ -1,0 +1,199 @@
+"""The agent's parent, run as a file: `python -I -S leash.py LIFE_FD STATUS_FD -- ARGV...`
+
+It promises that nothing below it outlives the keeper. LIFE_FD is a pipe from the keeper: when it closes, the
+keeper is gone, and everything below is killed at once. The byte `K` does the same; the byte `T` sends SIGTERM
+to everything below. STATUS_FD carries JSON lines: `{"pid":N}` if the agent runs, `{"error":"…","errno":N}` if
+it could not be started; `{"exit":N,"signal":null}` or `{"exit":null,"signal":N}` when it has ended. Then
+whatever remains below is killed; when STATUS_FD closes, all is over.
+
+It never reads or writes what flows on stdin, stdout, stderr: it hands them on and lets go of its own copies.
+Out of its reach: a process that took another uid (sudo), one in uninterruptible sleep until it wakes, and a
+hostile chain of them that each fork, leave their session and die faster than /proc can be read.
+"""
+
+import os
+import select
+import sys
+import time
+
+try:
+    # `signal` without its enums, and in prctl() `ctypes` without its types: to import those takes as long as
+    # to start Python, and every session waits for it.
+    import _signal as signal  # type: ignore[import-not-found, unused-ignore]
+except ImportError:
+    import signal
+
+PROC = "/proc"
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+END_LIMIT = 5.0  # seconds
+EXEC_FAILED = 127
+
+
+def prctl(option: int, value: int) -> None:
+    """Linux only. Without it the agent's process group is ended, and what left that group is not."""
+    try:
+        import _ctypes
+
+        program = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]
+        address = _ctypes.dlsym(program, "prctl")
+        _ctypes.call_function(address, (option, value, 0, 0, 0))
+    except (ImportError, OSError, AttributeError):
+        pass
+
+
+def report(status: int, line: str) -> None:
+    try:
+        os.write(status, line.encode() + b"\n")
+    except OSError:
+        pass  # the keeper is gone, as LIFE_FD will tell
+
+
+def start(argv: list[str], status: int) -> int | None:
+    """The agent's pid, once its exec has worked."""
+    leash = os.getpid()
+    failed, fails = os.pipe()  # close-on-exec: it closes when the exec has worked
+    agent = os.fork()
+    if agent == 0:
+        try:
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != leash:  # it died before the line above, so that signal will never come
+                os._exit(EXEC_FAILED)
+            # In a session of its own no process group below can hold a stranger. So groups can be signalled,
+            # which the kernel does in one step: nobody forks out of reach meanwhile.
+            os.setsid()
+            signal.set_wakeup_fd(-1)
+            for each in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+                signal.signal(each, signal.SIG_DFL)  # all of them: Python itself ignores SIGPIPE and SIGXFSZ
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
+            os.execvp(argv[0], argv)
+        except OSError as error:
+            os.write(fails, str(error.errno).encode())
+        finally:
+            os._exit(EXEC_FAILED)
+    os.close(fails)
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    errno = int(os.read(failed, 16) or 0)
+    if errno:
+        report(status, f'{{"error":"{os.strerror(errno)}","errno":{errno}}}')
+        return None
+    report(status, f'{{"pid":{agent}}}')
+    return agent
+
+
+def parent_and_group(pid: int) -> tuple[int, int]:
+    stat = os.open(f"{PROC}/{pid}/stat", os.O_RDONLY)
+    try:
+        fields = os.read(stat, 512).rpartition(b")")[2].split(None, 3)
+        return int(fields[1]), int(fields[2])
+    finally:
+        os.close(stat)
+
+
+def descend(roots: list[int], children: dict[int, list[int]]) -> set[int]:
+    found = set()
+    while roots:
+        pids = children.pop(roots.pop(), [])
+        found.update(pids)
+        roots += pids
+    return found
+
+
+def groups_below(agent: int, strangers: set[int]) -> set[int]:
+    """The process groups of all descendants: a subreaper adopts every orphan, so none leaves the tree.
+
+    Whoever is proven a stranger is not looked at again: a process that lives just long enough to fork another
+    is only met by a look that takes no longer.
+    """
+    try:
+        pids = {int(name) for name in os.listdir(PROC) if name.isdigit()}
+    except OSError:
+        return {agent}
+    strangers &= pids
+    groups: dict[int, int] = {}
+    children: dict[int, list[int]] = {}
+    for pid in pids - strangers:
+        try:
+            parent, groups[pid] = parent_and_group(pid)
+            children.setdefault(parent, []).append(pid)
+        except (OSError, IndexError):
+            pass  # it ended while we looked
+    below = descend([os.getpid()], children)
+    strangers |= descend([0, *strangers], children)
+    return {groups[pid] for pid in below} - {0, 1, os.getpgrp()}  # killpg(1) would be kill(-1): everybody
+
+
+def send(groups: set[int], number: int) -> None:
+    for group in groups:
+        try:
+            os.killpg(group, number)
+        except OSError:
+            pass  # gone, or no longer ours to signal
+
+
+def reap(agent: int, status: int) -> tuple[bool, bool]:
+    """Collect the dead, adopted ones too: was the agent among them (it is reported); is anyone left below?"""
+    ended = False
+    try:
+        while (dead := os.waitpid(-1, os.WNOHANG))[0]:
+            if dead[0] == agent:
+                ended, code = True, os.waitstatus_to_exitcode(dead[1])
+                exit_code, number = (code, "null") if code >= 0 else ("null", -code)
+                report(status, f'{{"exit":{exit_code},"signal":{number}}}')
+    except ChildProcessError:
+        return ended, False  # exact, where /proc is a sample: below one who adopts all, no child means nobody
+    return ended, True
+
+
+def end_below(agent: int, status: int, wake: int) -> None:
+    limit = time.monotonic() + END_LIMIT
+    strangers: set[int] = set()
+    send({agent}, signal.SIGKILL)
+    while reap(agent, status)[1] and time.monotonic() < limit:
+        frozen: set[int] = set()
+        # Frozen first: to kill a fork bomb piece by piece only makes room for new pieces.
+        while (fresh := groups_below(agent, strangers) - frozen) and time.monotonic() < limit:
+            send(fresh, signal.SIGSTOP)
+            frozen |= fresh
+        send(frozen, signal.SIGKILL)
+        if select.select([wake], [], [], 0.01)[0]:
+            os.read(wake, 4096)
+
+
+def main() -> int:
+    life, status, argv = int(sys.argv[1]), int(sys.argv[2]), sys.argv[4:]
+    for fd in (life, status):
+        os.set_inheritable(fd, False)
+    if os.getpgrp() != os.getpid():
+        os.setsid()  # what is meant for the keeper's group or terminal must not end the leash
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    wake, waker = os.pipe()
+    os.set_blocking(waker, False)
+    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler the wake-up fd hears nothing
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    agent = start(argv, status)
+    if agent is None:
+        return EXEC_FAILED
+    while True:
+        ready, _, _ = select.select([life, wake], [], [])
+        if wake in ready:
+            os.read(wake, 4096)
+            if reap(agent, status)[0]:
+                break
+        orders = os.read(life, 64) if life in ready else b"-"
+        if not orders or b"K" in orders:
+            break
+        if b"T" in orders:
+            groups = groups_below(agent, set())
+            send(groups, signal.SIGTERM)
+            send(groups, signal.SIGCONT)  # a stopped process hears SIGTERM only when it goes on
+    end_below(agent, status, wake)
+    return 0
+
+
+if __name__ == "__main__":
+    os._exit(main())

@@ -1,0 +1,131 @@
+"""A live session inside its keeper: the log, the metadata and the agent, and how they change together.
+
+Everything that happens goes through `batch`: events are recorded and acts are planned inside it; when
+it ends the events are committed in one transaction, and only then the acts are done. So nothing is
+acted on that is not on disk.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from agh.core.events import Draft, draft, timestamp
+from agh.keeper.agent import Agent
+from agh.keeper.loop import Loop
+from agh.store import meta
+from agh.store.meta import Meta
+from agh.store.writer import Writer
+
+if TYPE_CHECKING:
+    from agh.keeper.control import Answer
+    from agh.keeper.permissions import Asked
+    from agh.keeper.terminals import Terminal
+
+
+@dataclass
+class Turn:
+    """The prompt that the agent is working on."""
+
+    turn_id: str
+    input_id: int
+    began: float = field(default_factory=time.monotonic)
+    cancelled: bool = False
+    said_something: bool = False
+    approved: set[str] = field(default_factory=set)  # paths and commands that were allowed in this turn
+
+
+class Live:
+    def __init__(self, loop: Loop, directory: str, stored: Meta, writer: Writer) -> None:
+        self.loop, self.directory, self.meta, self.writer = loop, directory, stored, writer
+        self.agent: Agent | None = None
+        self.turn: Turn | None = None
+        self.last_turn_id = ""
+        self.replaying = False
+        self.replayed = 0
+        self.ending: tuple[str, str | None] | None = None  # stop_reason and detail, once the end is decided
+        self.failure: meta.Failure | None = None
+        self.history: str | None = None  # to be injected into the next prompt
+        self.environ: dict[str, str] = {}
+        self.asked: dict[str, Asked] = {}
+        self.terminals: dict[str, Terminal] = {}
+        self.farewells: list[Answer] = []  # who waits to hear of the end
+        self.last_activity = time.monotonic()
+        self._drafts: list[Draft] | None = None
+        self._acts: list[Callable[[], None]] = []
+
+    @property
+    def session_id(self) -> str:
+        return self.meta["id"]
+
+    @property
+    def db(self) -> sqlite3.Connection:
+        return self.writer.connection
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Record and plan inside; at the end commit, then act. A batch inside a batch joins it."""
+        if self._drafts is not None:
+            yield
+            return
+        self._drafts, self._acts = [], []
+        try:
+            with self.writer.transaction():
+                yield
+                self.writer.append(self._drafts)
+        finally:
+            self._drafts = None
+        acts, self._acts = self._acts, []
+        for act in acts:
+            act()
+
+    def record(self, type: str, *, turn_id: str = "", raw: str | None = None, **fields: Any) -> None:
+        if raw is not None:
+            fields["raw"] = orjson.Fragment(raw)
+        self.add(draft(type, turn_id=turn_id, agent_session=self.meta.get("acp_session_id"), **fields))
+
+    def add(self, made: Draft) -> None:
+        assert self._drafts is not None, "events are recorded inside a batch"
+        self._drafts.append(made)
+
+    def then(self, act: Callable[[], None]) -> None:
+        """Do this once everything recorded in the batch is on disk."""
+        self._acts.append(act)
+
+    def update(self, *, sync: bool = True, **changes: Any) -> None:
+        """Change the metadata and write it out."""
+        self.meta |= {**changes, "updated_at": timestamp(), "last_sequence": self.writer.last_sequence}  # type: ignore[typeddict-item]
+        meta.write(self.directory, self.meta, sync=sync)
+
+    def show_activity(self) -> None:
+        """Let `list` and `status` see what goes on. A hint for people: not worth an fsync."""
+        (pending,) = self.db.execute("SELECT count(*) FROM permissions WHERE status = 'pending'").fetchone()
+        activity = {
+            "turn_id": self.turn.turn_id if self.turn else None,
+            "pending_permissions": pending,
+            "last_activity_at": timestamp(),
+        }
+        self.update(sync=False, activity=activity)
+
+    def end(self, reason: str, detail: str | None = None) -> None:
+        """Decide that the session ends; the first decision counts."""
+        if self.ending is None:
+            self.ending = (reason, detail)
+
+    def fail(self, reason: str, kind: str, summary: str) -> None:
+        """Decide that the session ends in failure."""
+        if self.ending is None:
+            self.failure = {"kind": kind, "summary": summary, "crash_bundle_path": None}
+            self.end(reason, summary)
+
+
+def log(text: str) -> None:
+    """A line in keeper.log."""
+    print(f"{timestamp()} {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,61 @@
+"""Starting processes: a keeper from a command, a leash with its agent from a keeper.
+
+By posix_spawn, which costs no import and shares no memory with the parent. Only the descriptors that
+are named reach the child.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+LEASH = os.path.join(os.path.dirname(__file__), "leash.py")
+
+
+def spawn(
+    argv: Sequence[str], environ: Mapping[str, str], streams: tuple[int, int, int], keep: Sequence[int] = ()
+) -> int:
+    """The pid of a new process that leads its own session. `keep` are passed on under their numbers."""
+    for fd in keep:
+        os.set_inheritable(fd, True)
+    try:
+        actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(streams)]
+        return os.posix_spawn(argv[0], list(argv), environ, file_actions=actions, setsid=True)
+    finally:
+        for fd in keep:
+            os.set_inheritable(fd, False)
+
+
+class Started(NamedTuple):
+    """A leash and our ends of its pipes. Closing `life` ends everything below the leash."""
+
+    leash_pid: int
+    stdin: int
+    stdout: int
+    stderr: int
+    life: int
+    status: int
+
+
+def start_leash(argv: Sequence[str], environ: Mapping[str, str], cwd: str) -> Started:
+    """Start the agent `argv` below a leash, in `cwd`."""
+    agent_in, stdin = os.pipe()
+    stdout, agent_out = os.pipe()
+    stderr, agent_err = os.pipe()
+    life_end, life = os.pipe()
+    status, status_end = os.pipe()
+    theirs = (agent_in, agent_out, agent_err, life_end, status_end)
+    command = [sys.executable, "-I", "-S", LEASH, str(life_end), str(status_end), "--", *argv]
+    before = os.open(".", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.chdir(cwd)
+        pid = spawn(command, environ, (agent_in, agent_out, agent_err), (life_end, status_end))
+    finally:
+        os.fchdir(before)
+        for fd in (before, *theirs):
+            os.close(fd)
+    for fd in (stdin, stdout, stderr, status):
+        os.set_blocking(fd, False)
+    return Started(pid, stdin, stdout, stderr, life, status)

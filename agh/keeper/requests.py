@@ -1,0 +1,118 @@
+"""What comes from the agent: updates to record, responses to settle, requests to answer.
+
+A batch of frames is committed before any of it is acted on. A frame that makes no sense is recorded
+and otherwise ignored: it ends nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from agh.core.frames import Frame, Malformed, Notification, Request, Response
+from agh.core.updates import event_of, update_text
+from agh.keeper import files, permissions, terminals
+from agh.keeper.agent import Agent
+from agh.keeper.live import Live
+
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+_LATE = ("agent_message", "thought", "tool_call", "tool_result", "plan", "usage")
+
+
+def take_frames(live: Live, frames: list[Frame]) -> None:
+    """Everything in one transaction; the acts follow it in order."""
+    import time
+
+    live.last_activity = time.monotonic()
+    with live.batch():
+        for frame in frames:
+            _take(live, frame)
+
+
+def _take(live: Live, frame: Frame) -> None:
+    agent = live.agent
+    assert agent is not None
+    if isinstance(frame, Notification):
+        _notification(live, frame)
+    elif isinstance(frame, Response):
+        if not agent.settle(frame):
+            _warn(live, f"the agent answered request {frame.id!r}, which nobody asked", frame.raw)
+    elif isinstance(frame, Request):
+        _request(live, agent, frame)
+    else:
+        _malformed(live, frame)
+
+
+def _notification(live: Live, frame: Notification) -> None:
+    params = frame.params if isinstance(frame.params, dict) else {}
+    update = params.get("update")
+    if frame.method != "session/update" or not isinstance(update, dict):
+        live.record("system", turn_id=_turn_id(live, "system"), title=frame.method, raw=frame.raw)
+        return
+    if live.replaying:
+        live.replayed += update.get("sessionUpdate") in (
+            "user_message_chunk",
+            "agent_message_chunk",
+            "tool_call",
+        )
+        return
+    type, fields = event_of(update)
+    if live.turn is not None and type in ("agent_message", "tool_call", "tool_result"):
+        live.turn.said_something = True
+    raw = frame.raw if frame.sanitized else update_text(frame.raw, update)
+    if frame.sanitized:
+        fields["sanitized"] = True
+    live.record(type, turn_id=_turn_id(live, type), raw=raw, **fields)
+    if update.get("sessionUpdate") == "session_info_update" and isinstance(update.get("title"), str):
+        title = update["title"][:200]
+        live.then(lambda: live.update(sync=False, title=title))
+
+
+def _turn_id(live: Live, type: str) -> str:
+    """The turn in which something happened; the agent's last words may come after its answer."""
+    if live.turn is not None:
+        return live.turn.turn_id
+    return live.last_turn_id if type in _LATE else ""
+
+
+def _request(live: Live, agent: Agent, frame: Request) -> None:
+    params: dict[str, Any] = frame.params if isinstance(frame.params, dict) else {}
+    handler = _HANDLERS.get(frame.method)
+    if handler is None:
+        if frame.method == "elicitation/create":
+            live.record("system", turn_id=_turn_id(live, "system"), title=frame.method, raw=frame.raw)
+            live.then(lambda: agent.reply(frame.id, {"action": "decline"}))
+            return
+        live.record("system", turn_id=_turn_id(live, "system"), title=frame.method, raw=frame.raw)
+        live.then(lambda: agent.refuse(frame.id, METHOD_NOT_FOUND, f"agh does not serve {frame.method}"))
+        return
+    try:
+        handler(live, frame, params)
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"bad parameters for {frame.method}: {error!r}"
+        live.then(lambda: agent.refuse(frame.id, INVALID_PARAMS, reason))
+
+
+def _malformed(live: Live, frame: Malformed) -> None:
+    raw = orjson.dumps(
+        {"length": frame.length, "sha256": frame.sha256, "head": frame.head}, default=repr
+    ).decode()
+    _warn(live, f"the agent sent something that is not a message: {frame.reason}", raw)
+
+
+def _warn(live: Live, text: str, raw: str) -> None:
+    live.record("runtime_warning", turn_id=live.turn.turn_id if live.turn else "", text=text, raw=raw)
+
+
+_HANDLERS = {
+    "session/request_permission": permissions.asked,
+    "fs/read_text_file": files.read,
+    "fs/write_text_file": files.write,
+    "terminal/create": terminals.create,
+    "terminal/output": terminals.output,
+    "terminal/wait_for_exit": terminals.wait_for_exit,
+    "terminal/kill": terminals.kill,
+    "terminal/release": terminals.release,
+}

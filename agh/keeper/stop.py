@@ -1,0 +1,68 @@
+"""The end of a live session: cancel, close, EOF, TERM, KILL; then the one session_stopped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agh.core.events import timestamp
+from agh.keeper import crash, permissions, terminals, turns
+from agh.keeper.control import Answer
+from agh.keeper.live import Live
+
+CANCEL_GRACE, CLOSE_LIMIT, EOF_GRACE, TERM_GRACE = 5.0, 2.0, 2.0, 2.0
+
+
+def stop(live: Live, request: dict[str, Any], answer: Answer) -> None:
+    """The verb `stop`; answered when the end is on disk."""
+    live.farewells.append(answer)
+    live.end("user_canceled" if live.turn else "completed", request.get("detail"))
+
+
+def end_session(live: Live) -> None:
+    """End the agent and everything below it, then write how it ended."""
+    agent = live.agent
+    assert agent is not None
+    if not agent.process.over:
+        live.update(state="stopping")
+        if live.turn is not None:
+            turns.ask_to_cancel(live)
+            live.loop.run_until(lambda: live.turn is None or agent.process.over, CANCEL_GRACE)
+        _close_session(live)
+        agent.process.end(eof=EOF_GRACE, term=TERM_GRACE)
+    terminals.end_all(live)
+    if live.failure is not None:
+        live.failure["crash_bundle_path"] = crash.write_bundle(live)
+    write_end(live)
+
+
+def write_end(live: Live) -> None:
+    """The last event and the last metadata; whoever asked for the end is told."""
+    reason, detail = live.ending or ("error", None)
+    with live.batch():
+        permissions.cancel_all(live, decided_by="the session's end")
+        if live.turn is not None:
+            turns.abandon(live, live.turn, detail or f"the session stopped: {reason}")
+        live.record("session_stopped", stop_reason=reason, text=detail, failure=live.failure)
+    live.update(
+        state="stopped",
+        stop_reason=reason,
+        stop_detail=detail,
+        failure=live.failure,
+        attach=None,
+        activity=None,
+        keeper=None,
+        launch=None,
+    )
+    for tell in live.farewells:
+        tell({"session_id": live.session_id, "stop_reason": reason, "stopped_at": timestamp()})
+
+
+def _close_session(live: Live) -> None:
+    """Let the agent put its own session away, where it knows how to."""
+    agent = live.agent
+    caps = (live.meta.get("acp_caps") or {}).get("sessionCapabilities")
+    if agent is None or not isinstance(caps, dict) or caps.get("close") is None:
+        return
+    answers: list[Any] = []
+    agent.request("session/close", {"sessionId": live.meta["acp_session_id"]}, answers.append, CLOSE_LIMIT)
+    live.loop.run_until(lambda: bool(answers))

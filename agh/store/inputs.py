@@ -1,0 +1,67 @@
+"""The prompt queue: a row per input, written before it is acknowledged. Each function joins the
+writer's open transaction.
+
+Statuses: queued → dispatching → sent or failed; cancelled and interrupted are ends too. A prompt that
+was dispatching when its keeper died becomes interrupted and is never sent again by itself.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any, NamedTuple
+
+import orjson
+
+from agh.core.events import timestamp
+
+
+class Input(NamedTuple):
+    id: int
+    generation: int
+    mode: str
+    status: str
+    prompt: list[dict[str, Any]]
+    turn_id: str
+
+
+_COLUMNS = "id, generation, mode, status, prompt, turn_id"
+
+
+def add(
+    db: sqlite3.Connection, *, mode: str, prompt: list[dict[str, Any]], turn_id: str, key: str | None
+) -> Input:
+    now = timestamp()
+    (generation,) = db.execute("SELECT coalesce(max(generation), 0) FROM inputs").fetchone()
+    made = db.execute(
+        "INSERT INTO inputs (generation, mode, status, prompt, idempotency_key, turn_id, created_at, "
+        "updated_at) VALUES (?, ?, 'queued', ?, ?, ?, ?, ?)",
+        [generation, mode, orjson.dumps(prompt).decode(), key, turn_id, now, now],
+    )
+    return Input(int(made.lastrowid or 0), generation, mode, "queued", prompt, turn_id)
+
+
+def by_key(db: sqlite3.Connection, key: str) -> Input | None:
+    return _one(db.execute(f"SELECT {_COLUMNS} FROM inputs WHERE idempotency_key = ?", [key]).fetchone())
+
+
+def next_queued(db: sqlite3.Connection) -> Input | None:
+    found = db.execute(f"SELECT {_COLUMNS} FROM inputs WHERE status = 'queued' ORDER BY id LIMIT 1")
+    return _one(found.fetchone())
+
+
+def count_queued(db: sqlite3.Connection) -> int:
+    return int(db.execute("SELECT count(*) FROM inputs WHERE status = 'queued'").fetchone()[0])
+
+
+def set_status(db: sqlite3.Connection, input_id: int, status: str, detail: str | None = None) -> None:
+    db.execute(
+        "UPDATE inputs SET status = ?, detail = ?, updated_at = ? WHERE id = ?",
+        [status, detail, timestamp(), input_id],
+    )
+
+
+def _one(row: Any) -> Input | None:
+    if row is None:
+        return None
+    number, generation, mode, status, prompt, turn_id = row
+    return Input(number, generation, mode, status, orjson.loads(prompt), turn_id)

@@ -1,0 +1,206 @@
+"""The agent: ACP methods in, results out.
+
+Every request is a task of the loop, so a slow one never holds up another. A method returns its result,
+or a generator that returns it after some waits; `Failure` becomes a JSON-RPC error, anything else too.
+"""
+
+from collections.abc import Callable
+from types import GeneratorType
+
+from agh_echo import __version__, mischief, restore, steps
+from agh_echo.kinds import Any, Frame, Steps
+from agh_echo.loop import FOREVER, Cancelled, Loop
+from agh_echo.memory import Memory, default_home
+from agh_echo.options import CAPS, Options
+from agh_echo.session import Session
+from agh_echo.turn import Turn
+from agh_echo.wire import Failure, Wire
+
+STEPS = steps.STEPS | mischief.STEPS
+LOGIN = {"id": "echo-login", "name": "Echo log-in", "description": "Calling authenticate is enough."}
+
+
+class Agent:
+    def __init__(self, options: Options, wire: Wire) -> None:
+        self.options = options
+        self.loop = Loop(wire)
+        self.memory = Memory(options.state or default_home())
+        self.live: dict[str, Session] = {}
+        self.logged_in = not options.auth_required
+
+    def serve(self) -> None:
+        self.loop.run(self.handle)
+
+    def handle(self, frame: Frame) -> None:
+        method, params = frame["method"], frame.get("params")
+        params = params if isinstance(params, dict) else {}
+        if "id" in frame:
+            self.loop.start(self.answer(frame["id"], method, params), key=frame["id"])
+        elif method == "session/cancel":
+            self._cancel(self.live.get(str(params.get("sessionId"))))
+        elif method == "$/cancel_request":
+            for task in [task for task in self.loop.tasks if task.key == params.get("requestId")]:
+                self.loop.cancel(task)
+
+    def answer(self, request_id: object, method: str, params: Frame) -> Steps:
+        reply: Frame
+        try:
+            result = self._method(method)(params)
+            if isinstance(result, GeneratorType):
+                result = yield from result
+            reply = {"result": result}
+        except Failure as failure:
+            reply = {"error": failure.error}
+        except Cancelled:
+            reply = {"error": {"code": -32800, "message": "Request cancelled"}}
+        except Exception as error:
+            reply = {"error": {"code": -32603, "message": f"Internal error: {error!r}"}}
+        self.loop.wire.send({"id": request_id, **reply})
+
+    def on_initialize(self, _params: Frame) -> Steps:
+        yield FOREVER if self.options.init_hang else self.options.init_delay
+        return {
+            "protocolVersion": 1,
+            "agentInfo": {"name": "agh-echo", "title": "Echo", "version": __version__},
+            "agentCapabilities": {
+                "loadSession": "load" in self.options.caps,
+                "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
+                "sessionCapabilities": {cap: {} for cap in self.options.caps if cap != "load"},
+            },
+            "authMethods": [LOGIN] if self.options.auth_required else [],
+        }
+
+    def on_authenticate(self, params: Frame) -> Frame:
+        if need(params, "methodId") != LOGIN["id"]:
+            raise Failure(-32602, f"Invalid params: no auth method {params['methodId']}")
+        self.logged_in = True
+        return {}
+
+    def on_session_new(self, params: Frame) -> Frame:
+        need(params, "mcpServers", list)
+        return self._begin(params, [])
+
+    def on_session_load(self, params: Frame) -> Steps:
+        need(params, "mcpServers", list)
+        return self._restore(params, self.options.on_load, replays=True)
+
+    def on_session_resume(self, params: Frame) -> Steps:
+        return self._restore(params, self.options.on_resume, replays=False)
+
+    def on_session_fork(self, params: Frame) -> Frame:
+        return self._begin(params, self._stored(need(params, "sessionId"))[1:])
+
+    def on_session_list(self, params: Frame) -> Frame:
+        outcomes = (self.options.on_load, self.options.on_resume)
+        sessions = [info for info in self.memory.list() if params.get("cwd") in (None, info["cwd"])]
+        if "unclear-missing" in outcomes:
+            sessions = [info for info in sessions if info["sessionId"] in self.live]
+        return {"sessions": sessions}
+
+    def on_session_close(self, params: Frame) -> Frame:
+        session = self._session(params)
+        del self.live[session.id]
+        self._cancel(session)
+        return {}
+
+    def on_session_delete(self, params: Frame) -> Frame:
+        session_id = need(params, "sessionId")
+        self._stored(session_id)
+        self.memory.delete(session_id)
+        if session := self.live.pop(session_id, None):
+            session.is_stored = False
+            self._cancel(session)
+        return {}
+
+    def on_session_prompt(self, params: Frame) -> Steps:
+        session = self._session(params)
+        self._check_idle(session)
+        task = self.loop.current
+        assert task is not None, "a method runs inside a task"
+        text = "\n".join(_text(block) for block in need(params, "prompt", list))
+        session.turn = task
+        try:
+            return (yield from Turn(self.loop, task, session, self.options, STEPS).run(text))
+        finally:
+            session.turn = None
+
+    def on_session_set_mode(self, params: Frame) -> Frame:
+        self._session(params).set("mode", need(params, "modeId"))
+        return {}
+
+    def on_session_set_model(self, params: Frame) -> Frame:
+        self._session(params).set("model", need(params, "modelId"))
+        return {}
+
+    def on_session_set_config_option(self, params: Frame) -> Frame:
+        session = self._session(params)
+        if need(params, "configId") != "model":
+            raise Failure(-32602, f"Invalid params: no option {params['configId']!r}; there is model")
+        session.set("model", need(params, "value"))
+        return {"configOptions": session.settings()["configOptions"]}
+
+    def _cancel(self, session: Session | None) -> None:
+        if session and session.turn:
+            self.loop.cancel(session.turn)
+
+    def _begin(self, params: Frame, records: list[Frame]) -> Frame:
+        self._check_entry(params)
+        session_id = self.memory.create(params["cwd"], records)
+        self.live[session_id] = Session(self.memory, session_id, params, records)
+        return {"sessionId": session_id} | self.live[session_id].settings()
+
+    def _restore(self, params: Frame, outcome: str, replays: bool) -> Steps:
+        self._check_entry(params)
+        session_id = need(params, "sessionId")
+        yield from restore.fail(self.loop, outcome, session_id)
+        if session_id in self.live:
+            self._check_idle(self.live[session_id])
+        records = [] if outcome == "empty" else self._stored(session_id)
+        session = self.live[session_id] = Session(self.memory, session_id, params, records)
+        session.is_stored = outcome != "empty"
+        restore.replay(self.loop, session, outcome, replays)
+        return None if outcome == "null" else session.settings()
+
+    def _check_entry(self, params: Frame) -> None:
+        if not self.logged_in:
+            raise Failure(-32000, "Authentication required", {"authMethods": [LOGIN]})
+        if not need(params, "cwd").startswith("/"):
+            raise Failure(-32602, "Invalid params: cwd must be absolute")
+
+    def _check_idle(self, session: Session) -> None:
+        if session.turn:
+            raise Failure(-32600, "Invalid request: a turn of this session is running")
+
+    def _stored(self, session_id: str) -> list[Frame]:
+        if not self.memory.has(session_id):
+            raise restore.unknown_session(session_id)
+        return self.memory.read(session_id)
+
+    def _session(self, params: Frame) -> Session:
+        session_id = need(params, "sessionId")
+        if session_id not in self.live:
+            raise restore.unknown_session(session_id)
+        return self.live[session_id]
+
+    def _method(self, name: str) -> Callable[[Frame], Any]:
+        """`session/new` is served by on_session_new, and so on; an optional one only if it is advertised."""
+        cap = name.removeprefix("session/")
+        method: Callable[[Frame], Any] | None = getattr(self, f"on_{name.replace('/', '_')}", None)
+        if method is None or (cap in CAPS and cap not in self.options.caps):
+            raise Failure(-32601, f"Method not found: {name}")
+        return method
+
+
+def need(params: Frame, name: str, kind: type = str) -> Any:
+    if not isinstance(params.get(name), kind):
+        raise Failure(-32602, f"Invalid params: {name} is missing or not a {kind.__name__}")
+    return params[name]
+
+
+def _text(block: Frame) -> str:
+    """A content block as one text; what is not text is named, never run."""
+    kind = block.get("type")
+    if kind == "text":
+        return str(block["text"])
+    where = block.get("uri") or block.get("resource", {}).get("uri") or block.get("mimeType") or ""
+    return f"[{kind} {where}]"

@@ -1,0 +1,16 @@
+"""What agh learns from this package: an agent named `echo`, and how to start it.
+
+The only module here that imports pluggy; the agent itself never does.
+"""
+
+import sys
+from collections.abc import Callable
+
+import pluggy
+
+hookimpl = pluggy.HookimplMarker("agh")
+
+
+@hookimpl
+def agh_register_agents(register: Callable[[dict[str, object]], None]) -> None:
+    register({"name": "echo", "title": "Echo (scripted)", "argv": [sys.executable, "-m", "agh_echo"]})

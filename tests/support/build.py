@@ -1,0 +1,134 @@
+"""Sessions made on disk without any agent, through the same store that the keeper uses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from agh.core.events import Draft, Row, draft, marker
+from agh.home import ensure_home, make_private_dir, new_session_id
+from agh.store import lock, meta, writer
+from agh.store.lock import Lock
+from agh.store.writer import Writer
+
+AT = "2026-04-16T01:00:00.000Z"
+ROOT = Path(__file__).parents[2]
+
+
+class Home:
+    """An AGH_HOME under a test's control."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def session(self, drafts: Iterable[Draft] = (), **fields: Any) -> Path:
+        """A stopped session with these events; `fields` overrides its metadata."""
+        directory = self.directory(**fields)
+        with held(directory) as owner:
+            writer.create(owner)
+            if drafts:
+                with Writer(owner, "general") as log:
+                    log.append(drafts)
+        return directory
+
+    def directory(self, **fields: Any) -> Path:
+        """A session directory with metadata and no log."""
+        ensure_home()
+        session_id = fields.pop("id", None) or new_session_id()
+        directory = self.path / "sessions" / session_id
+        make_private_dir(str(directory))
+        made: Any = {
+            "id": session_id,
+            "name": None,
+            "agent_name": "general",
+            "workspace_id": "repo-alpha",
+            "workspace_path": "/absolute/path/to/repo",
+            "state": "stopped",
+            "stop_reason": "completed",
+            "created_at": AT,
+            "updated_at": AT,
+            **fields,
+        }
+        meta.write(str(directory), made)
+        return directory
+
+
+def held(directory: Path) -> Lock:
+    owner = lock.take(str(directory))
+    assert owner is not None
+    return owner
+
+
+def rows(drafts: Sequence[Draft], start: int = 1) -> list[Row]:
+    """Drafts as they would be stored."""
+    return [
+        Row(number, one.turn_id, one.type, "general", one.content, one.timestamp)
+        for number, one in enumerate(drafts, start)
+    ]
+
+
+def user(text: str, turn: str = "turn-1", **fields: Any) -> Draft:
+    return draft("user_message", turn_id=turn, text=text, **fields)
+
+
+def says(text: str, turn: str = "turn-1", **fields: Any) -> Draft:
+    return draft("agent_message", turn_id=turn, text=text, **fields)
+
+
+def thinks(text: str, turn: str = "turn-1", **fields: Any) -> Draft:
+    return draft("thought", turn_id=turn, text=text, **fields)
+
+
+def calls(call: str, name: str = "Read", turn: str = "turn-1", **fields: Any) -> Draft:
+    return draft("tool_call", turn_id=turn, tool_call_id=call, tool_name=name, **fields)
+
+
+def returns(call: str, turn: str = "turn-1", **fields: Any) -> Draft:
+    fields = {"tool_result": {"content": "package session"}, "tool_error": False, **fields}
+    return draft("tool_result", turn_id=turn, tool_call_id=call, **fields)
+
+
+def done(turn: str = "turn-1", **fields: Any) -> Draft:
+    return draft("done", turn_id=turn, **{"stop_reason": "end_turn", **fields})
+
+
+def conversation() -> list[Draft]:
+    """A turn with everything in it."""
+    return [
+        user("Explain the stop path."),
+        thinks("Need the lifecycle "),
+        thinks("code path."),
+        calls("call-1", tool_input={"path": "session.go"}, title="Read session.go"),
+        draft("usage", turn_id="turn-1", usage={"input_tokens": 10}),
+        returns("call-1"),
+        says("AGH first marks "),
+        says("the session stopping..."),
+        marker("context_reset", "the agent forgot"),
+        done(),
+    ]
+
+
+@contextmanager
+def child(code: str, *args: object, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A Python process that runs `code`; its pipes are closed and it is gone when the block ends."""
+    argv = [sys.executable, "-c", code, *map(str, args)]
+    options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT, **options}
+    with subprocess.Popen(argv, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def tree(directory: Path) -> dict[str, tuple[object, ...]]:
+    """Everything about the files below that reading must not change."""
+    found: dict[str, tuple[object, ...]] = {}
+    for path in sorted(directory.rglob("*")):
+        stat = path.lstat()
+        body = path.read_bytes() if path.is_file() else b""
+        found[str(path.relative_to(directory))] = (stat.st_mode, stat.st_ino, stat.st_mtime_ns, body)
+    return found
