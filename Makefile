@@ -23,6 +23,7 @@ $(STAMP): pyproject.toml $(PLUGINS)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade pip
 	$(BIN)/python -m pip install -q -e . $(foreach p,$(dir $(PLUGINS)),-e $(p)) --group dev
+	@$(BIN)/python -m compileall -q agh plugins
 	@touch $@
 
 clean:

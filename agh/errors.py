@@ -75,6 +75,13 @@ class HomeUnknown(AghError):
     hint = "export AGH_HOME=/path/to/a/private/directory"
 
 
+class ConfigInvalid(AghError):
+    """{0}: {1}"""
+
+    exit = 2
+    hint = "correct the file"
+
+
 class SessionNotFound(AghError):
     """no session matches {0}"""
 

@@ -11,7 +11,6 @@ from agh.cli.output import write_json, write_lines
 from agh.core.events import Row, envelopes
 from agh.core.transcript import Assembler
 
-
 # Nothing of these is shown to a person: the caller reports the end, the rest is in the log.
 UNSPOKEN = ("user_message", "usage", "system", "thought", "runtime_progress", "done", "error")
 

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 
+from agh.config import seconds
 from agh.core.events import timestamp
 from agh.errors import Usage
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 
 
 def span(text: str, option: str) -> float:
     """Seconds in `90s`, `5m`, `2h`, `3d`, or a plain number of seconds."""
-    match = _SPAN.fullmatch(text)
-    if match:
-        return float(match[1]) * _UNITS[match[2]]
     try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1
-    if not 0 <= seconds < 1e10:
-        raise Usage(f"{option}: {text!r} is not a time span", hint="write 30s, 5m, 2h or 3d")
-    return seconds
+        return seconds(text)
+    except ValueError as error:
+        raise Usage(f"{option}: {error}", hint="write 30s, 5m, 2h or 3d") from None
 
 
 def moment(text: str, option: str) -> str:
     """A timestamp from RFC 3339, or from how long ago it was."""
-    if _SPAN.fullmatch(text):
+    if text[-1:] in _UNITS and text[:1].isdigit():
         return timestamp(datetime.now(UTC) - timedelta(seconds=span(text, option)))
     try:
         when = datetime.fromisoformat(text)

@@ -120,6 +120,9 @@ def parse(line: bytes) -> Frame:
         sanitized = True
     if type(message) is not dict:
         return _malformed("not an object", line)
+    id = message.get("id")
+    if id is not None and type(id) is not int and type(id) is not str:
+        return _malformed("its id is neither a 64-bit integer, a string nor null", line)
     method = message.get("method")
     if method is not None:
         if type(method) is not str:
@@ -127,30 +130,25 @@ def parse(line: bytes) -> Frame:
         params = message.get("params")
         if params is not None and type(params) is not dict and type(params) is not list:
             return _malformed("its params are neither an object nor an array", line)
-        if "id" not in message:
-            return Notification(method, params, raw, sanitized)
-        if _is_id(message["id"]):
-            return Request(message["id"], method, params, raw, sanitized)
-    elif "id" not in message:
+        if "id" in message:
+            return Request(id, method, params, raw, sanitized)
+        return Notification(method, params, raw, sanitized)
+    if "id" not in message:
         return _malformed("neither method nor id", line)
-    if not _is_id(message["id"]):
-        return _malformed("its id is neither a 64-bit integer, a string nor null", line)
     error = message.get("error")
-    if error is not None or "result" not in message:
-        if "error" not in message:
-            return _malformed("neither method, result nor error", line)
-        return Response(message["id"], None, _normal_error(error), raw, sanitized)
-    return Response(message["id"], message["result"], None, raw, sanitized)
+    if error is None and "result" in message:
+        return Response(id, message["result"], None, raw, sanitized)
+    if "error" in message:
+        return Response(id, None, _normal_error(error), raw, sanitized)
+    return _malformed("neither method, result nor error", line)
 
 
 def encode_request(id: int | str, method: str, params: Params = None) -> bytes:
-    return _encode(
-        {"jsonrpc": "2.0", "id": id, "method": method} | ({} if params is None else {"params": params})
-    )
+    return _encode({"jsonrpc": "2.0", "id": id, "method": method} | _unless_none("params", params))
 
 
 def encode_notification(method: str, params: Params = None) -> bytes:
-    return _encode({"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params}))
+    return _encode({"jsonrpc": "2.0", "method": method} | _unless_none("params", params))
 
 
 def encode_result(id: Id, result: Any) -> bytes:
@@ -158,8 +156,12 @@ def encode_result(id: Id, result: Any) -> bytes:
 
 
 def encode_error(id: Id, code: int, message: str, data: Any = None) -> bytes:
-    error = {"code": code, "message": message} | ({} if data is None else {"data": data})
+    error = {"code": code, "message": message} | _unless_none("data", data)
     return _encode({"jsonrpc": "2.0", "id": id, "error": error})
+
+
+def _unless_none(key: str, value: Any) -> dict[str, Any]:
+    return {} if value is None else {key: value}
 
 
 def _encode(message: dict[str, Any]) -> bytes:
@@ -171,18 +173,13 @@ def _encode(message: dict[str, Any]) -> bytes:
         return (repaired[0] if repaired else text).encode() + b"\n"
 
 
-def _is_id(id: object) -> bool:
-    return id is None or type(id) is int or type(id) is str
-
-
 def _normal_error(error: Any) -> dict[str, Any]:
-    is_object = type(error) is dict
-    message = error.get("message") if is_object else error
-    if is_object and type(error.get("code")) is int and type(message) is str:
-        return error  # type: ignore[no-any-return]
-    if type(message) is not str:
-        message = "the agent sent an error of no known form"
-    return {"code": INTERNAL_ERROR, "message": message, "data": error}
+    match error:
+        case {"code": int(code), "message": str()} if code is not True and code is not False:
+            return error  # type: ignore[no-any-return]
+        case str(message) | {"message": str(message)}:
+            return {"code": INTERNAL_ERROR, "message": message, "data": error}
+    return {"code": INTERNAL_ERROR, "message": "an error of no known form", "data": error}
 
 
 def _outgrown(line: bytes) -> str | None:
@@ -234,13 +231,15 @@ def _repair(text: str) -> tuple[str, Any] | None:
 
 def _repair_number(match: re.Match[str]) -> str:
     token = match[0]
+    if token[0] == '"':
+        return token
     if token[-1] in "Ny":
         return "null"
-    with suppress(ValueError):
-        if token[0] != '"':
-            orjson.loads(token)
-        return token
-    return f'"{token}"'
+    try:
+        orjson.loads(token)
+    except ValueError:
+        return f'"{token}"'
+    return token
 
 
 def _malformed(reason: str, line: bytes) -> Malformed:

@@ -9,7 +9,7 @@ import orjson
 
 from agh.core.transcript import Message
 
-_RESULT_PARTS = ("error", "stdout", "stderr", "content", "raw_output")
+_RESULT_PARTS = ("error", "stdout", "stderr", "content")
 
 
 def markdown(messages: Sequence[Message]) -> str:
@@ -22,10 +22,11 @@ def plain(messages: Sequence[Message]) -> str:
 
 
 def result_text(result: Any) -> str:
-    """What a tool said, as text: its error, its output, its content, in this order."""
+    """What a tool said, as text: its error, its output, its content; its raw output when that is all."""
     if not isinstance(result, dict):
         return "" if result is None else str(result)
     parts = [result[key] for key in _RESULT_PARTS if result.get(key) not in (None, "")]
+    parts = list(dict.fromkeys(map(str, parts))) or [result["raw_output"]] if result.get("raw_output") else parts
     return "\n".join(part if isinstance(part, str) else orjson.dumps(part).decode() for part in parts)
 
 

@@ -100,7 +100,7 @@ _NAME = (
 _BARE = r"""\s"'`,;(){}\[\]<>|&\\"""
 _VALUE = (
     r"""(?:[bBrRuU]?\\*+(?P<quote>["'`]))?"""
-    r"(?P<scheme>(?i:bearer|basic|token|digest|negotiate|apikey|oauth|bot|ssws)[ \t]++)?"
+    r"(?P<scheme>(?i:bearer|basic|token|digest|negotiate|apikey|oauth|bot|ssws|aws4[\w-]*+)[ \t]++)?"
     r"(?P<value>(?(quote)(?:(?!(?P=quote))[^\s\\]|\\++(?!(?P=quote))[^\s\\])++(?=\\*+(?P=quote)|\Z)"
     rf"|[^{_BARE}]*[^{_BARE}.]))\.*+(?P<call>[(\[{{])?"
 )

@@ -6,11 +6,11 @@ import os
 from typing import Any
 
 from agh.adapters import registry
+from agh.config import PERMISSION_MODES
 from agh.core.events import timestamp
 from agh.errors import Bug, NameTaken, Usage, WorkspaceGone
 from agh.home import ensure_home, make_private_dir, new_session_id
 from agh.keeper import client
-from agh.keeper.permissions import MODES
 from agh.store import lock, meta, sessions, writer
 from agh.store.meta import Meta
 
@@ -27,8 +27,8 @@ def create(
     path = os.path.realpath(workspace or os.getcwd())
     if not os.path.isdir(path):
         raise WorkspaceGone("(new)", path, hint="name a directory with --workspace")
-    if permissions is not None and permissions not in MODES:
-        raise Usage(f"permissions: {permissions!r} is none of {', '.join(MODES)}")
+    if permissions is not None and permissions not in PERMISSION_MODES:
+        raise Usage(f"permissions: {permissions!r} is none of {', '.join(PERMISSION_MODES)}")
     if name is not None:
         check_name(name)
     if command:

@@ -43,8 +43,11 @@ class Turn:
 
 
 class Live:
-    def __init__(self, loop: Loop, directory: str, stored: Meta, writer: Writer) -> None:
+    def __init__(
+        self, loop: Loop, directory: str, stored: Meta, writer: Writer, settings: dict[str, Any]
+    ) -> None:
         self.loop, self.directory, self.meta, self.writer = loop, directory, stored, writer
+        self.settings = settings
         self.agent: Agent | None = None
         self.turn: Turn | None = None
         self.last_turn_id = ""

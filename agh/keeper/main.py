@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from agh import __version__
+from agh import __version__, config
 from agh.adapters import registry
 from agh.adapters.agents import environment
 from agh.core.events import marker, timestamp
@@ -42,8 +42,6 @@ from agh.store.lock import Lock
 from agh.store.reader import Reader
 from agh.store.writer import Writer
 
-INITIALIZE_LIMIT = 60.0
-IDLE_AFTER = 15 * 60.0
 CLIENT = {
     "protocolVersion": 1,
     "clientCapabilities": {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True},
@@ -79,7 +77,7 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
         recover(held)
     stored = meta.read(held.directory)
     writer = Writer(held, stored["agent_name"])
-    live = Live(Loop(), held.directory, stored, writer)
+    live = Live(Loop(), held.directory, stored, writer, config.load(stored["workspace_path"]))
     try:
         validate(live, resuming)
         if intent.get("fresh"):
@@ -91,7 +89,7 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
         end_failed_start(live, error)
         raise
     live.loop.on_signal((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), lambda: live.end("shutdown"))
-    live.loop.later(IDLE_AFTER, lambda: end_when_idle(live))
+    live.loop.later(live.settings["session.idle_after"], lambda: end_when_idle(live))
     ready.succeeded(hello)
     try:
         live.loop.run_until(lambda: live.ending is not None)
@@ -109,11 +107,11 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
 
 def end_when_idle(live: Live) -> None:
     """An idle agent costs memory and nothing needs it: the next prompt revives the session."""
-    quiet = time.monotonic() - live.last_activity
-    if live.turn is None and quiet >= IDLE_AFTER:
+    left = live.settings["session.idle_after"] - (time.monotonic() - live.last_activity)
+    if live.turn is None and left <= 0:
         live.end("idle")
     else:
-        live.loop.later(max(1.0, IDLE_AFTER - quiet), lambda: end_when_idle(live))
+        live.loop.later(max(1.0, left), lambda: end_when_idle(live))
 
 
 def end_what_escaped(stored: meta.Meta) -> None:
@@ -157,7 +155,7 @@ def start_agent(live: Live) -> None:
     )
     agent.on_frames = lambda frames: take_frames(live, frames)
     agent.on_end = lambda: live.fail("agent_crashed", "process_exit", agent.death().message)
-    said = agent.call("initialize", CLIENT, INITIALIZE_LIMIT)
+    said = agent.call("initialize", CLIENT, live.settings["timeouts.initialize"])
     said = said if isinstance(said, dict) else {}
     live.meta["acp_caps"] = said.get("agentCapabilities") or {}
     live.meta["auth_methods"] = said.get("authMethods") or []
@@ -183,7 +181,7 @@ def open_session(live: Live, resuming: bool, require_context: bool) -> dict[str,
     if resuming:
         if found.strategy == "inject_history":
             with Reader(live.directory) as reader:
-                live.history = history(transcript(reader.rows()))
+                live.history = history(transcript(reader.rows()), live.settings["session.history_budget"])
         with live.batch():
             if found.lost:
                 live.add(

@@ -21,9 +21,6 @@ from agh.keeper.control import Answer
 from agh.keeper.live import Live
 from agh.keeper.loop import Timer
 
-MODES = ("deny-all", "approve-reads", "approve-all")
-DEFAULT_MODE = "approve-reads"
-TIMEOUT = 300.0
 READING = ("read", "search", "think")
 YES_OR_NO = [
     {"optionId": "allow", "name": "Allow", "kind": "allow_once"},
@@ -114,11 +111,11 @@ def ask(
             timestamp(),
         ],
     )
-    timer = live.loop.later(TIMEOUT, lambda: _expire(live, request_id))
+    timer = live.loop.later(live.settings["permissions.timeout"], lambda: _expire(live, request_id))
     live.asked[request_id] = Asked(
         request_id, turn_id, action, resource, tool_call_id, options, finish, timer
     )
-    verdict = by_mode(str(live.meta.get("permissions") or DEFAULT_MODE), action)
+    verdict = by_mode(str(live.meta.get("permissions") or live.settings["permissions.mode"]), action)
     if live.turn is not None and options is YES_OR_NO and resource in live.turn.approved:
         decide(live, request_id, "allow", decided_by="this turn")
     elif verdict is not None:

@@ -14,7 +14,6 @@ from agh.errors import AgentNeedsLogin, AghError, ContextLost, RestoreFailed, Ti
 from agh.keeper.agent import Agent, RpcError
 from agh.keeper.live import Live
 
-NEW_LIMIT, LOAD_LIMIT = 60.0, 120.0
 QUIET, QUIET_LIMIT = 0.15, 3.0
 METHOD_NOT_FOUND, NOT_FOUND, AUTH_REQUIRED = -32601, -32002, -32000
 _GONE_WORDS = (
@@ -44,7 +43,7 @@ class Restored(NamedTuple):
 
 def new_session(live: Live) -> dict[str, Any]:
     """`session/new` in the session's workspace."""
-    result = _agent(live).call("session/new", _place(live), NEW_LIMIT)
+    result = _agent(live).call("session/new", _place(live), live.settings["timeouts.new"])
     if not isinstance(result, dict) or not isinstance(result.get("sessionId"), str):
         raise RestoreFailed(live.session_id, "session/new gave no session id")
     return result
@@ -107,7 +106,9 @@ def needs_login(error: AghError) -> bool:
 
 def _native(live: Live, method: str, token: str) -> dict[str, Any]:
     try:
-        result = _agent(live).call(method, {"sessionId": token, **_place(live)}, LOAD_LIMIT)
+        result = _agent(live).call(
+            method, {"sessionId": token, **_place(live)}, live.settings["timeouts.load"]
+        )
     except RpcError as error:
         code = error.error.get("code")
         if code == METHOD_NOT_FOUND:
@@ -147,7 +148,7 @@ def _listed(live: Live, token: str) -> bool | None:
     params: dict[str, Any] = {"cwd": live.meta["workspace_path"]}
     for _ in range(100):
         try:
-            answer = _agent(live).call("session/list", params, NEW_LIMIT)
+            answer = _agent(live).call("session/list", params, live.settings["timeouts.new"])
         except RpcError:
             return None
         if not isinstance(answer, dict) or not isinstance(answer.get("sessions"), list):

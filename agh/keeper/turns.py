@@ -20,24 +20,23 @@ from agh.keeper.live import Live, Turn
 from agh.store import inputs
 from agh.store.inputs import Input
 
-QUEUE_CAP = 10
-INPUT_BYTES = 64 << 10
-CANCEL_GRACE = 30.0
-
 
 def accept(live: Live, request: dict[str, Any], answer: Answer) -> None:
     """The verb `prompt`: acknowledge an input once it is on disk, and dispatch it if nothing is going on."""
     prompt = request["prompt"]
-    size = sum(len(str(block.get("text", "")).encode()) for block in prompt)
-    if size > INPUT_BYTES:
-        raise InputTooLarge(size, INPUT_BYTES)
+    size, cap = (
+        sum(len(str(block.get("text", "")).encode()) for block in prompt),
+        live.settings["session.input_bytes"],
+    )
+    if size > cap:
+        raise InputTooLarge(size, cap)
     key = request.get("idempotency_key")
     known = inputs.by_key(live.db, key) if key else None
     if known is not None:
         answer(_receipt(live, known, after=0, repeated=True))
         return
-    if live.turn is not None and inputs.count_queued(live.db) >= QUEUE_CAP:
-        raise QueueFull(live.session_id, QUEUE_CAP)
+    if live.turn is not None and inputs.count_queued(live.db) >= live.settings["session.queue_cap"]:
+        raise QueueFull(live.session_id, live.settings["session.queue_cap"])
     after = live.writer.last_sequence
     with live.batch():
         made = inputs.add(
@@ -56,7 +55,7 @@ def cancel(live: Live, request: dict[str, Any], answer: Answer) -> None:
         raise NoTurn(live.session_id)
     turn = live.turn
     ask_to_cancel(live)
-    grace = float(request.get("grace") or CANCEL_GRACE)
+    grace = float(request.get("grace") or live.settings["session.cancel_grace"])
 
     def overdue() -> None:
         if live.turn is turn:

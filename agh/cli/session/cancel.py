@@ -12,11 +12,9 @@ from agh.store import sessions
 
 @click.command("cancel", epilog="Example:  agh session cancel @last")
 @click.argument("id")
-@click.option(
-    "--grace", default="30s", show_default=True, help="How long the agent may take before it is ended."
-)
+@click.option("--grace", metavar="TIME", help="How long the agent may take before it is ended (30s).")
 @output_option("human", "json")
-def cancel_command(id: str, grace: str, output: str) -> None:
+def cancel_command(id: str, grace: str | None, output: str) -> None:
     """Cancel the turn that is running. The session stays live."""
-    done = client.call(sessions.resolve(id), "cancel", grace=span(grace, "--grace"))
+    done = client.call(sessions.resolve(id), "cancel", grace=span(grace, "--grace") if grace else None)
     write_result("turn", done, output, lambda: f"{done['turn_id']}  cancelling")

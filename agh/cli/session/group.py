@@ -5,6 +5,7 @@ from __future__ import annotations
 from agh.cli.lazy import LazyGroup
 
 NAMES = (
+    "attach",
     "cancel",
     "detach",
     "events",

@@ -1,0 +1,130 @@
+"""`agh session attach`: a session on a terminal"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+import click
+
+from agh.cli import terminal
+from agh.cli.output import talk, write_text
+from agh.cli.session.recap import describe
+from agh.cli.session.resume import default_holder, resume
+from agh.cli.turn import exit_code, send, watch_turn
+from agh.cli.turn_view import view_for
+from agh.cli.when import span
+from agh.core.events import TURN_END_TYPES, Row
+from agh.core.markdown import plain
+from agh.core.redact import redactor
+from agh.core.transcript import transcript
+from agh.errors import AghError, KeeperDied, Usage
+from agh.keeper import client
+from agh.store import sessions
+from agh.store.follow import follow
+from agh.store.reader import EVERYTHING, Query, Reader
+from agh.store.views import recap_view, session_view
+
+PROMPT = "> "
+REMEMBERED = 100
+
+
+@click.command("attach", epilog="Example:  agh session attach @last")
+@click.argument("id")
+@click.option("--holder", help="The label of the lease (default: this terminal).")
+@click.option("--ttl", default="15m", show_default=True, help="How long the lease lasts, at most 24h.")
+@click.option("--steal", is_flag=True, help="Take the lease from another holder.")
+def attach_command(id: str, holder: str | None, ttl: str, steal: bool) -> None:
+    """Talk to a session on this terminal: a recap, live output, a prompt line with history.
+
+    Ctrl-C cancels the turn. Ctrl-D detaches; the agent goes on working.
+    """
+    if not (sys.stdin.isatty() and terminal.is_terminal()):
+        raise Usage("attach needs a terminal", hint=f"agh session prompt {id} TEXT")
+    directory = sessions.resolve(id)
+    lease = {"holder": holder or default_holder(), "ttl": span(ttl, "--ttl"), "steal": steal}
+    resume(directory, attach_only=False, lease=lease)
+    write_text(describe(recap_view(directory, 10, redactor(os.environ))) + "\n")
+    _remember_prompts(directory)
+    converse(directory)
+    client.call(directory, "detach", holder=lease["holder"])
+    talk("detached; the session stays live")
+
+
+def converse(directory: str) -> None:
+    """Prompt after prompt, until Ctrl-D."""
+    with Reader(directory) as reader:
+        seen = reader.last_sequence()
+    running = client.call(directory, "hello").get("turn_id")
+    if running:
+        _watch(directory, {"turn_id": running, "after": seen})
+    while True:
+        with Reader(directory) as reader:
+            seen = reader.last_sequence()
+        with _Onlooker(directory, seen):
+            try:
+                text = input(PROMPT)
+            except EOFError:
+                write_text("\n")
+                return
+            except KeyboardInterrupt:
+                write_text("\n")
+                continue
+        if text.strip():
+            _watch(directory, send(directory, [{"type": "text", "text": text}]))
+
+
+def _watch(directory: str, receipt: dict[str, object]) -> None:
+    """Show a turn; what went wrong with it does not end the conversation, the keeper's death does."""
+    try:
+        exit_code(watch_turn(directory, receipt, view_for("human", session_view(directory))), directory)
+    except KeeperDied:
+        raise
+    except KeyboardInterrupt:
+        pass
+    except AghError as error:
+        talk(f"agh: {error.message}")
+
+
+def _remember_prompts(directory: str) -> None:
+    """The prompt line's history is the session's own."""
+    import readline
+
+    readline.clear_history()
+    readline.set_auto_history(True)
+    with Reader(directory) as reader:
+        for row in reader.newest(Query(types=("user_message",)), REMEMBERED):
+            text = str(row.parsed().get("text") or "")
+            if text and "\n" not in text:
+                readline.add_history(terminal.clean(text))
+
+
+class _Onlooker:
+    """Shows what others do in the session while this terminal waits at its prompt."""
+
+    def __init__(self, directory: str, after: int) -> None:
+        self._directory, self._after = directory, after
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *exc: object) -> None:
+        self._over.set()
+        self._thread.join(timeout=1)
+
+    def _look(self) -> None:
+        import readline
+
+        turn: list[Row] = []
+        for _, rows in follow([(self._directory, self._after)], EVERYTHING, tick=0.2):
+            if self._over.is_set():
+                return
+            for row in rows:
+                turn.append(row)
+                if row.type in TURN_END_TYPES:
+                    said = terminal.clean(plain(transcript(turn)))
+                    write_text(f"\r\x1b[K{said}{PROMPT}{readline.get_line_buffer()}")
+                    turn = []

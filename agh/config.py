@@ -1,0 +1,119 @@
+"""Settings: one table of what can be set, filled from config.toml of the home and of the workspace.
+
+The workspace wins over the home; a command's flags win over both. An unknown key or a value of the
+wrong kind is an error that names the file, and the key that was probably meant.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from agh.errors import ConfigInvalid
+from agh.home import home_path
+
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw]?)")
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+PERMISSION_MODES = ("deny-all", "approve-reads", "approve-all")
+
+
+def seconds(value: Any) -> float:
+    """A time span: a number of seconds, or 90s, 5m, 2h, 3d."""
+    match = _SPAN.fullmatch(str(value)) if isinstance(value, str | int | float) else None
+    if match is None:
+        raise ValueError(f"{value!r} is not a time span such as 30s, 5m, 2h")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{value!r} is not a whole number")
+    return value
+
+
+def text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a text")
+    return value
+
+
+def permission_mode(value: Any) -> str:
+    if value not in PERMISSION_MODES:
+        raise ValueError(f"{value!r} is none of {', '.join(PERMISSION_MODES)}")
+    return str(value)
+
+
+class Setting(NamedTuple):
+    default: Any
+    read: Callable[[Any], Any]
+    meaning: str
+
+
+SETTINGS: Mapping[str, Setting] = {
+    "agent": Setting("", text, "the agent of a new session when none is named"),
+    "permissions.mode": Setting("approve-reads", permission_mode, "what an agent may do without asking"),
+    "permissions.timeout": Setting("5m", seconds, "an unanswered request is rejected after this"),
+    "session.idle_after": Setting("15m", seconds, "a live session without a turn ends its agent after this"),
+    "session.cancel_grace": Setting("30s", seconds, "how long an agent may take to end a cancelled turn"),
+    "session.queue_cap": Setting(10, count, "how many prompts may wait"),
+    "session.input_bytes": Setting(65536, count, "the largest prompt, in bytes of text"),
+    "session.history_budget": Setting(
+        60000, count, "characters of history given to an agent that lost its own"
+    ),
+    "timeouts.initialize": Setting("60s", seconds, "the agent's first answer"),
+    "timeouts.new": Setting("60s", seconds, "session/new"),
+    "timeouts.load": Setting("120s", seconds, "session/load and session/resume"),
+}
+
+
+def load(workspace: str | None = None) -> dict[str, Any]:
+    """Every setting with its value."""
+    values = {name: setting.read(setting.default) for name, setting in SETTINGS.items()}
+    for path in config_files(workspace):
+        values |= read_file(path)
+    return values
+
+
+def config_files(workspace: str | None) -> list[str]:
+    """Where settings may be, the strongest last."""
+    files = [os.path.join(home_path(), "config.toml")]
+    return [*files, os.path.join(workspace, ".agh", "config.toml")] if workspace else files
+
+
+def read_file(path: str) -> dict[str, Any]:
+    """The settings in one file; none when there is no file."""
+    try:
+        with open(path, "rb") as file:
+            import tomllib
+
+            given = tomllib.load(file)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, ValueError) as error:
+        raise ConfigInvalid(path, error) from None
+    values = {}
+    for name, value in _flat(given):
+        if name not in SETTINGS:
+            raise ConfigInvalid(path, f"unknown key {name!r}", hint=_suggest(name))
+        try:
+            values[name] = SETTINGS[name].read(value)
+        except ValueError as error:
+            raise ConfigInvalid(path, f"{name}: {error}") from None
+    return values
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _suggest(name: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, SETTINGS, n=1, cutoff=0.5)
+    return f"did you mean {close[0]}?" if close else f"known keys: {', '.join(SETTINGS)}"
