@@ -236,6 +236,20 @@ class AgentNotFound(AghError):
     hint = "agh agent list"
 
 
+class AgentInvalid(AghError):
+    """{0}: {1}"""
+
+    exit = 2
+    hint = "agh agent list"
+
+
+class OptionUnknown(AghError):
+    """the agent does not offer {0} {1!r}; it offers: {2}"""
+
+    exit = 2
+    hint = "choose one of those"
+
+
 class WorkspaceGone(AghError):
     """session {0}: its workspace {1} is not there"""
 

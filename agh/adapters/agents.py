@@ -1,13 +1,18 @@
-"""What agh knows of an agent: how to start it, and its ways. Plain data."""
+"""What agh knows of an agent: how to start it, and its ways. Plain data.
+
+Agents come from the built-in table, from plugins, and from TOML files: `agents/NAME.toml` in the home,
+`.agh/agents/NAME.toml` in a workspace. All are the same record.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agh.errors import Usage
+from agh.errors import AgentInvalid
 
 
 @dataclass(frozen=True)
@@ -17,30 +22,69 @@ class AgentRecord:
     name: str
     argv: tuple[str, ...]
     title: str = ""
-    env: Mapping[str, str] = field(default_factory=dict)
+    package: str = ""  # an npm package that can stand in for a missing program, through npx
+    env: Mapping[str, str] = field(default_factory=dict)  # added to the user's environment
+    drop_env: tuple[str, ...] = ()  # what the agent must not get
     login: str = ""  # the command that logs in
     install: str = ""  # the command that installs it
+    restore_skip: tuple[str, ...] = ()  # strategies that do not work with it, whatever it advertises
+    resume_argv: tuple[str, ...] = ()  # flags that restore by command line; {id} is the agent's session
+    quiet_after_load: float = 0.15  # seconds of silence that end a replay
     source: str = "built-in"
 
-    def path(self, search: str | None = None) -> str | None:
-        """Where its program is; None when it is not installed."""
-        import shutil
+    def command(self, search: str | None = None) -> list[str] | None:
+        """The argv to run: the installed program, or npx and the package; None when neither is there."""
+        if shutil.which(self.argv[0], path=search):
+            return list(self.argv)
+        if self.package and shutil.which("npx", path=search):
+            return ["npx", "-y", self.package, *self.argv[1:]]
+        return None
 
-        return shutil.which(self.argv[0], path=search)
+    def state(self) -> str:
+        """installed, runnable (through npx), or not installed."""
+        command = self.command()
+        if command is None:
+            return "not installed"
+        return "installed" if command[0] == self.argv[0] else "runnable"
+
+    def environment(self, base: Mapping[str, str]) -> dict[str, str]:
+        """The user's environment, less what would confuse the agent, and what it needs."""
+        return {**{key: base[key] for key in base if key not in self.drop_env}, **self.env}
+
+
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    "argv": (list, tuple),
+    "drop_env": (list, tuple),
+    "restore_skip": (list, tuple),
+    "resume_argv": (list, tuple),
+    "env": Mapping,
+    "quiet_after_load": (int, float),
+}
 
 
 def record(given: Mapping[str, Any], source: str) -> AgentRecord:
-    """An agent from a plugin or a file; what does not fit is a usage error that names the source."""
+    """An agent from a plugin or a file; what does not fit is an error that names the source and the key."""
     known = set(AgentRecord.__dataclass_fields__) - {"source"}
-    unknown = set(given) - known
-    if unknown:
-        raise Usage(f"{source}: unknown key {sorted(unknown)[0]!r}; known are {', '.join(sorted(known))}")
-    argv = given.get("argv")
-    if not isinstance(given.get("name"), str) or not isinstance(argv, list | tuple) or not argv:
-        raise Usage(f"{source}: an agent needs a name and an argv")
-    return AgentRecord(**{**given, "argv": tuple(map(str, argv)), "source": source})
+    values: dict[str, Any] = {}
+    for key, value in given.items():
+        if key not in known:
+            raise AgentInvalid(source, f"unknown key {key!r}; known are {', '.join(sorted(known))}")
+        if not isinstance(value, _KINDS.get(key, str)):
+            raise AgentInvalid(source, f"{key} cannot be {value!r}")
+        values[key] = tuple(map(str, value)) if isinstance(value, list | tuple) else value
+    if not values.get("name") or not values.get("argv"):
+        raise AgentInvalid(source, "an agent needs a name and an argv")
+    return AgentRecord(**values, source=source)
 
 
-def environment(one: AgentRecord, base: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The agent's environment: the user's own, and what the record adds."""
-    return {**(os.environ if base is None else base), **one.env}
+def from_file(path: str) -> AgentRecord:
+    """The agent in a TOML file; its name is the file's."""
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            given = tomllib.load(file)
+    except (OSError, ValueError) as error:
+        raise AgentInvalid(path, str(error)) from None
+    name = os.path.basename(path).removesuffix(".toml")
+    return record({"name": name, **given}, path)

@@ -1,17 +1,23 @@
-"""The whole plugin contract. A plugin is a package with an entry point in group `agh`.
+"""The whole plugin contract. A plugin is a package with an entry point in group `agh`:
 
     [project.entry-points.agh]
     mine = "my_package.plugin"
 
-The module implements any of these functions, marked with `@hookimpl` from this module.
+The module implements any of these functions, each marked with `@hookimpl` from this module. A plugin
+that fails is named in a warning and skipped; it cannot break a command that does not need it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pluggy
+
+if TYPE_CHECKING:
+    import click
+
+    from agh.adapters.restore import Strategy
 
 hookspec = pluggy.HookspecMarker("agh")
 hookimpl = pluggy.HookimplMarker("agh")
@@ -21,6 +27,23 @@ hookimpl = pluggy.HookimplMarker("agh")
 def agh_register_agents(register: Callable[[dict[str, Any]], None]) -> None:
     """Offer agents.
 
-    :param register: call it once per agent with the keys of `agh.adapters.agents.AgentRecord`; `name`
-        and `argv` are required.
+    :param register: call it once per agent, with the fields of `agh.adapters.agents.AgentRecord` as a
+        dict; `name` and `argv` are required. The first to register a name has it.
+    """
+
+
+@hookspec
+def agh_restore_strategies(register: Callable[[Strategy], None]) -> None:
+    """Offer ways to get a conversation back on resume.
+
+    :param register: call it once per strategy, with an `agh.adapters.restore.Strategy`; its rank places
+        it among the built-in ones (10 native_resume to 50 idle_boot).
+    """
+
+
+@hookspec
+def agh_register_commands(group: click.Group) -> None:
+    """Add commands to `agh`.
+
+    :param group: the root command; call `group.add_command(…)`. A built-in command cannot be replaced.
     """

@@ -1,8 +1,8 @@
 """Finding plugins and what they offer.
 
 Entry points are read from `*.dist-info/entry_points.txt` directly: importlib.metadata costs more than
-a whole command. A plugin that fails on import is named in a warning and skipped; it never breaks a
-command. `AGH_PLUGINS=a,b` loads only those, `AGH_PLUGINS=` none.
+a whole command. A plugin that fails on import is named in a warning and skipped. `AGH_PLUGINS=a,b`
+loads only those, `AGH_PLUGINS=` none. The built-in agents and strategies are a plugin too.
 """
 
 from __future__ import annotations
@@ -12,26 +12,39 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agh.adapters.agents import AgentRecord, record
-from agh.errors import AgentNotFound
+from agh.adapters.agents import AgentRecord, from_file, record
+from agh.adapters.restore import Strategy
+from agh.errors import AgentInvalid, AgentNotFound
+from agh.home import home_path
+
+if TYPE_CHECKING:
+    import click
 
 GROUP = "[agh]"
-warn: Callable[[str], None] = lambda text: print(f"agh: {text}", file=sys.stderr)  # noqa: E731
+ECHO = "echo"
 
 
-class EntryPoint(NamedTuple):
+class Plugin(NamedTuple):
+    """An entry point, and what became of it."""
+
     name: str
     module: str
     distribution: str
+    location: str
+    error: str = ""
 
 
-def entry_points() -> list[EntryPoint]:
+def warn(text: str) -> None:
+    print(f"agh: {text}", file=sys.stderr, flush=True)
+
+
+def entry_points() -> list[Plugin]:
     """Every plugin that is installed and wanted, by name; the first on the path wins."""
     wanted = os.environ.get("AGH_PLUGINS")
     allowed = None if wanted is None else {name.strip() for name in wanted.split(",")}
-    found: dict[str, EntryPoint] = {}
+    found: dict[str, Plugin] = {}
     for directory in dict.fromkeys(sys.path):
         for point in _in_directory(directory):
             if allowed is None or point.name in allowed:
@@ -40,59 +53,130 @@ def entry_points() -> list[EntryPoint]:
 
 
 @cache
-def manager() -> Any:
-    """The plugin manager, with every plugin that could be loaded."""
+def manager() -> tuple[Any, list[Plugin]]:
+    """The plugin manager with every plugin that could be loaded, and the list of all that were tried."""
     import pluggy
 
-    from agh.adapters import hookspecs
+    from agh.adapters import builtin, hookspecs
 
     made = pluggy.PluginManager("agh")
     made.add_hookspecs(hookspecs)
+    made.register(builtin, "built-in")
+    tried = []
     for point in entry_points():
         try:
             made.register(import_module(point.module), point.name)
+            made.check_pending()
         except Exception as error:
-            warn(f"plugin {point.name} ({point.distribution}) is skipped: {type(error).__name__}: {error}")
-    return made
+            if made.has_plugin(point.name):
+                made.unregister(name=point.name)
+            point = point._replace(error=f"{type(error).__name__}: {error}".splitlines()[0])
+            warn(f"plugin {point.name} ({point.distribution}) is skipped: {point.error}")
+        tried.append(point)
+    return made, tried
 
 
-@cache
-def agents() -> dict[str, AgentRecord]:
-    """Every agent, by name."""
+def agents(workspace: str | None = None) -> dict[str, AgentRecord]:
+    """Every agent, by name: the workspace's files win over the home's, files over plugins."""
     found: dict[str, AgentRecord] = {}
-    for name, plugin in manager().list_name_plugin():
-        offer = getattr(plugin, "agh_register_agents", None)
-        if offer is None:
-            continue
+    for path in _agent_files(workspace):
         try:
-            offer(lambda given, name=name: _keep(found, record(given, f"plugin {name}")))
-        except Exception as error:
-            warn(f"plugin {name}: its agents are skipped: {error}")
-    return found
+            one = from_file(path)
+            found.setdefault(one.name, one)
+        except AgentInvalid as error:
+            warn(f"{error.message}; it is skipped")
+    return found | {name: one for name, one in _offered_agents().items() if name not in found}
 
 
-def agent(name: str) -> AgentRecord:
-    try:
-        return agents()[name]
-    except KeyError:
-        raise AgentNotFound(name, known=sorted(agents())) from None
+def agent(name: str, workspace: str | None = None) -> AgentRecord:
+    """The agent of that name. A broken file of that name is an error, not a missing agent."""
+    for path in _agent_files(workspace):
+        if os.path.basename(path) == f"{name}.toml":
+            return from_file(path)
+    known = _offered_agents()
+    if name not in known:
+        from difflib import get_close_matches
+
+        close = get_close_matches(name, known, n=1)
+        raise AgentNotFound(name, hint=f"did you mean {close[0]}?" if close else None)
+    return known[name]
 
 
-def default_agent() -> AgentRecord:
-    """The agent of a session for which none was named: the first that is installed, at last the echo."""
-    known = agents()
-    real = [one for one in known.values() if one.name != "echo" and one.path()]
-    chosen = real[0] if real else known.get("echo")
+def default_agent(preferred: str = "", workspace: str | None = None) -> AgentRecord:
+    """For a session that names none: the configured agent, else the first installed, else the echo."""
+    if preferred:
+        return agent(preferred, workspace)
+    known = agents(workspace)
+    real = [one for one in known.values() if one.name != ECHO and one.state() == "installed"]
+    chosen = real[0] if real else known.get(ECHO)
     if chosen is None:
-        raise AgentNotFound("(none is installed)", hint="pip install agh-echo, or name one with --command")
+        raise AgentNotFound("(none is installed)", hint="agh agent list")
     return chosen
 
 
-def _keep(found: dict[str, AgentRecord], made: AgentRecord) -> None:
-    found.setdefault(made.name, made)
+@cache
+def strategies() -> list[Strategy]:
+    """The ways to restore a conversation, in the order in which they are tried."""
+    found: dict[str, Strategy] = {}
+
+    def keep(source: str, one: Strategy) -> None:
+        found.setdefault(one.name, one)
+
+    _collect("agh_restore_strategies", keep)
+    return sorted(found.values(), key=lambda one: (one.rank, one.name))
 
 
-def _in_directory(directory: str) -> Iterator[EntryPoint]:
+def add_commands(group: click.Group) -> None:
+    """Let plugins add their commands; one that fails is named and skipped."""
+    for name, plugin in manager()[0].list_name_plugin():
+        offer = getattr(plugin, "agh_register_commands", None)
+        if offer is not None:
+            try:
+                offer(group)
+            except Exception as error:
+                warn(f"plugin {name}: its commands are skipped: {error}")
+
+
+@cache
+def _offered_agents() -> dict[str, AgentRecord]:
+    found: dict[str, AgentRecord] = {}
+
+    def keep(source: str, given: dict[str, Any]) -> None:
+        one = record(given, source)
+        found.setdefault(one.name, one)
+
+    _collect("agh_register_agents", keep)
+    return found
+
+
+def _collect(hook: str, keep: Callable[[str, Any], None]) -> None:
+    """Give every plugin's implementation a `register` function; what fails is named and skipped."""
+    made, _ = manager()
+    for name, plugin in sorted(made.list_name_plugin(), key=lambda one: one[0] != "built-in"):
+        offer = getattr(plugin, hook, None)
+        source = name if name == "built-in" else f"plugin {name}"
+        if offer is not None:
+            try:
+                offer(lambda given, source=source: keep(source, given))
+            except Exception as error:
+                warn(f"{source}: {hook} failed: {error}")
+
+
+def _agent_files(workspace: str | None) -> list[str]:
+    folders = [os.path.join(home_path(), "agents")]
+    if workspace:
+        folders.insert(0, os.path.join(workspace, ".agh", "agents"))
+    found = []
+    for folder in folders:
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError:
+            continue
+        found += [os.path.join(folder, name) for name in names if name.endswith(".toml")]
+    return found
+
+
+def _in_directory(directory: str) -> Iterator[Plugin]:
     try:
         names = [name for name in os.listdir(directory or ".") if name.endswith(".dist-info")]
     except OSError:
@@ -104,14 +188,14 @@ def _in_directory(directory: str) -> Iterator[EntryPoint]:
         except OSError:
             continue
         if GROUP in text:
-            yield from _parse(text, name.removesuffix(".dist-info"))
+            yield from _parse(text, name.removesuffix(".dist-info"), directory)
 
 
-def _parse(text: str, distribution: str) -> Iterator[EntryPoint]:
+def _parse(text: str, distribution: str, location: str) -> Iterator[Plugin]:
     section = ""
     for line in map(str.strip, text.splitlines()):
         if line.startswith("["):
             section = line
         elif section == GROUP and "=" in line:
             name, _, module = line.partition("=")
-            yield EntryPoint(name.strip(), module.strip(), distribution)
+            yield Plugin(name.strip(), module.strip(), distribution, location)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -12,22 +12,36 @@ from agh.errors import Usage
 
 
 class LazyGroup(click.Group):
-    """`places` maps a command's name to "module:attribute"."""
+    """`places` maps a command's name to "module:attribute"; `more` adds commands when one is not there."""
 
-    def __init__(self, *args: Any, places: Mapping[str, str], **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        places: Mapping[str, str],
+        more: Callable[[click.Group], None] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.places = places
+        self._more = more
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        self._add_more()
         return sorted({*super().list_commands(ctx), *self.places})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         place = self.places.get(cmd_name)
         if place is None:
+            self._add_more()
             return super().get_command(ctx, cmd_name)
         module, _, attribute = place.partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
+
+    def _add_more(self) -> None:
+        more, self._more = self._more, None
+        if more is not None:
+            more(self)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

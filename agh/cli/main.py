@@ -14,10 +14,19 @@ from agh.cli.lazy import LazyGroup
 from agh.errors import BROKEN_PIPE, INTERRUPTED, AghError, Bug, Usage
 
 COMMANDS = {
+    "agent": "agh.cli.agent:agent",
     "doctor": "agh.cli.doctor:doctor",
+    "plugins": "agh.cli.plugins:plugins",
     "run": "agh.cli.run:run",
     "session": "agh.cli.session.group:session",
 }
+
+
+def _plugin_commands(group: click.Group) -> None:
+    from agh.adapters.registry import add_commands
+
+    add_commands(group)
+
 
 EXAMPLES = "Examples:  agh session list   |   agh session events @last --follow | jq .type"
 
@@ -26,6 +35,7 @@ EXAMPLES = "Examples:  agh session list   |   agh session events @last --follow 
     "agh",
     cls=LazyGroup,
     places=COMMANDS,
+    more=_plugin_commands,
     epilog=EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

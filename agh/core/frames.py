@@ -11,6 +11,7 @@ It never judges methods or their parameters, and the reason in a `Malformed` nev
 """
 
 import json
+import math
 import re
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -98,6 +99,7 @@ class Splitter:
         self._length += len(piece)
         if self._sha256:
             self._sha256.update(piece)
+            self._held += piece[: max(0, HEAD - len(self._held))]
             return
         self._held += piece
         if self._length > self.max_line:
@@ -235,11 +237,7 @@ def _repair_number(match: re.Match[str]) -> str:
         return token
     if token[-1] in "Ny":
         return "null"
-    try:
-        orjson.loads(token)
-    except ValueError:
-        return f'"{token}"'
-    return token
+    return f'"{token}"' if abs(float(token)) == math.inf else token
 
 
 def _malformed(reason: str, line: bytes) -> Malformed:

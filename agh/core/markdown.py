@@ -26,7 +26,8 @@ def result_text(result: Any) -> str:
     if not isinstance(result, dict):
         return "" if result is None else str(result)
     parts = [result[key] for key in _RESULT_PARTS if result.get(key) not in (None, "")]
-    parts = list(dict.fromkeys(map(str, parts))) or [result["raw_output"]] if result.get("raw_output") else parts
+    if not parts and result.get("raw_output") is not None:
+        parts = [result["raw_output"]]
     return "\n".join(part if isinstance(part, str) else orjson.dumps(part).decode() for part in parts)
 
 

@@ -18,15 +18,10 @@ plain-word passwords (`password: swordfish`), quoted phrases with spaces, positi
 and the rest of a secret whose beginning is not in the text, so give `chunks` all the parts.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-
-TYPE_CHECKING = False  # typing costs more to import than this module
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 MARK = "[redacted]"
 
@@ -45,7 +40,8 @@ _ASSIGN = r"""\\*+["'`]?+\]?+[ \t]*+[:=][ \t]*+\\*+["'`]?+"""
 _COOKIE = r"""[\w.!#$%&*+^|~-]++=(?:"[^"\r\n]*+"|[^\s;"'`\\]*+)"""
 _PEM = r"(?:[A-Z0-9]++ ){0,4}?PRIVATE KEY(?: BLOCK)?-----"
 _PEM_BODY = r"(?=(?:[^\0-]|-(?!----)){0,400}?[A-Za-z0-9+/]{16})(?:[^\0-]++|-(?!----))*+-{5,6}END "
-_PEM_LINE = r"(?:\s|\\[nrt])++(?:[A-Z][\w-]*+: [^\s\\\0]++|[A-Za-z0-9+/=]{16,}+|[A-Za-z0-9+/=]++\Z)"
+_PEM_NEWLINE = r"(?:[ \t\r]|\\[rt])*+(?:\n|\\n)(?:\s|\\[nrt])*+"
+_PEM_LINE = _PEM_NEWLINE + r"(?:[A-Z][\w-]*+: [^\s\\\0]++|[A-Za-z0-9+/=]{16,}+|[A-Za-z0-9+/=]++\Z)"
 
 # What must occur in the lower-cased text, and the pattern. Each takes all the letters and digits that follow,
 # so that what is left never begins in the middle of a word.
@@ -92,11 +88,13 @@ _ENVIRON_NAME = (
     r"(?!.*public).*(?:secret|passw|passphrase|credential|(?:token|(?:^|_|api)key|_pwd|_pat)_?\d*$)"
 )
 
+# A name up to its value: `--flag value`, `"name": "value"`, `x["name"] = "value"`, `name: type = "value"`.
 _NAME = (
     r"\b(?<!\w-)(?<!://)(?P<flag>(?<=--))?(?P<name>\w++(?:-\w++)*+)(?P<sep>(?(flag)(?:=|[ \t]++)"
     r"""|\\*+["'`]?+\]?+[ \t]*+(?::[ \t]*+[\w.&|\[\]]{1,40}+[ \t]*+=[ \t]*+(?=["'`])"""
     r"|(?:=>|={1,3}+|:=|:(?!:))[ \t]*+)))"
 )
+# The whole of a bare value is taken, even if it is then refused: a name within it is not looked at again.
 _BARE = r"""\s"'`,;(){}\[\]<>|&\\"""
 _VALUE = (
     r"""(?:[bBrRuU]?\\*+(?P<quote>["'`]))?"""
@@ -112,10 +110,11 @@ _DULL = (  # filler, places, colours, references, templates, names of secrets, s
     r"|(?i:string|number|integer|boolean|required|optional|undefined|disabled|enabled|default|changeme|example)"
 )
 _ORDINARY = rf"(.)\1*|{_PLACE}|[A-Z]?[a-z]{{0,20}}|[A-Z]{{0,20}}|[-+\d.,:_]*"
-_CODE = (
+_CODE = (  # a hexadecimal number; identifiers joined by dots and the like, with few digits
     r"0[xX][\da-fA-F_]+"
     r"|[$@&*!-]*+[A-Za-z_]++(?:(?:\d{1,3}_++|\d{0,3}(?:\.|::|\?\.))[A-Za-z_]++)*+\d{0,2}+[:?!]?"
 )
+# A digit and a letter, a symbol between word characters, or base64 padding.
 _RANDOM = r"^(?=\D*+\d)[^A-Za-z]*+[A-Za-z]|\w[!@#$%^~]++\w|=$"
 
 _Span = tuple[int, int]
@@ -221,13 +220,11 @@ def _is_secret_ending(name: str) -> bool:
 
 
 def _is_literal(name: re.Match[str], match: re.Match[str]) -> bool:
-    value, quoted = match["value"], bool(match["quote"])
-    if match["call"]:
-        return False
-    if _HOLE in value:
-        return True
+    value, quoted, scheme = match["value"], match["quote"], match["scheme"]
+    if match["call"] or _HOLE in value:
+        return not match["call"]
     flag = name["flag"] is not None
-    sure = bool(quoted or flag or match["scheme"] or (name["sep"] == "=" and name["name"].isupper()))
+    sure = quoted or scheme or flag or (name["sep"] == "=" and name["name"].isupper())
     if len(value) < (6 if sure else 8) or re.fullmatch(_DULL, value):
         return False
     if not quoted and re.fullmatch(_CODE, value) and ("." in value or not sure):
@@ -236,12 +233,9 @@ def _is_literal(name: re.Match[str], match: re.Match[str]) -> bool:
         return True
     if not sure:
         return False
-    if re.search("[A-Za-z]{16}", value):
-        return True
-    if match["scheme"]:
-        return not value.islower()
     prose = flag and not quoted and name["sep"] != "="
-    return not prose and bool(re.search(rf"{_PHRASE}_?\d*$", name["name"].lower()))
+    phrase = re.search(rf"{_PHRASE}_?\d*$", name["name"].lower()) and not prose
+    return bool(phrase or (scheme and not value.islower()) or re.search("[A-Za-z]{16}", value))
 
 
 def _merge(spans: Iterable[_Span]) -> list[_Span]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Mapping
 from typing import Any
 
+from agh import config
 from agh.adapters import registry
 from agh.config import PERMISSION_MODES
 from agh.core.events import timestamp
-from agh.errors import Bug, NameTaken, Usage, WorkspaceGone
+from agh.errors import AghError, Bug, NameTaken, Usage, WorkspaceGone
 from agh.home import ensure_home, make_private_dir, new_session_id
 from agh.keeper import client
+from agh.keeper.options import remember
 from agh.store import lock, meta, sessions, writer
+from agh.store.lock import Lock
 from agh.store.meta import Meta
 
 
@@ -22,6 +27,7 @@ def create(
     name: str | None = None,
     workspace: str | None = None,
     permissions: str | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> tuple[str, dict[str, Any]]:
     """A new live session: its directory and its keeper's hello. Bad input leaves nothing behind."""
     path = os.path.realpath(workspace or os.getcwd())
@@ -34,7 +40,8 @@ def create(
     if command:
         agent_name = agent or os.path.basename(command[0])
     else:
-        agent_name = (registry.agent(agent) if agent else registry.default_agent()).name
+        preferred = agent or config.load(path)["agent"]
+        agent_name = registry.default_agent(preferred, path).name
     session_id = new_session_id()
     directory = os.path.join(ensure_home(), "sessions", session_id)
     make_private_dir(os.path.dirname(directory))
@@ -44,8 +51,21 @@ def create(
         raise Bug(f"the lock of the new session {session_id} is taken")
     with held:
         writer.create(held)
-        meta.write(directory, first_meta(session_id, agent_name, command, name, path, permissions))
-        return directory, client.start(held, new=True)
+        made = first_meta(session_id, agent_name, command, name, path, permissions)
+        for key, value in (options or {}).items():
+            remember(made, key, value)
+        meta.write(directory, made)
+        return directory, _first_start(held)
+
+
+def _first_start(held: Lock) -> dict[str, Any]:
+    """A session that failed because of what was asked for leaves nothing behind."""
+    try:
+        return client.start(held, new=True)
+    except AghError as error:
+        if error.exit == Usage.exit:
+            shutil.rmtree(held.directory)
+        raise
 
 
 def check_name(name: str) -> None:

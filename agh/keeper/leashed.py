@@ -1,7 +1,7 @@
 """A process below a leash, as the keeper sees it: its output as it comes, and its end.
 
-When `over` is true nothing that it started is left, all its output was handed on, and `exit` says how
-it ended. Closing everything, or dying, ends it too: see leash.py.
+When `over` is true all its output was handed on and `exit` says how it ended; nothing that it started is
+left. Only if the leash itself was killed (`exit` is None) may something have escaped: see orphans.py.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Leashed:
             self._finish()
 
     def _finish(self) -> None:
-        """The leash is gone, and all below it: take what is left in the pipes."""
+        """The leash is gone, and what it held: take what is left in the pipes."""
         for stream, fd in ((2, self._process.stderr), (1, self._process.stdout)):
             while fd in self._open and select.select([fd], [], [], 0)[0]:
                 self._read_output(stream, fd)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from agh.adapters.agents import AgentRecord
 from agh.core.events import Draft, draft, timestamp
 from agh.keeper.agent import Agent
 from agh.keeper.loop import Loop
@@ -44,10 +45,18 @@ class Turn:
 
 class Live:
     def __init__(
-        self, loop: Loop, directory: str, stored: Meta, writer: Writer, settings: dict[str, Any]
+        self,
+        loop: Loop,
+        directory: str,
+        stored: Meta,
+        writer: Writer,
+        settings: dict[str, Any],
+        record: AgentRecord,
     ) -> None:
         self.loop, self.directory, self.meta, self.writer = loop, directory, stored, writer
         self.settings = settings
+        self.record_of_agent = record
+        self.offers: dict[str, Any] = {}  # what the agent said of its session: modes, models, options
         self.agent: Agent | None = None
         self.turn: Turn | None = None
         self.last_turn_id = ""

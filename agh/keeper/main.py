@@ -16,11 +16,7 @@ from typing import Any
 import orjson
 
 from agh import __version__, config
-from agh.adapters import registry
-from agh.adapters.agents import environment
 from agh.core.events import marker, timestamp
-from agh.core.inject import history
-from agh.core.transcript import transcript
 from agh.errors import (
     AgentNeedsLogin,
     AghError,
@@ -30,23 +26,20 @@ from agh.errors import (
     TimedOut,
     WorkspaceGone,
 )
-from agh.keeper import attach, crash, orphans, permissions, restore, stop, turns
-from agh.keeper.agent import Agent, RpcError
+from agh.keeper import attach, crash, options, permissions, restore, stop, turns
+from agh.keeper.agent import RpcError
 from agh.keeper.control import Answer, Control
+from agh.keeper.launch import agent_record, start_agent
 from agh.keeper.live import Live, log
 from agh.keeper.loop import Loop
 from agh.keeper.recover import recover
-from agh.keeper.requests import take_frames
 from agh.store import meta
 from agh.store.lock import Lock
 from agh.store.reader import Reader
 from agh.store.writer import Writer
 
-CLIENT = {
-    "protocolVersion": 1,
-    "clientCapabilities": {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True},
-    "clientInfo": {"name": "agh", "version": __version__},
-}
+# A start that fails must leave these as they were.
+WAY_BACK = ("agent_name", "command", "acp_session_id", "model", "mode", "options")
 
 
 def main() -> None:
@@ -72,20 +65,28 @@ def main() -> None:
 def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
     """The story."""
     resuming = not intent.get("new")
-    if resuming:
-        end_what_escaped(meta.read(held.directory))
-        recover(held)
     stored = meta.read(held.directory)
-    writer = Writer(held, stored["agent_name"])
-    live = Live(Loop(), held.directory, stored, writer, config.load(stored["workspace_path"]))
+    if intent.get("agent"):
+        hand_over(stored, str(intent["agent"]))
+    record = agent_record(stored["agent_name"], stored.get("command"), stored["workspace_path"])
+    settings = config.load(stored["workspace_path"])
+    validate(stored, held.directory)
+    if resuming:
+        stop.end_escaped(stored)
+        recover(held)
+    before = meta.read(held.directory)
+    way_back = {key: before.get(key) for key in WAY_BACK}
+    stored = {**before, **{key: stored.get(key) for key in WAY_BACK}}  # type: ignore[typeddict-item]
+    live = Live(Loop(), held.directory, stored, Writer(held, record.name), settings, record)
     try:
-        validate(live, resuming)
         if intent.get("fresh"):
             live.meta["acp_session_id"] = None
         start_agent(live)
-        hello = open_session(live, resuming, bool(intent.get("require_context")))
+        found = converse(live, intent)
+        hello = open_session(live, found, resuming)
         control = Control(live.loop, held.directory, verbs(live))
     except AghError as error:
+        live.meta |= way_back  # type: ignore[typeddict-item]
         end_failed_start(live, error)
         raise
     live.loop.on_signal((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), lambda: live.end("shutdown"))
@@ -114,88 +115,56 @@ def end_when_idle(live: Live) -> None:
         live.loop.later(max(1.0, left), lambda: end_when_idle(live))
 
 
-def end_what_escaped(stored: meta.Meta) -> None:
-    """Nothing of an earlier launch may be left when a new agent starts."""
-    launch = stored.get("launch")
-    if launch:
-        ended = orphans.end(orphans.Launch(launch["cookie"], launch["boot_id"], launch["ticks"]))
-        for orphan in ended:
-            log(f"ended process {orphan.pid} ({orphan.comm}), left over from an earlier launch")
+def validate(stored: meta.Meta, directory: str) -> None:
+    """Refuse before anything is touched."""
+    if not os.path.isdir(stored["workspace_path"]):
+        raise WorkspaceGone(stored["id"], stored["workspace_path"])
+    with Reader(directory) as reader:
+        if stored.get("turns") and not reader.last_sequence():
+            raise EventsEmpty(stored["id"])
 
 
-def validate(live: Live, resuming: bool) -> None:
-    workspace = live.meta["workspace_path"]
-    if not os.path.isdir(workspace):
-        raise WorkspaceGone(live.session_id, workspace)
-    if resuming and live.writer.last_sequence == 0 and live.meta.get("turns"):
-        raise EventsEmpty(live.session_id)
+def hand_over(stored: meta.Meta, agent_name: str) -> None:
+    """Give the session to another agent: it has no memory of it, and its own models and modes."""
+    if agent_name != stored["agent_name"]:
+        stored["agent_name"], stored["command"], stored["acp_session_id"] = agent_name, None, None
+        stored["model"], stored["mode"], stored["options"] = None, None, {}
 
 
-def start_agent(live: Live) -> None:
-    """Start the agent below its leash and shake hands. The launch is on disk before the process exists."""
-    command = live.meta.get("command")
-    known = None if command else registry.agent(live.meta["agent_name"])
-    argv = command or list(known.argv if known else ())
-    launch = orphans.new_launch()
-    live.environ = {
-        **(environment(known) if known else os.environ),
-        orphans.COOKIE_VARIABLE: launch.cookie,
-        "AGH_SESSION_ID": live.session_id,
-    }
-    live.update(
-        state="starting",
-        stop_reason=None,
-        stop_detail=None,
-        failure=None,
-        launch=launch._asdict(),
-        keeper={"pid": os.getpid(), "started_at": timestamp()},
+def converse(live: Live, intent: dict[str, Any]) -> restore.Outcome:
+    """A conversation with the agent, new or restored."""
+    if intent.get("new"):
+        return restore.open_new(live)
+    return restore.restore(
+        live, require_context=bool(intent.get("require_context")), forking=bool(intent.get("fork"))
     )
-    agent = live.agent = Agent(
-        live.loop, live.meta["agent_name"], argv, live.environ, live.meta["workspace_path"]
-    )
-    agent.on_frames = lambda frames: take_frames(live, frames)
-    agent.on_end = lambda: live.fail("agent_crashed", "process_exit", agent.death().message)
-    said = agent.call("initialize", CLIENT, live.settings["timeouts.initialize"])
-    said = said if isinstance(said, dict) else {}
-    live.meta["acp_caps"] = said.get("agentCapabilities") or {}
-    live.meta["auth_methods"] = said.get("authMethods") or []
 
 
-def open_session(live: Live, resuming: bool, require_context: bool) -> dict[str, Any]:
-    """A conversation with the agent, new or restored; then the session is active."""
+def open_session(live: Live, found: restore.Outcome, resuming: bool) -> dict[str, Any]:
+    """Record the conversation that was opened; then the session is active."""
     before = live.meta.get("acp_session_id")
-    try:
-        if resuming:
-            found = restore.restore(live, require_context=require_context)
-        else:
-            session = restore.new_session(live)
-            found = restore.Restored("new", "", session["sessionId"], session, False)
-    except RpcError as error:
-        if restore.needs_login(error):
-            raise AgentNeedsLogin(live.meta["agent_name"], error.message) from None
-        raise
-    live.meta["acp_session_id"] = found.acp_session_id
+    restored = found.restored
     known = live.meta.get("acp_session_ids") or []
-    live.meta["acp_session_ids"] = list(dict.fromkeys([*known, found.acp_session_id]))
+    live.meta["acp_session_id"] = restored.agent_session
+    live.meta["acp_session_ids"] = list(dict.fromkeys([*known, restored.agent_session]))
+    live.offers = restored.answer
+    options.apply(live)
     used = {"strategy": found.strategy, "reason": found.reason, "at": timestamp()}
     if resuming:
-        if found.strategy == "inject_history":
-            with Reader(live.directory) as reader:
-                live.history = history(transcript(reader.rows()), live.settings["session.history_budget"])
         with live.batch():
-            if found.lost:
-                live.add(
-                    marker("context_reset", "the agent starts without its memory", diagnostic=found.reason)
-                )
+            if restored.lost:
+                summary = f"the agent's own memory is gone; resumed by {found.strategy}"
+                live.add(marker("context_reset", summary, severity="warning", diagnostic=found.reason))
             live.record(
                 "session_resumed",
                 strategy=found.strategy,
                 reason=found.reason,
-                acp_session_id=found.acp_session_id,
+                acp_session_id=restored.agent_session,
                 previous_acp_session_id=before,
             )
     live.update(state="active", restore=used if resuming else None, activity=None)
-    return {**describe(live), "strategy": found.strategy, "reason": found.reason, "context_lost": found.lost}
+    told = {"strategy": found.strategy, "reason": found.reason, "context_lost": restored.lost}
+    return {**describe(live), **told}
 
 
 def verbs(live: Live) -> dict[str, Any]:
@@ -205,6 +174,7 @@ def verbs(live: Live) -> dict[str, Any]:
     return {
         "hello": hello,
         "prompt": lambda request, answer: turns.accept(live, request, answer),
+        "set": lambda request, answer: options.set_verb(live, request, answer),
         "cancel": lambda request, answer: turns.cancel(live, request, answer),
         "decide": lambda request, answer: permissions.decide_verb(live, request, answer),
         "attach": lambda request, answer: attach.attach(live, request, answer),

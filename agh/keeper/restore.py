@@ -1,187 +1,152 @@
-"""Getting the conversation back: the ladder from the agent's own memory down to a fresh start.
+"""Resuming the conversation with the agent: the ladder of strategies, climbed down rung by rung.
 
-Each rung is a strategy: it restores, or says that it cannot and why. Only an impossible rung or a
-conversation that is truly gone leads one rung down; any other failure is an error that changes
-nothing. What was used, and whether context was lost, is always said.
+What was used, and whether the agent's memory was lost, is recorded and told. A failure that is
+neither "impossible" nor "gone" changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from agh.errors import AgentNeedsLogin, AghError, ContextLost, RestoreFailed, TimedOut
-from agh.keeper.agent import Agent, RpcError
+from agh.adapters import registry
+from agh.adapters.restore import AUTH_REQUIRED, Gone, Impossible, Restored, RpcFailure
+from agh.core.inject import history
+from agh.core.transcript import transcript
+from agh.errors import AgentFailed, AgentNeedsLogin, AghError, ContextLost, RestoreFailed, TimedOut
+from agh.keeper.agent import RpcError
+from agh.keeper.launch import restart_agent
 from agh.keeper.live import Live
+from agh.store.reader import Reader
 
-QUIET, QUIET_LIMIT = 0.15, 3.0
-METHOD_NOT_FOUND, NOT_FOUND, AUTH_REQUIRED = -32601, -32002, -32000
-_GONE_WORDS = (
-    "not found",
-    "unknown session",
-    "unknown sessionid",
-    "no rollout",
-    "invalid session identifier",
-)
+QUIET_LIMIT = 5.0
 
 
-class Impossible(Exception):
-    """This rung cannot be taken; the text says why."""
-
-
-class Gone(Exception):
-    """The agent no longer has the conversation; the text says how we know."""
-
-
-class Restored(NamedTuple):
+class Outcome(NamedTuple):
     strategy: str
     reason: str
-    acp_session_id: str
-    session: dict[str, Any]  # what the agent said of the session: modes, options
-    lost: bool  # the agent starts without its own memory of a conversation that had turns
+    restored: Restored
 
 
-def new_session(live: Live) -> dict[str, Any]:
-    """`session/new` in the session's workspace."""
-    result = _agent(live).call("session/new", _place(live), live.settings["timeouts.new"])
-    if not isinstance(result, dict) or not isinstance(result.get("sessionId"), str):
-        raise RestoreFailed(live.session_id, "session/new gave no session id")
-    return result
+class LiveConversation:
+    """The Conversation that strategies are given: see agh.adapters.restore."""
 
+    def __init__(self, live: Live, forking: bool = False) -> None:
+        self._live = live
+        self.forking = forking
+        self.agent_session: str | None = live.meta.get("acp_session_id")
+        self.had_turns = bool(live.meta.get("turns"))
+        self.resume_argv = live.record_of_agent.resume_argv
 
-def restore(live: Live, *, require_context: bool = False) -> Restored:
-    """Take the first rung that holds."""
-    token = live.meta.get("acp_session_id")
-    had_turns = bool(live.meta.get("turns"))
-    reasons: list[str] = []
-    if not token:
-        reasons.append("no session id of the agent is stored")
-    else:
-        for name, rung in _NATIVE:
-            try:
-                session = rung(live, token)
-                return Restored(name, "; ".join(reasons) or "the agent supports it", token, session, False)
-            except Impossible as impossible:
-                reasons.append(f"{name}: {impossible}")
-            except Gone as gone:
-                reasons.append(f"{name}: {gone}")
-                break
-    if require_context and had_turns:
-        raise ContextLost(live.session_id)
-    session = new_session(live)
-    strategy = "inject_history" if had_turns else "idle_boot"
-    return Restored(strategy, "; ".join(reasons), session["sessionId"], session, had_turns)
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        return self._live.meta.get("acp_caps") or {}
 
-
-def native_resume(live: Live, token: str) -> dict[str, Any]:
-    if not _has(live, "resume"):
-        raise Impossible("the agent does not offer it")
-    return _native(live, "session/resume", token)
-
-
-def native_load(live: Live, token: str) -> dict[str, Any]:
-    """The agent replays the conversation; the replay is counted and not stored again."""
-    if not (live.meta.get("acp_caps") or {}).get("loadSession"):
-        raise Impossible("the agent does not offer it")
-    live.replaying, live.replayed = True, 0
-    try:
-        session = _native(live, "session/load", token)
-        _await_quiet(live)
-    finally:
-        live.replaying = False
-    if live.replayed == 0 and live.meta.get("turns"):
-        raise Gone("the agent said it was loaded but replayed nothing")
-    return session
-
-
-_NATIVE: tuple[tuple[str, Callable[[Live, str], dict[str, Any]]], ...] = (
-    ("native_resume", native_resume),
-    ("native_load", native_load),
-)
-
-
-def needs_login(error: AghError) -> bool:
-    return isinstance(error, RpcError) and error.error.get("code") == AUTH_REQUIRED
-
-
-def _native(live: Live, method: str, token: str) -> dict[str, Any]:
-    try:
-        result = _agent(live).call(
-            method, {"sessionId": token, **_place(live)}, live.settings["timeouts.load"]
-        )
-    except RpcError as error:
-        code = error.error.get("code")
-        if code == METHOD_NOT_FOUND:
-            raise Impossible("the agent does not know the method") from None
-        if code == NOT_FOUND or _says_gone(error.error, token):
-            raise Gone(f"the agent does not know the session ({error.message})") from None
-        if needs_login(error):
-            raise AgentNeedsLogin(live.meta["agent_name"], error.message) from None
-        if _listed(live, token) is False:
-            raise Gone(f"{error.message}; the agent does not list the session") from None
-        raise RestoreFailed(live.session_id, error.message) from None
-    except TimedOut as error:
-        raise RestoreFailed(live.session_id, error.message) from None
-    return result if isinstance(result, dict) else {}
-
-
-def _says_gone(error: Any, token: str) -> bool:
-    """Whether an error, at any depth, says that the session is unknown."""
-    text = _words(error).lower()
-    return any(word in text for word in _GONE_WORDS) and (
-        "session" in text or token.lower() in text or "rollout" in text
-    )
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, dict):
-        return " ".join(map(_words, value.values()))
-    if isinstance(value, list):
-        return " ".join(map(_words, value))
-    return value if isinstance(value, str) else ""
-
-
-def _listed(live: Live, token: str) -> bool | None:
-    """Whether the agent lists the session; None when it cannot tell."""
-    if not _has(live, "list"):
-        return None
-    params: dict[str, Any] = {"cwd": live.meta["workspace_path"]}
-    for _ in range(100):
+    def call(self, method: str, **params: Any) -> Any:
+        live = self._live
+        place: dict[str, Any] = {"cwd": live.meta["workspace_path"]}
+        if method != "session/list":
+            place["mcpServers"] = live.meta.get("mcp_servers") or []
+        limit = live.settings[
+            "timeouts.new" if method in ("session/new", "session/list") else "timeouts.load"
+        ]
+        assert live.agent is not None
         try:
-            answer = _agent(live).call("session/list", params, live.settings["timeouts.new"])
-        except RpcError:
-            return None
-        if not isinstance(answer, dict) or not isinstance(answer.get("sessions"), list):
-            return None
-        if any(isinstance(one, dict) and one.get("sessionId") == token for one in answer["sessions"]):
-            return True
-        if not answer.get("nextCursor"):
-            return False
-        params = {**params, "cursor": answer["nextCursor"]}
-    return None
+            return live.agent.call(method, {**params, **place}, limit)
+        except RpcError as error:
+            raise RpcFailure(error.error) from None
+
+    def new(self) -> dict[str, Any]:
+        answer = self.call("session/new")
+        if not isinstance(answer, dict) or not isinstance(answer.get("sessionId"), str):
+            raise AgentFailed(self._live.meta["agent_name"], "session/new gave no session id")
+        return answer
+
+    def replayed(self, load: Callable[[], Any]) -> tuple[Any, int]:
+        live = self._live
+        live.replaying, live.replayed = True, 0
+        try:
+            answer = load()
+            self._await_quiet()
+        finally:
+            live.replaying = False
+        return answer, live.replayed
+
+    def restart(self, extra_argv: list[str]) -> None:
+        restart_agent(self._live, extra_argv)
+
+    def inject_history(self) -> bool:
+        with Reader(self._live.directory) as reader:
+            told = history(transcript(reader.rows()), self._live.settings["session.history_budget"])
+        self._live.history = told
+        self._live.meta["inject_history"] = told is not None
+        return told is not None
+
+    def _await_quiet(self) -> None:
+        """Some agents replay after their reply: wait until nothing more has come for a moment."""
+        live = self._live
+        deadline = time.monotonic() + QUIET_LIMIT
+        seen = -1
+        while seen != live.replayed and time.monotonic() < deadline:
+            seen = live.replayed
+            live.loop.run_until(lambda: live.replayed != seen, live.record_of_agent.quiet_after_load)  # noqa: B023
 
 
-def _await_quiet(live: Live) -> None:
-    """Some agents replay after their reply: wait until nothing more has come for a moment."""
-    import time
-
-    deadline = time.monotonic() + QUIET_LIMIT
-    while time.monotonic() < deadline:
-        seen = live.replayed
-        live.loop.run_until(lambda seen=seen: live.replayed != seen, QUIET)  # type: ignore[misc]
-        if live.replayed == seen:
-            return
+def open_new(live: Live) -> Outcome:
+    """The first conversation of a session."""
+    with _failures_told(live):
+        answer = LiveConversation(live).new()
+    return Outcome("new", "", Restored(answer["sessionId"], answer))
 
 
-def _has(live: Live, capability: str) -> bool:
-    caps = (live.meta.get("acp_caps") or {}).get("sessionCapabilities")
-    return isinstance(caps, dict) and caps.get(capability) is not None
+def restore(live: Live, *, require_context: bool = False, forking: bool = False) -> Outcome:
+    """Take the first strategy that works."""
+    talk = LiveConversation(live, forking)
+    reasons: list[str] = []
+    forgotten = False
+    with _failures_told(live):
+        for strategy in registry.strategies():
+            if strategy.name in live.record_of_agent.restore_skip or (forgotten and strategy.needs_memory):
+                continue
+            if require_context and talk.had_turns and not strategy.needs_memory:
+                raise ContextLost(live.session_id)
+            try:
+                restored = strategy.restore(talk)
+                if live.meta.get("inject_history") and live.history is None:
+                    talk.inject_history()  # an earlier fresh session was never told: no prompt got through
+                return Outcome(strategy.name, "; ".join(reasons) or "the agent supports it", restored)
+            except Impossible as impossible:
+                if strategy.name != "native_fork" or forking:
+                    reasons.append(f"{strategy.name}: {impossible}")
+            except Gone as gone:
+                reasons.append(f"{strategy.name}: {gone}")
+                forgotten = True
+    raise RestoreFailed(live.session_id, "; ".join(reasons))
 
 
-def _place(live: Live) -> dict[str, Any]:
-    return {"cwd": live.meta["workspace_path"], "mcpServers": []}
+class _failures_told:
+    """Turns what an agent answers into errors that say what to do."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        live = self._live
+        if isinstance(error, RpcFailure):
+            if error.error.get("code") == AUTH_REQUIRED:
+                raise login_needed(live, str(error.error.get("message"))) from None
+            if live.meta.get("acp_session_id"):
+                raise RestoreFailed(live.session_id, str(error)) from None
+            raise AgentFailed(live.meta["agent_name"], str(error)) from None
+        if isinstance(error, TimedOut) and live.meta.get("acp_session_id"):
+            raise RestoreFailed(live.session_id, error.message) from None
 
 
-def _agent(live: Live) -> Agent:
-    assert live.agent is not None
-    return live.agent
+def login_needed(live: Live, said: str) -> AghError:
+    record = live.record_of_agent
+    offered = [str(one.get("name") or one.get("id")) for one in live.meta.get("auth_methods") or []]
+    hint = f"log in: {record.login}" if record.login else None
+    return AgentNeedsLogin(record.name, said, hint=hint, methods=offered)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from agh.core.events import timestamp
-from agh.keeper import crash, permissions, terminals, turns
+from agh.keeper import crash, orphans, permissions, terminals, turns
 from agh.keeper.control import Answer
-from agh.keeper.live import Live
+from agh.keeper.live import Live, log
+from agh.store.meta import Meta
 
 CANCEL_GRACE, CLOSE_LIMIT, EOF_GRACE, TERM_GRACE = 5.0, 2.0, 2.0, 2.0
 
@@ -30,6 +31,8 @@ def end_session(live: Live) -> None:
         _close_session(live)
         agent.process.end(eof=EOF_GRACE, term=TERM_GRACE)
     terminals.end_all(live)
+    if agent.process.exit is None:  # the leash was killed, so it could not end what was below it
+        end_escaped(live.meta)
     if live.failure is not None:
         live.failure["crash_bundle_path"] = crash.write_bundle(live)
     write_end(live)
@@ -55,6 +58,14 @@ def write_end(live: Live) -> None:
     )
     for tell in live.farewells:
         tell({"session_id": live.session_id, "stop_reason": reason, "stopped_at": timestamp()})
+
+
+def end_escaped(stored: Meta) -> None:
+    """End what is left of a launch that its leash did not see to."""
+    launch = stored.get("launch")
+    if launch:
+        for orphan in orphans.end(orphans.Launch(launch["cookie"], launch["boot_id"], launch["ticks"])):
+            log(f"ended process {orphan.pid} ({orphan.comm!r}), left over from a launch")
 
 
 def _close_session(live: Live) -> None:

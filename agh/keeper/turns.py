@@ -153,7 +153,7 @@ def _send(live: Live, turn: Turn, params: dict[str, Any]) -> None:
 def _close_turn(live: Live, turn: Turn, status: str, **fields: Any) -> None:
     live.turn = None
     if live.history is not None and status == "sent":
-        live.history = None
+        live.history, live.meta["inject_history"] = None, False
     live.record("error" if status == "failed" else "done", turn_id=turn.turn_id, **fields)
     inputs.set_status(live.db, turn.input_id, status, fields.get("error"))
     live.meta["turns"] = live.meta.get("turns", 0) + 1

@@ -42,6 +42,9 @@ class Meta(TypedDict, total=False):
     acp_session_ids: list[str]
     acp_caps: dict[str, Any] | None
     auth_methods: list[dict[str, Any]]
+    mcp_servers: list[dict[str, Any]]
+    forked_from: dict[str, Any] | None
+    inject_history: bool
     restore: dict[str, Any] | None
     attach: dict[str, Any] | None
     limits: dict[str, Any] | None

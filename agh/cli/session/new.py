@@ -17,6 +17,11 @@ def agent_options(command: Any) -> Any:
     """The options that say which agent runs, where, and what it may do."""
     for option in (
         click.option(
+            "--option", "choices", multiple=True, metavar="K=V", help="An option of the agent's own."
+        ),
+        click.option("--mode", help="The agent's mode."),
+        click.option("--model", help="The agent's model."),
+        click.option(
             "--permissions", metavar="MODE", help="deny-all, approve-reads (default) or approve-all."
         ),
         click.option("--workspace", type=click.Path(), help="The agent's directory (default: this one)."),
@@ -39,7 +44,11 @@ def new_command(output: str, **options: Any) -> None:
     write_result("session", view, output, lambda: str(view["id"]))
 
 
-def new_session(command: str | None, **options: Any) -> dict[str, Any]:
+def new_session(
+    command: str | None, model: str | None, mode: str | None, choices: tuple[str, ...], **options: Any
+) -> dict[str, Any]:
+    asked = {key: value for key, value in (("mode", mode), ("model", model)) if value}
+    asked |= dict(key_and_value(choice) for choice in choices)
     argv = None
     if command is not None:
         try:
@@ -48,8 +57,15 @@ def new_session(command: str | None, **options: Any) -> dict[str, Any]:
             raise Usage(f"--command: {error}", hint="quote the argv as a shell would") from None
         if not argv:
             raise Usage("--command is empty", hint="agh session new --command 'opencode acp'")
-    directory, _ = create(command=argv, **options)
+    directory, _ = create(command=argv, options=asked, **options)
     view = session_view(directory)
     if view["agent_name"] == "echo" and argv is None and not options.get("agent"):
         talk("no agent is configured or installed: this session runs the embedded echo agent")
     return view
+
+
+def key_and_value(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise Usage(f"{text!r} is not KEY=VALUE", hint="for example: model=large")
+    return key, value

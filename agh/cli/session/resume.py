@@ -12,7 +12,7 @@ from agh.cli.output import output_option, write_json, write_text
 from agh.cli.turn import tell_restored
 from agh.cli.when import span
 from agh.core.status import LIVE_STATES
-from agh.errors import SessionNotAttachable, Usage
+from agh.errors import SessionLive, SessionNotAttachable, Usage
 from agh.keeper import client
 from agh.store import lock, sessions
 from agh.store.views import list_views, session_view
@@ -34,6 +34,7 @@ def default_holder() -> str:
 @click.option("--latest", is_flag=True, help="The newest session that can be resumed.")
 @click.option("--workspace", metavar="PATH", help="With --latest: only sessions of this workspace.")
 @click.option("--attach-only", is_flag=True, help="Never restart: only attach to a live session.")
+@click.option("--agent", metavar="NAME", help="Hand the session to another agent, with its history.")
 @click.option("--fresh", is_flag=True, help="Forget the agent's own session and start a new one.")
 @click.option(
     "--require-context", is_flag=True, help="Fail rather than go on without the agent's own memory."
@@ -81,6 +82,9 @@ def resume(directory: str, attach_only: bool, lease: dict[str, Any], **intent: A
     hello = client.ensure_live(directory, **intent)
     if hello["started"]:
         tell_restored(hello)
+    elif intent.get("agent") and intent["agent"] != session_view(directory).get("agent_name"):
+        session_id = os.path.basename(directory)
+        raise SessionLive(session_id, hint=f"agh session stop {session_id}, then resume it with --agent")
     attached = client.call(directory, "attach", **lease)
     restored = {key: hello[key] for key in ("strategy", "reason", "context_lost") if key in hello}
     return {"attach": attached["attach"], "restore": restored or None}

@@ -1,0 +1,160 @@
+"""The agents agh knows from the start, and the ways to restore a session. Itself a plugin.
+
+What is noted of an agent was seen by running it; see the comments where it is surprising.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from agh.adapters import restore
+from agh.adapters.hookspecs import hookimpl
+
+AGENTS: tuple[dict[str, Any], ...] = (
+    {
+        "name": "claude",
+        "title": "Claude Code",
+        "argv": ["claude-agent-acp"],
+        "package": "@agentclientprotocol/claude-agent-acp",
+        "login": "claude auth login",
+        "install": "npm install -g @agentclientprotocol/claude-agent-acp",
+        "drop_env": ["CLAUDECODE"],  # set inside Claude Code: it would think it runs inside itself
+    },
+    {
+        "name": "codex",
+        "title": "Codex",
+        "argv": ["codex-acp"],
+        "package": "@agentclientprotocol/codex-acp",
+        "login": "codex login",
+        "install": "npm install -g @agentclientprotocol/codex-acp",
+    },
+    {
+        "name": "gemini",
+        "title": "Gemini CLI",
+        "argv": ["gemini", "--acp"],
+        "package": "@google/gemini-cli",
+        "login": "gemini",
+        "install": "npm install -g @google/gemini-cli",
+        "quiet_after_load": 1.0,  # most of its replay comes after the reply
+    },
+    {
+        "name": "opencode",
+        "title": "OpenCode",
+        "argv": ["opencode", "acp"],
+        "package": "opencode-ai",
+        "login": "opencode auth login",
+        "install": "npm install -g opencode-ai",
+    },
+    {
+        "name": "copilot",
+        "title": "GitHub Copilot",
+        "argv": ["copilot", "--acp"],
+        "package": "@github/copilot",
+        "login": "copilot login",
+        "install": "npm install -g @github/copilot",
+    },
+    {
+        "name": "qwen",
+        "title": "Qwen Code",
+        "argv": ["qwen", "--acp"],
+        "package": "@qwen-code/qwen-code",
+        "login": "qwen",
+        "install": "npm install -g @qwen-code/qwen-code",
+    },
+    {
+        "name": "auggie",
+        "title": "Augment",
+        "argv": ["auggie", "--acp"],
+        "package": "@augmentcode/auggie",
+        "login": "auggie login",
+        "install": "npm install -g @augmentcode/auggie",
+    },
+    {
+        "name": "amp",
+        "title": "Amp",
+        "argv": ["amp-acp"],
+        "package": "amp-acp",
+        "login": "amp login",
+        "install": "npm install -g amp-acp",
+    },
+    {
+        "name": "cursor",
+        "title": "Cursor",
+        "argv": ["cursor-agent", "acp"],
+        "login": "cursor-agent login",
+        "install": "see the Cursor CLI's own installer",
+    },
+    {
+        "name": "goose",
+        "title": "Goose",
+        "argv": ["goose", "acp"],
+        "login": "goose configure",
+        "install": "see Goose's own installer",
+    },
+    {
+        "name": "kimi",
+        "title": "Kimi Code",
+        "argv": ["kimi", "acp"],
+        "login": "kimi login",
+        "install": "pip install kimi-cli",
+    },
+    {
+        "name": "vibe",
+        "title": "Mistral Vibe",
+        "argv": ["vibe-acp"],
+        "login": "vibe --setup",
+        "install": "pip install mistral-vibe",
+    },
+    {
+        "name": "pi",
+        "title": "Pi",
+        "argv": ["pi-acp"],
+        "package": "pi-acp",
+        "login": "pi",
+        "install": "npm install -g pi-acp",
+    },
+    {
+        "name": "kilo",
+        "title": "Kilo Code",
+        "argv": ["kilo", "acp"],
+        "package": "@kilocode/cli",
+        "login": "kilo auth login",
+        "install": "npm install -g @kilocode/cli",
+    },
+    {
+        "name": "cline",
+        "title": "Cline",
+        "argv": ["cline", "--acp"],
+        "package": "cline",
+        "login": "cline auth",
+        "install": "npm install -g cline",
+    },
+    {
+        "name": "fast-agent",
+        "title": "fast-agent",
+        "argv": ["fast-agent", "acp"],
+        "login": "fast-agent setup",
+        "install": "pip install fast-agent-mcp",
+        "restore_skip": ["native_resume"],  # it replays the history on resume, which a resume must not
+    },
+    {
+        "name": "openhands",
+        "title": "OpenHands",
+        "argv": ["openhands", "acp"],
+        "login": "openhands login",
+        "install": "pip install openhands",
+    },
+)
+
+
+@hookimpl
+def agh_register_agents(register: Callable[[dict[str, Any]], None]) -> None:
+    for one in AGENTS:
+        register(one)
+
+
+@hookimpl
+def agh_restore_strategies(register: Callable[[restore.Strategy], None]) -> None:
+    for strategy in restore.STRATEGIES:
+        register(strategy)

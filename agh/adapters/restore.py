@@ -1,0 +1,222 @@
+"""Getting a conversation back: strategies from the agent's own memory down to a fresh start.
+
+A strategy restores, or raises `Impossible` (the next one is tried) or `Gone` (the agent no longer has
+the conversation: only strategies that do not need it are tried). Any other failure ends the resume:
+nothing is changed, the agent's session id is kept, and the user is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+METHOD_NOT_FOUND, NOT_FOUND, AUTH_REQUIRED = -32601, -32002, -32000
+_GONE_WORDS = (
+    "not found",
+    "unknown session",
+    "unknown sessionid",
+    "no rollout",
+    "invalid session identifier",
+)
+
+
+class Impossible(Exception):
+    """This way cannot be taken; the text says why."""
+
+
+class Gone(Exception):
+    """The agent no longer has the conversation; the text says how we know."""
+
+
+class RpcFailure(Exception):
+    """The agent answered a request with an error; `error` is its JSON-RPC error object."""
+
+    def __init__(self, error: Mapping[str, Any]) -> None:
+        super().__init__(f"{error.get('message')} (code {error.get('code')})")
+        self.error = error
+
+
+class Conversation(Protocol):
+    """What a strategy has to work with. Every call is bounded in time by the user's settings."""
+
+    agent_session: str | None  # the agent's own id of the session
+    had_turns: bool
+    resume_argv: tuple[str, ...]  # the agent's own flags for resuming, from its record
+    forking: bool  # the session is a copy of the one that the agent remembers
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """What the agent advertised at `initialize`."""
+
+    def call(self, method: str, **params: Any) -> Any:
+        """Send a request with the workspace and the MCP servers added; raises RpcFailure."""
+
+    def new(self) -> dict[str, Any]:
+        """`session/new`: the agent's answer, with its `sessionId`."""
+
+    def replayed(self, load: Callable[[], Any]) -> tuple[Any, int]:
+        """Do `load` while updates are counted and not stored, until they have gone quiet."""
+
+    def restart(self, extra_argv: list[str]) -> None:
+        """End the agent and start it again with more arguments."""
+
+    def inject_history(self) -> bool:
+        """Put the stored history before the next prompt, once; False when there is none."""
+
+
+class Restored(NamedTuple):
+    """`answer` is what the agent said of the session (modes, options); `lost` that its memory is gone."""
+
+    agent_session: str
+    answer: dict[str, Any]
+    lost: bool = False
+
+
+class Strategy(NamedTuple):
+    """A way back. Those of the lowest rank are tried first."""
+
+    name: str
+    rank: int
+    restore: Callable[[Conversation], Restored]
+    needs_memory: bool = True  # of no use once the agent is known to have forgotten
+
+
+def native_fork(talk: Conversation) -> Restored:
+    """`session/fork`: the agent makes a copy of its own."""
+    if not talk.forking:
+        raise Impossible("the session is not a copy")
+    if not has_capability(talk.capabilities, "fork"):
+        raise Impossible("the agent does not offer it")
+    _require_id(talk)
+    try:
+        answer = talk.call("session/fork", sessionId=talk.agent_session)
+    except RpcFailure as failure:
+        raise Gone(f"the agent did not fork: {failure}") from None
+    if not isinstance(answer, dict) or not isinstance(answer.get("sessionId"), str):
+        raise Gone("the agent's fork has no session id")
+    return Restored(answer["sessionId"], answer)
+
+
+def native_resume(talk: Conversation) -> Restored:
+    """`session/resume`: the agent goes on without a replay."""
+    if not has_capability(talk.capabilities, "resume"):
+        raise Impossible("the agent does not offer it")
+    return _native(talk, "session/resume")
+
+
+def native_load(talk: Conversation) -> Restored:
+    """`session/load`: the agent replays the conversation, which is not stored again."""
+    if not talk.capabilities.get("loadSession"):
+        raise Impossible("the agent does not offer it")
+    restored, seen = talk.replayed(lambda: _native(talk, "session/load"))
+    if not seen and talk.had_turns:
+        raise Gone("the agent said it had loaded the session but replayed nothing")
+    assert isinstance(restored, Restored)
+    return restored
+
+
+def cli_resume(talk: Conversation) -> Restored:
+    """The agent's own flags: it is started again with them, and its new session has the old memory."""
+    if not talk.resume_argv:
+        raise Impossible("the agent has no flags for it")
+    _require_id(talk)
+    _refuse_copy(talk)
+    talk.restart([part.replace("{id}", str(talk.agent_session)) for part in talk.resume_argv])
+    answer = talk.new()
+    return Restored(answer["sessionId"], answer)
+
+
+def inject_history(talk: Conversation) -> Restored:
+    """A fresh session of the agent that is told the history with the first prompt."""
+    if not talk.had_turns:
+        raise Impossible("there is no history yet")
+    answer = talk.new()
+    if not talk.inject_history():
+        raise Impossible("there is no history yet")
+    return Restored(answer["sessionId"], answer, lost=True)
+
+
+def idle_boot(talk: Conversation) -> Restored:
+    """A fresh session of the agent, with no context."""
+    answer = talk.new()
+    return Restored(answer["sessionId"], answer, lost=talk.had_turns)
+
+
+STRATEGIES = (
+    Strategy("native_fork", 5, native_fork),
+    Strategy("native_resume", 10, native_resume),
+    Strategy("native_load", 20, native_load),
+    Strategy("cli_resume", 30, cli_resume),
+    Strategy("inject_history", 40, inject_history, needs_memory=False),
+    Strategy("idle_boot", 50, idle_boot, needs_memory=False),
+)
+
+
+def has_capability(capabilities: Mapping[str, Any], name: str) -> bool:
+    """Whether `sessionCapabilities` has an entry (an empty object counts)."""
+    offered = capabilities.get("sessionCapabilities")
+    return isinstance(offered, dict) and offered.get(name) is not None
+
+
+def _native(talk: Conversation, method: str) -> Restored:
+    _require_id(talk)
+    _refuse_copy(talk)
+    try:
+        answer = talk.call(method, sessionId=talk.agent_session)
+    except RpcFailure as failure:
+        code = failure.error.get("code")
+        if code == METHOD_NOT_FOUND:
+            raise Impossible("the agent does not know the method it advertises") from None
+        if code == NOT_FOUND or _says_gone(failure.error, str(talk.agent_session)):
+            raise Gone(f"the agent does not know the session: {failure}") from None
+        if code != AUTH_REQUIRED and _listed(talk) is False:
+            raise Gone(f"{failure}, and the agent does not list the session") from None
+        raise
+    return Restored(str(talk.agent_session), answer if isinstance(answer, dict) else {})
+
+
+def _require_id(talk: Conversation) -> None:
+    if not talk.agent_session:
+        raise Impossible("no session id of the agent is stored")
+
+
+def _refuse_copy(talk: Conversation) -> None:
+    """Two sessions must never go on in one conversation of the agent."""
+    if talk.forking:
+        raise Impossible("the conversation belongs to the session this one was forked from")
+
+
+def _says_gone(error: Mapping[str, Any], session_id: str) -> bool:
+    """Whether an error, at any depth, says that the session is unknown."""
+    text = _words(error).lower()
+    about_it = "session" in text or "rollout" in text or session_id.lower() in text
+    return about_it and any(word in text for word in _GONE_WORDS)
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(map(_words, value.values()))
+    if isinstance(value, list):
+        return " ".join(map(_words, value))
+    return value if isinstance(value, str) else ""
+
+
+def _listed(talk: Conversation) -> bool | None:
+    """Whether the agent lists the session; None when it cannot tell."""
+    if not has_capability(talk.capabilities, "list"):
+        return None
+    params: dict[str, Any] = {}
+    for _ in range(100):
+        try:
+            answer = talk.call("session/list", **params)
+        except RpcFailure:
+            return None
+        found = answer.get("sessions") if isinstance(answer, dict) else None
+        if not isinstance(found, list):
+            return None
+        if any(isinstance(one, dict) and one.get("sessionId") == talk.agent_session for one in found):
+            return True
+        if not answer.get("nextCursor"):
+            return False
+        params = {"cursor": answer["nextCursor"]}
+    return None

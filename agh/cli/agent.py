@@ -1,0 +1,82 @@
+"""`agh agent`: the agents that agh knows"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from agh.adapters import registry
+from agh.adapters.agents import AgentRecord
+from agh.cli import terminal
+from agh.cli.output import columns, output_option, write_result
+
+
+@click.group("agent")
+def agent() -> None:
+    """See which agents there are, and whether they work."""
+
+
+@agent.command(
+    "list", epilog="Example:  agh agent list -o json | jq -r '.agents[] | select(.state==\"installed\").name'"
+)
+@click.option("--workspace", default=".", type=click.Path(), help="Also the agents of this workspace.")
+@output_option()
+def list_agents(workspace: str, output: str) -> None:
+    """List agents: installed, runnable (through npx), or not installed."""
+    found = [_shown(one) for one in registry.agents(workspace).values()]
+    write_result("agents", found, output, lambda: _table(found))
+
+
+@agent.command("show", epilog="Example:  agh agent show opencode")
+@click.argument("name")
+@click.option("--workspace", default=".", type=click.Path(), help="Also the agents of this workspace.")
+@output_option("human", "json")
+def show_agent(name: str, workspace: str, output: str) -> None:
+    """Show one agent: how it is started, installed and logged in to."""
+    one = _shown(registry.agent(name, workspace))
+    write_result("agent", one, output, lambda: "\n".join(_lines(one)))
+
+
+@agent.command("doctor", epilog="Example:  agh agent doctor opencode")
+@click.argument("name", required=False)
+@click.option("--command", metavar="ARGV", help="Try this program instead of a known agent.")
+@output_option("human", "json")
+def doctor(name: str | None, command: str | None, output: str) -> None:
+    """Start an agent and report what it can do. Exit 9 if it is not installed or not logged in."""
+    from agh.keeper.probe import probe
+
+    found = probe(name, shlex.split(command) if command else None)
+    write_result("agent", found, output, lambda: "\n".join(_lines(found)))
+
+
+def _shown(one: AgentRecord) -> dict[str, Any]:
+    return {**asdict(one), "state": one.state(), "command": one.command()}
+
+
+def _table(found: list[dict[str, Any]]) -> str:
+    order = ("installed", "runnable", "not installed")
+    rows = [
+        (one["name"], one["state"], shlex.join(one["argv"]), one["source"])
+        for one in sorted(found, key=lambda one: order.index(one["state"]))
+    ]
+    return columns(
+        ("AGENT", "STATE", "COMMAND", "FROM"), [[terminal.one_line(cell, 60) for cell in row] for row in rows]
+    )
+
+
+def _lines(one: dict[str, Any]) -> list[str]:
+    shown = {key: value for key, value in one.items() if value not in (None, "", [], (), {})}
+    return [
+        f"{key.replace('_', ' ') + ':':<20}{terminal.clean(_text(value))}" for key, value in shown.items()
+    ]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return shlex.join(map(str, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_text(inner)}" for key, inner in value.items())
+    return str(value)

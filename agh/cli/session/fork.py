@@ -1,0 +1,24 @@
+"""`agh session fork`"""
+
+from __future__ import annotations
+
+import click
+
+from agh.cli.output import output_option, write_result
+from agh.cli.turn import tell_restored
+from agh.keeper.fork import fork
+from agh.store import sessions
+from agh.store.views import session_view
+
+
+@click.command("fork", epilog="Example:  agh session fork @last --at 42 --name try-another-way")
+@click.argument("id")
+@click.option("--at", type=int, metavar="SEQ", help="Take the history up to this event (default: all of it).")
+@click.option("--name", help="A name for the new session.")
+@output_option("human", "json")
+def fork_command(id: str, at: int | None, name: str | None, output: str) -> None:
+    """Start a new session from the history of another. The other one is not touched."""
+    directory, hello = fork(sessions.resolve(id), at=at, name=name)
+    tell_restored(hello)
+    view = session_view(directory)
+    write_result("session", view, output, lambda: str(view["id"]))

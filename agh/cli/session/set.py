@@ -1,0 +1,49 @@
+"""`agh session set`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from agh.cli.output import output_option, write_result
+from agh.cli.session.new import key_and_value
+from agh.errors import KeeperGone, SessionBusy
+from agh.keeper import client
+from agh.keeper.options import remember
+from agh.store import lock, meta, sessions
+from agh.store.views import session_view
+
+
+@click.command("set", epilog="Example:  agh session set @last model=large mode=code")
+@click.argument("id")
+@click.argument("choices", nargs=-1, required=True, metavar="KEY=VALUE...")
+@output_option("human", "json")
+def set_command(id: str, choices: tuple[str, ...], output: str) -> None:
+    """Choose the agent's model, mode or another option, now and on every resume.
+
+    On a live session a value that the agent does not offer is refused; on a stopped one it is only
+    noted, and tried at the next resume.
+    """
+    directory = sessions.resolve(id)
+    for name, value in map(key_and_value, choices):
+        choose(directory, name, value)
+    view = session_view(directory)
+    write_result("session", view, output, lambda: "\n".join(choices))
+
+
+def choose(directory: str, name: str, value: str) -> None:
+    try:
+        client.call(directory, "set", name=name, value=value)
+    except KeeperGone:
+        held = lock.take(directory)
+        if held is None:
+            raise SessionBusy(view_id(directory)) from None
+        with held:
+            stored: Any = meta.read(directory)
+            remember(stored, name, value)
+            meta.write(directory, stored)
+
+
+def view_id(directory: str) -> str:
+    return str(meta.read(directory)["id"])

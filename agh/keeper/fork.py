@@ -1,0 +1,84 @@
+"""A new session that starts from the history of another, up to some event."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from agh.core.events import Draft, timestamp
+from agh.errors import Bug, Usage
+from agh.home import make_private_dir, new_session_id
+from agh.keeper import client
+from agh.keeper.create import check_name
+from agh.keeper.recover import recover
+from agh.store import lock, meta, writer
+from agh.store.reader import EVERYTHING, Reader
+from agh.store.writer import Writer
+
+
+def fork(directory: str, *, at: int | None = None, name: str | None = None) -> tuple[str, dict[str, Any]]:
+    """Copy the log up to `at` (default: all of it) and start a keeper on the copy.
+
+    The agent's own fork is used when the whole history is taken and it offers one; else it is told.
+    """
+    origin = meta.read(directory)
+    if name is not None:
+        check_name(name)
+    with Reader(directory) as reader:
+        last = reader.last_sequence()
+        if at is not None and not 0 < at <= last:
+            raise Usage(
+                f"--at: {at} is not one of the events 1 to {last}", hint="agh session events ID --last 5"
+            )
+        session_id = new_session_id()
+        target = os.path.join(os.path.dirname(directory), session_id)
+        make_private_dir(target)
+        held = lock.take(target)
+        if held is None:
+            raise Bug(f"the lock of the new session {session_id} is taken")
+        with held:
+            writer.create(held)
+            turns = _copy(reader, held, origin["agent_name"], last if at is None else at)
+            now = timestamp()
+            copied: Any = {
+                **origin,
+                "id": session_id,
+                "name": name,
+                "state": "stopped",
+                "stop_reason": "completed",
+                "stop_detail": None,
+                "failure": None,
+                "attach": None,
+                "activity": None,
+                "keeper": None,
+                "launch": None,
+                "restore": None,
+                "archived": False,
+                "turns": turns,
+                "last_sequence": last if at is None else at,
+                "inject_history": False,
+                "forked_from": {"session_id": origin["id"], "sequence": last if at is None else at},
+                "created_at": now,
+                "updated_at": now,
+            }
+            meta.write(target, copied)
+            recover(held)
+            whole = at is None or at == last
+            return target, client.start(held, fork=whole, fresh=not whole)
+
+
+def _copy(reader: Reader, held: lock.Lock, agent_name: str, until: int) -> int:
+    """The rows up to `until`, in order, under the names of the agents that made them; how many turns."""
+    turns: set[str] = set()
+    with Writer(held, agent_name) as log:
+        after = 0
+        while rows := reader.page(EVERYTHING, after, until):
+            for row in rows:
+                log.agent_name = row.agent_name
+                turns.add(row.turn_id)
+            with log.transaction():
+                for row in rows:
+                    log.agent_name = row.agent_name
+                    log.append([Draft(row.type, row.turn_id, row.content, row.timestamp)])
+            after = rows[-1].sequence
+    return len(turns - {""})

@@ -1,0 +1,98 @@
+"""Trying an agent out: start it in an empty directory, shake hands, open a session, look, and end it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from typing import Any
+
+from agh import config
+from agh.adapters import registry
+from agh.adapters.agents import AgentRecord
+from agh.adapters.restore import AUTH_REQUIRED, METHOD_NOT_FOUND, has_capability
+from agh.core.frames import Frame, Request, Response
+from agh.errors import AgentNeedsLogin, AgentNotInstalled
+from agh.keeper import orphans
+from agh.keeper.agent import Agent, RpcError
+from agh.keeper.launch import CLIENT, agent_record
+from agh.keeper.loop import Loop
+from agh.keeper.options import offered
+
+
+def probe(name: str | None, command: list[str] | None = None) -> dict[str, Any]:
+    """What an agent says of itself. Raises when it is not installed, does not start, or wants a log-in."""
+    settings = config.load()
+    if command:
+        record = agent_record(name or os.path.basename(command[0]), command, "")
+    else:
+        record = registry.default_agent(name or settings["agent"])
+    argv = record.command() or (list(record.argv) if command else None)
+    if argv is None:
+        raise AgentNotInstalled(
+            record.name, f"{record.argv[0]} is not on PATH", hint=f"install it: {record.install}"
+        )
+    with tempfile.TemporaryDirectory(prefix="agh-probe-") as folder:
+        environ = {**record.environment(os.environ), orphans.COOKIE_VARIABLE: orphans.new_cookie()}
+        agent = Agent(Loop(), record.name, argv, environ, folder)
+        try:
+            return _examine(agent, record, argv, folder, settings)
+        finally:
+            agent.process.end(eof=1.0, term=1.0)
+
+
+def _examine(
+    agent: Agent, record: AgentRecord, argv: list[str], folder: str, settings: dict[str, Any]
+) -> dict[str, Any]:
+    agent.on_frames = lambda frames: _settle(agent, frames)
+    began = time.monotonic()
+    said = agent.call("initialize", CLIENT, settings["timeouts.initialize"])
+    greeted = time.monotonic()
+    caps = (said or {}).get("agentCapabilities") or {}
+    methods = [str(one.get("name") or one.get("id")) for one in (said or {}).get("authMethods") or []]
+    try:
+        answer = agent.call("session/new", {"cwd": folder, "mcpServers": []}, settings["timeouts.new"])
+    except RpcError as error:
+        if error.error.get("code") == AUTH_REQUIRED:
+            hint = f"log in: {record.login}" if record.login else None
+            raise AgentNeedsLogin(record.name, error.message, hint=hint, methods=methods) from None
+        raise
+    opened = time.monotonic()
+    return {
+        "name": record.name,
+        "state": "works",
+        "command": argv,
+        "version": _version(said),
+        "protocol": (said or {}).get("protocolVersion"),
+        "capabilities": caps,
+        "auth_methods": methods,
+        "restore_strategy": first_strategy(caps, record),
+        "choices": {choice.name: choice.values for choice in offered(answer or {})},
+        "initialize_ms": round((greeted - began) * 1000),
+        "session_new_ms": round((opened - greeted) * 1000),
+    }
+
+
+def _settle(agent: Agent, frames: list[Frame]) -> None:
+    """Take the answers to our own requests; there is nothing else to do for an agent on trial."""
+    for frame in frames:
+        if isinstance(frame, Response):
+            agent.settle(frame)
+        elif isinstance(frame, Request):
+            agent.refuse(frame.id, METHOD_NOT_FOUND, "this is only a trial")
+
+
+def first_strategy(caps: dict[str, Any], record: AgentRecord) -> str:
+    """The way back that a session of this agent would be tried with first."""
+    possible = {
+        "native_resume": has_capability(caps, "resume"),
+        "native_load": bool(caps.get("loadSession")),
+        "cli_resume": bool(record.resume_argv),
+        "inject_history": True,
+    }
+    return next(name for name, there in possible.items() if there and name not in record.restore_skip)
+
+
+def _version(said: Any) -> str | None:
+    info = (said or {}).get("agentInfo") or {}
+    return " ".join(str(info[key]) for key in ("name", "version") if info.get(key)) or None
