@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import stat
 import time
 
@@ -86,4 +85,5 @@ def new_session_id() -> str:
     for _ in range(_TIME_DIGITS):
         number, last = divmod(number, 36)
         digits = _DIGITS[last] + digits
-    return "sess-" + digits + "".join(secrets.choice(_DIGITS) for _ in range(_RANDOM_DIGITS))
+    noise = "".join(_DIGITS[byte % 36] for byte in os.urandom(_RANDOM_DIGITS))
+    return f"sess-{digits}{noise}"

@@ -7,7 +7,6 @@ Agents come from the built-in table, from plugins, and from TOML files: `agents/
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,9 +33,9 @@ class AgentRecord:
 
     def command(self, search: str | None = None) -> list[str] | None:
         """The argv to run: the installed program, or npx and the package; None when neither is there."""
-        if shutil.which(self.argv[0], path=search):
+        if find_program(self.argv[0], search):
             return list(self.argv)
-        if self.package and shutil.which("npx", path=search):
+        if self.package and find_program("npx", search):
             return ["npx", "-y", self.package, *self.argv[1:]]
         return None
 
@@ -88,3 +87,13 @@ def from_file(path: str) -> AgentRecord:
         raise AgentInvalid(path, str(error)) from None
     name = os.path.basename(path).removesuffix(".toml")
     return record({"name": name, **given}, path)
+
+
+def find_program(name: str, search: str | None = None) -> str | None:
+    """Where a program is on the search path (default: PATH). shutil.which, without the import of shutil."""
+    folders = [""] if "/" in name else (search or os.environ.get("PATH") or os.defpath).split(os.pathsep)
+    for folder in folders:
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None

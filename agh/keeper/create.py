@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +13,6 @@ from agh.core.events import timestamp
 from agh.errors import AghError, Bug, NameTaken, Usage, WorkspaceGone
 from agh.home import ensure_home, make_private_dir, new_session_id
 from agh.keeper import client
-from agh.keeper.options import remember
 from agh.store import lock, meta, sessions, writer
 from agh.store.lock import Lock
 from agh.store.meta import Meta
@@ -53,7 +51,7 @@ def create(
         writer.create(held)
         made = first_meta(session_id, agent_name, command, name, path, permissions)
         for key, value in (options or {}).items():
-            remember(made, key, value)
+            meta.choose(made, key, value)
         meta.write(directory, made)
         return directory, _first_start(held)
 
@@ -64,6 +62,8 @@ def _first_start(held: Lock) -> dict[str, Any]:
         return client.start(held, new=True)
     except AghError as error:
         if error.exit == Usage.exit:
+            import shutil
+
             shutil.rmtree(held.directory)
         raise
 

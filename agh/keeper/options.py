@@ -13,6 +13,7 @@ from agh.errors import AghError, OptionUnknown
 from agh.keeper.agent import RpcError
 from agh.keeper.control import Answer
 from agh.keeper.live import Live
+from agh.store import meta
 
 
 class Choice(NamedTuple):
@@ -82,16 +83,8 @@ def set_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
     agent.request(choice.method, params, then, live.settings["timeouts.new"])
 
 
-def remember(stored: Any, name: str, value: str) -> None:
-    """Put a choice into metadata."""
-    if name in ("mode", "model"):
-        stored[name] = value
-    else:
-        stored["options"] = {**(stored.get("options") or {}), name: value}
-
-
 def _remember(live: Live, name: str, value: str) -> None:
-    remember(live.meta, name, value)
+    meta.choose(live.meta, name, value)
     live.update()
 
 

@@ -7,7 +7,7 @@ its timeout.
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -93,7 +93,7 @@ def ask(
     tool_call_id: str | None = None,
 ) -> None:
     """Inside a batch: record the request, and decide it by the mode or let it wait for a person."""
-    request_id = "perm-" + secrets.token_hex(4)
+    request_id = "perm-" + os.urandom(4).hex()
     turn_id = live.turn.turn_id if live.turn else ""
     fields = {"action": action, "resource": resource, "tool_call_id": tool_call_id}
     live.record("permission", turn_id=turn_id, request_id=request_id, title=title, raw=raw, **fields)

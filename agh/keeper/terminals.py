@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 from collections.abc import Callable
 from typing import Any
 
+from agh.adapters.agents import find_program
 from agh.core.frames import Request
 from agh.keeper import permissions
 from agh.keeper.files import REFUSED, Refused, inside
@@ -63,7 +62,7 @@ def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
     limit = OUTPUT_LIMIT if limit is None else max(0, min(int(limit), OUTPUT_LIMIT))
     agent = live.agent
     assert agent is not None
-    if len(argv) == 1 and shutil.which(argv[0]) is None:
+    if len(argv) == 1 and find_program(argv[0]) is None:
         argv = ["/bin/sh", "-c", argv[0]]  # agents send whole shell lines as the command
 
     def finish(option: dict[str, Any] | None) -> None:
@@ -71,7 +70,7 @@ def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
             agent.refuse(frame.id, REFUSED, f"not allowed to run {argv[0]}")
             return
         try:
-            terminal_id = "term-" + secrets.token_hex(4)
+            terminal_id = "term-" + os.urandom(4).hex()
             where = inside(live.meta["workspace_path"], os.path.abspath(cwd))
             live.terminals[terminal_id] = Terminal(live, argv, environ, where, limit)
             agent.reply(frame.id, {"terminalId": terminal_id})

@@ -6,7 +6,7 @@ gets it; the end of a turn, the end of its input and its usage are one transacti
 
 from __future__ import annotations
 
-import secrets
+import os
 from typing import Any
 
 import orjson
@@ -183,4 +183,4 @@ def _receipt(live: Live, made: Input, *, after: int, repeated: bool = False) -> 
 
 
 def _new_turn_id() -> str:
-    return "turn-" + secrets.token_hex(6)
+    return "turn-" + os.urandom(6).hex()

@@ -97,6 +97,16 @@ def write(directory: str, meta: Meta, *, sync: bool = True) -> None:
         sync_directory(directory)
 
 
+def choose(meta: Meta, name: str, value: str) -> None:
+    """Note a choice among what the agent offers: its mode, its model, or an option of its own."""
+    if name == "mode":
+        meta["mode"] = value
+    elif name == "model":
+        meta["model"] = value
+    else:
+        meta["options"] = {**(meta.get("options") or {}), name: value}
+
+
 def sync_directory(directory: str) -> None:
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -14,7 +14,6 @@ import sqlite3
 import stat
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import quote
 
 from agh.core.events import Row
 from agh.errors import (
@@ -184,7 +183,7 @@ class Reader:
         mode = "mode=ro" if self._stamp is None else "immutable=1"
         try:
             return sqlite3.connect(
-                f"file:{quote(self.path)}?{mode}", uri=True, isolation_level=None, timeout=_BUSY_MS / 1000
+                f"file:{_escaped(self.path)}?{mode}", uri=True, isolation_level=None, timeout=_BUSY_MS / 1000
             )
         except sqlite3.Error as error:
             raise EventsUnreadable(self.session_id, error) from None
@@ -221,3 +220,8 @@ class Reader:
         if found.st_size < page_size * page_count and not os.path.exists(self.path + "-wal"):
             missing = page_size * page_count - found.st_size
             raise EventsDamaged(self.session_id, f"it is cut short by {missing} bytes")
+
+
+def _escaped(path: str) -> str:
+    """A path inside a file: URI; urllib.parse would do it too, at the price of its import."""
+    return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")

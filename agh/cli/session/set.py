@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from agh.cli.output import output_option, write_result
 from agh.cli.session.new import key_and_value
 from agh.errors import KeeperGone, SessionBusy
 from agh.keeper import client
-from agh.keeper.options import remember
 from agh.store import lock, meta, sessions
 from agh.store.views import session_view
 
@@ -40,8 +37,8 @@ def choose(directory: str, name: str, value: str) -> None:
         if held is None:
             raise SessionBusy(view_id(directory)) from None
         with held:
-            stored: Any = meta.read(directory)
-            remember(stored, name, value)
+            stored = meta.read(directory)
+            meta.choose(stored, name, value)
             meta.write(directory, stored)
 
 
