@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from agh.core.rules import read_rules
 from agh.errors import ConfigInvalid
 from agh.home import home_path
 
@@ -33,6 +34,12 @@ def count(value: Any) -> int:
     return value
 
 
+def amount(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        raise ValueError(f"{value!r} is not an amount")
+    return float(value)
+
+
 def text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not a text")
@@ -45,6 +52,44 @@ def permission_mode(value: Any) -> str:
     return str(value)
 
 
+class Hook(NamedTuple):
+    """A command to run on an event. A sync one is waited for; a required one that fails stops the session."""
+
+    event: str
+    command: str
+    mode: str = "sync"
+    required: bool = False
+    timeout: float = 30.0
+
+
+HOOK_EVENTS = ("session_start", "session_resume", "prompt", "permission", "turn_end", "session_stop")
+
+
+def read_hooks(value: Any) -> list[Hook]:
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise ValueError("hooks are a list of tables: [[hooks]]")
+    return [_hook(one, number) for number, one in enumerate(value, 1)]
+
+
+def _hook(given: dict[str, Any], number: int) -> Hook:
+    unknown = set(given) - set(Hook._fields)
+    if unknown:
+        raise ValueError(
+            f"hook {number}: unknown key {sorted(unknown)[0]!r}; known are {', '.join(Hook._fields)}"
+        )
+    made = Hook(str(given.get("event")), str(given.get("command") or ""))
+    made = made._replace(
+        mode=str(given.get("mode", made.mode)),
+        required=bool(given.get("required", False)),
+        timeout=seconds(given.get("timeout", made.timeout)),
+    )
+    if made.event not in HOOK_EVENTS or made.mode not in ("sync", "async") or not made.command:
+        raise ValueError(
+            f"hook {number} needs a command, an event of {', '.join(HOOK_EVENTS)}, mode sync or async"
+        )
+    return made
+
+
 class Setting(NamedTuple):
     default: Any
     read: Callable[[Any], Any]
@@ -54,7 +99,19 @@ class Setting(NamedTuple):
 SETTINGS: Mapping[str, Setting] = {
     "agent": Setting("", text, "the agent of a new session when none is named"),
     "permissions.mode": Setting("approve-reads", permission_mode, "what an agent may do without asking"),
+    "permissions.rules": Setting([], read_rules, "decisions made beforehand; the first that matches counts"),
     "permissions.timeout": Setting("5m", seconds, "an unanswered request is rejected after this"),
+    "hooks": Setting([], read_hooks, "commands to run on what happens in a session"),
+    "limits.max_cost": Setting(0.0, amount, "a session pauses when it has cost this much; 0 is no limit"),
+    "limits.max_turns": Setting(0, count, "a session pauses after this many turns; 0 is no limit"),
+    "limits.max_time": Setting(0, seconds, "a session pauses after being live for this long; 0 is no limit"),
+    "supervision.heartbeat": Setting("30s", seconds, "how often the metadata of a running turn is refreshed"),
+    "supervision.progress_notify_interval": Setting("10m", seconds, "a runtime_progress event this often"),
+    "supervision.inactivity_warning_after": Setting("15m", seconds, "one warning after this much silence"),
+    "supervision.inactivity_timeout": Setting("30m", seconds, "a silent turn is cancelled after this"),
+    "supervision.tool_inactivity_timeout": Setting("2h", seconds, "the same while a tool call is running"),
+    "supervision.timeout_cancel_grace": Setting("30s", seconds, "then the session is stopped after this"),
+    "supervision.prompt_deadline": Setting(0, seconds, "a turn may take this long at most; 0 is no limit"),
     "session.idle_after": Setting("15m", seconds, "a live session without a turn ends its agent after this"),
     "session.cancel_grace": Setting("30s", seconds, "how long an agent may take to end a cancelled turn"),
     "session.queue_cap": Setting(10, count, "how many prompts may wait"),

@@ -103,6 +103,13 @@ class SessionBusy(AghError):
     hint = "agh session status {0}"
 
 
+class SessionArchived(AghError):
+    """session {0} is archived"""
+
+    exit = 6
+    hint = "agh session archive {0} --undo"
+
+
 class SessionLive(AghError):
     """session {0} is live"""
 
@@ -220,6 +227,27 @@ class InputTooLarge(AghError):
 
     exit = 2
     hint = "write it to a file in the workspace and name the file"
+
+
+class LimitReached(AghError):
+    """session {0} has used up its limit: {1}"""
+
+    exit = 6
+    hint = "agh session resume {0} {2} N"
+
+
+class HookStopped(AghError):
+    """{0}"""
+
+    exit = 1
+    hint = "agh config path"
+
+
+class InputUnknown(AghError):
+    """no prompt with number {0} waits"""
+
+    exit = 4
+    hint = "agh session queue list ID"
 
 
 class NoTurn(AghError):

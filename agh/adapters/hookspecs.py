@@ -23,6 +23,20 @@ hookspec = pluggy.HookspecMarker("agh")
 hookimpl = pluggy.HookimplMarker("agh")
 
 
+class Veto(Exception):
+    """Raised by `agh_lifecycle` to stop what is about to happen; the text says why."""
+
+
+@hookspec
+def agh_lifecycle(event: dict[str, Any]) -> None:
+    """Hear what happens in a session, in its keeper; each call is a row in `hook_runs`.
+
+    :param event: `event` (session_start, session_resume, prompt, permission, turn_end, session_stop),
+        `session_id`, `timestamp` and what belongs to the event. Raise `Veto` to stop a session_start, a
+        session_resume or a prompt.
+    """
+
+
 @hookspec
 def agh_register_agents(register: Callable[[dict[str, Any]], None]) -> None:
     """Offer agents.

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from agh.cli.event_line import summary
 from agh.cli.terminal import clean, one_line
-from agh.cli.turn_view import UNSPOKEN, diff_lines
+from agh.cli.turn_view import UNSPOKEN, View, diff_lines
 from agh.core.events import Row
 
 _DIFF_LINES = 40
@@ -23,7 +23,7 @@ _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _PLAN_MARKS = {"completed": "[x]", "in_progress": "[>]"}
 
 
-class RichView:
+class RichView(View):
     def __init__(self) -> None:
         self._console = Console(highlight=False)
         self._live = Live(console=self._console, transient=True, refresh_per_second=12)
@@ -55,6 +55,15 @@ class RichView:
         elif row.type not in UNSPOKEN:
             self._flush()
             self._console.print(Text(f"! {one_line(summary(row.type, content), 400)}", "yellow"))
+        self._draw()
+
+    def pause(self) -> None:
+        self._live.update(Text(""))
+        self._live.stop()
+
+    def resume(self) -> None:
+        self._live = Live(console=self._console, transient=True, refresh_per_second=12)
+        self._live.start()
         self._draw()
 
     def close(self) -> None:

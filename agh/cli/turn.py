@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from agh.cli.ask import ask_inline, can_ask
 from agh.cli.output import talk
 from agh.cli.turn_view import View
 from agh.core.events import TURN_END_TYPES, Row
@@ -58,6 +59,8 @@ def watch_turn(directory: str, receipt: dict[str, Any], view: View, timeout: flo
             if row.turn_id not in (turn_id, ""):
                 continue
             view.show(row)
+            if row.type == "permission" and can_ask() and not row.parsed().get("decision"):
+                ask_inline(directory, row, view)
             if row.turn_id == turn_id and row.type in TURN_END_TYPES:
                 view.close()
                 if timed_out:

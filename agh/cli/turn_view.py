@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Protocol
+from typing import Any
 
 from agh.cli import terminal
 from agh.cli.event_line import summary
 from agh.cli.output import write_json, write_lines
-from agh.core.events import Row, envelopes
+from agh.core.events import MARKER_TYPES, Row, envelopes
 from agh.core.transcript import Assembler
 
 # Nothing of these is shown to a person: the caller reports the end, the rest is in the log.
 UNSPOKEN = ("user_message", "usage", "system", "thought", "runtime_progress", "done", "error")
 
 
-class View(Protocol):
-    def show(self, row: Row) -> None: ...
-    def close(self) -> None: ...
+class View:
+    """Given each row of a turn in order, then closed. Paused while the terminal is used for a question."""
+
+    def show(self, row: Row) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+    def pause(self) -> None:
+        pass
+
+    def resume(self) -> None:
+        pass
 
 
 def view_for(output: str, session: dict[str, Any]) -> View:
@@ -34,7 +45,7 @@ def view_for(output: str, session: dict[str, Any]) -> View:
     return Plain()
 
 
-class Lines:
+class Lines(View):
     """The stored envelopes, as they land."""
 
     def __init__(self, session: dict[str, Any]) -> None:
@@ -43,11 +54,8 @@ class Lines:
     def show(self, row: Row) -> None:
         write_lines(envelopes([row], *self._place))
 
-    def close(self) -> None:
-        pass
 
-
-class Document:
+class Document(View):
     """One object at the end: what was said, how it ended, what it used."""
 
     def __init__(self, session: dict[str, Any]) -> None:
@@ -77,7 +85,7 @@ class Document:
         )
 
 
-class Words:
+class Words(View):
     """Only the assistant's words."""
 
     def __init__(self) -> None:
@@ -119,7 +127,8 @@ class Plain(Words):
             name = content.get("tool_name") or content.get("title")
             content["tool_name"] = self._tools[call] = str(name or self._tools.get(call) or call)
         super().close()
-        line = f"[{row.type.removeprefix('transcript_marker.')}] {summary(row.type, content)}"
+        label = "note" if row.type in MARKER_TYPES else row.type
+        line = f"[{label}] {summary(row.type, content)}"
         self._say(terminal.one_line(line, 400) + "\n")
         if row.type == "permission":
             self._say(f"  approve or deny it with: agh session approve ID {content.get('request_id')}\n")

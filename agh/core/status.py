@@ -56,6 +56,8 @@ def phase(meta: Mapping[str, Any]) -> str:
         if activity.get("pending_permissions"):
             return "waiting_for_permission"
         return "running" if activity.get("turn_id") else "waiting_for_input"
+    if meta.get("stop_detail") == "max_time":
+        return "paused"
     return _PHASE_OF_STOP.get(str(meta.get("stop_reason")), "failed")
 
 

@@ -26,6 +26,7 @@ def create(
     workspace: str | None = None,
     permissions: str | None = None,
     options: Mapping[str, str] | None = None,
+    limits: dict[str, float] | None = None,
 ) -> tuple[str, dict[str, Any]]:
     """A new live session: its directory and its keeper's hello. Bad input leaves nothing behind."""
     path = os.path.realpath(workspace or os.getcwd())
@@ -50,6 +51,7 @@ def create(
     with held:
         writer.create(held)
         made = first_meta(session_id, agent_name, command, name, path, permissions)
+        made["limits"] = limits or None
         for key, value in (options or {}).items():
             meta.choose(made, key, value)
         meta.write(directory, made)

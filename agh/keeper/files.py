@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any
 
 from agh.core.frames import Request
+from agh.core.rules import Asking
 from agh.keeper import permissions
 from agh.keeper.live import Live
 
@@ -41,10 +42,9 @@ def inside(workspace: str, path: str) -> str:
     """The real path, if it lies in the workspace."""
     if not os.path.isabs(path) or "\0" in path:
         raise Refused(REFUSED, f"{path!r} is not an absolute path")
-    root, real = os.path.realpath(workspace), os.path.realpath(path)
-    if real != root and not real.startswith(root.rstrip("/") + "/"):
+    if not permissions.is_inside(workspace, path):
         raise Refused(REFUSED, f"{path} is outside the workspace {workspace}")
-    return real
+    return os.path.realpath(path)
 
 
 def _guarded(live: Live, frame: Request, action: str, path: str, work: Any) -> None:
@@ -67,8 +67,7 @@ def _guarded(live: Live, frame: Request, action: str, path: str, work: Any) -> N
 
     permissions.ask(
         live,
-        action=action,
-        resource=path,
+        Asking(action, frame.method, os.path.realpath(path)),
         title=f"{frame.method} {path}",
         options=permissions.YES_OR_NO,
         raw=frame.raw,

@@ -40,6 +40,7 @@ class Leashed:
         self._loop, self._on_output, self._on_over = loop, on_output, on_over
         self._process = start_leash(argv, environ, cwd)
         self._inbox = bytearray()
+        self._closing = False
         self._status = b""
         self._open = {self._process.stdin, self._process.stdout, self._process.stderr, self._process.status}
         loop.watch(self._process.stdout, lambda: self._read_output(1, self._process.stdout))
@@ -58,6 +59,10 @@ class Leashed:
 
     def close_stdin(self) -> None:
         self._close(self._process.stdin)
+
+    def close_stdin_when_sent(self) -> None:
+        self._closing = True
+        self._flush()
 
     def terminate(self) -> None:
         self._order(b"T")
@@ -94,6 +99,8 @@ class Leashed:
             self.close_stdin()
         else:
             self._loop.forget(self._process.stdin)
+            if self._closing:
+                self.close_stdin()
 
     def _read_output(self, stream: int, fd: int) -> None:
         data = self._read(fd)

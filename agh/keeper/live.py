@@ -40,6 +40,12 @@ class Turn:
     began: float = field(default_factory=time.monotonic)
     cancelled: bool = False
     said_something: bool = False
+    warned: bool = False
+    warned_before: bool = False
+    timed_out: bool = False
+    last_progress: float = field(default_factory=time.monotonic)
+    last_heartbeat: float = field(default_factory=time.monotonic)
+    tools: dict[str, str] = field(default_factory=dict)  # calls in progress, by id
     approved: set[str] = field(default_factory=set)  # paths and commands that were allowed in this turn
 
 
@@ -69,7 +75,11 @@ class Live:
         self.asked: dict[str, Asked] = {}
         self.terminals: dict[str, Terminal] = {}
         self.farewells: list[Answer] = []  # who waits to hear of the end
-        self.last_activity = time.monotonic()
+        self.began = self.last_activity = time.monotonic()
+        self.last_activity_at, self.last_activity_kind = timestamp(), "session_start"
+        self.health: str | None = None
+        self.watch_turn: Callable[[Turn], None] = lambda turn: None
+        self.pause_after_turn: tuple[str, str] | None = None  # stop reason and the limit that was reached
         self._drafts: list[Draft] | None = None
         self._acts: list[Callable[[], None]] = []
 
@@ -122,7 +132,8 @@ class Live:
         activity = {
             "turn_id": self.turn.turn_id if self.turn else None,
             "pending_permissions": pending,
-            "last_activity_at": timestamp(),
+            "health": self.health,
+            "last_activity_at": self.last_activity_at,
         }
         self.update(sync=False, activity=activity)
 
@@ -131,11 +142,23 @@ class Live:
         if self.ending is None:
             self.ending = (reason, detail)
 
-    def fail(self, reason: str, kind: str, summary: str) -> None:
+    def fail(self, reason: str, kind: str, summary: str, *, detail: str | None = None) -> None:
         """Decide that the session ends in failure."""
         if self.ending is None:
             self.failure = {"kind": kind, "summary": summary, "crash_bundle_path": None}
-            self.end(reason, summary)
+            self.end(reason, detail or summary)
+
+    def active(self, kind: str) -> None:
+        """Note that something happened just now."""
+        self.last_activity, self.last_activity_at, self.last_activity_kind = (
+            time.monotonic(),
+            timestamp(),
+            kind,
+        )
+
+    def max_time_reached(self) -> bool:
+        limit = (self.meta.get("limits") or {}).get("max_time") or self.settings["limits.max_time"]
+        return bool(limit) and time.monotonic() - self.began >= limit
 
 
 def log(text: str) -> None:

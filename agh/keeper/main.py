@@ -22,11 +22,25 @@ from agh.errors import (
     AghError,
     Bug,
     EventsEmpty,
+    HookStopped,
+    SessionArchived,
     StoreFailed,
     TimedOut,
     WorkspaceGone,
 )
-from agh.keeper import attach, crash, options, permissions, restore, stop, turns
+from agh.keeper import (
+    attach,
+    crash,
+    hooks,
+    options,
+    permissions,
+    queue,
+    restore,
+    spending,
+    stop,
+    supervise,
+    turns,
+)
 from agh.keeper.agent import RpcError
 from agh.keeper.control import Answer, Control
 from agh.keeper.launch import agent_record, start_agent
@@ -39,7 +53,7 @@ from agh.store.reader import Reader
 from agh.store.writer import Writer
 
 # A start that fails must leave these as they were.
-WAY_BACK = ("agent_name", "command", "acp_session_id", "model", "mode", "options")
+WAY_BACK = ("agent_name", "command", "acp_session_id", "model", "mode", "options", "limits")
 
 
 def main() -> None:
@@ -71,6 +85,8 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
     record = agent_record(stored["agent_name"], stored.get("command"), stored["workspace_path"])
     settings = config.load(stored["workspace_path"])
     validate(stored, held.directory)
+    stored["limits"] = {**(stored.get("limits") or {}), **(intent.get("limits") or {})}
+    spending.refuse_spent(stored, settings)
     if resuming:
         stop.end_escaped(stored)
         recover(held)
@@ -84,13 +100,18 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
         start_agent(live)
         found = converse(live, intent)
         hello = open_session(live, found, resuming)
+        objection = hooks.fire(live, "session_resume" if resuming else "session_start")
+        if objection is not None:
+            raise HookStopped(objection)
         control = Control(live.loop, held.directory, verbs(live))
     except AghError as error:
         live.meta |= way_back  # type: ignore[typeddict-item]
         end_failed_start(live, error)
         raise
+    live.watch_turn = lambda turn: supervise.watch(live, turn)
     live.loop.on_signal((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), lambda: live.end("shutdown"))
     live.loop.later(live.settings["session.idle_after"], lambda: end_when_idle(live))
+    live.loop.later(0, lambda: turns.dispatch_next(live))
     ready.succeeded(hello)
     try:
         live.loop.run_until(lambda: live.ending is not None)
@@ -117,6 +138,8 @@ def end_when_idle(live: Live) -> None:
 
 def validate(stored: meta.Meta, directory: str) -> None:
     """Refuse before anything is touched."""
+    if stored.get("archived"):
+        raise SessionArchived(stored["id"])
     if not os.path.isdir(stored["workspace_path"]):
         raise WorkspaceGone(stored["id"], stored["workspace_path"])
     with Reader(directory) as reader:
@@ -179,8 +202,17 @@ def verbs(live: Live) -> dict[str, Any]:
         "decide": lambda request, answer: permissions.decide_verb(live, request, answer),
         "attach": lambda request, answer: attach.attach(live, request, answer),
         "detach": lambda request, answer: attach.detach(live, request, answer),
+        "queue": lambda request, answer: queue.queue_verb(live, request, answer),
+        "update": lambda request, answer: update_verb(live, request, answer),
         "stop": lambda request, answer: stop.stop(live, request, answer),
     }
+
+
+def update_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
+    """The verb `update`: what people may change of a session's metadata while it is live."""
+    changes: dict[str, Any] = {key: request[key] for key in ("name", "archived") if key in request}
+    live.update(**changes)
+    answer(changes)
 
 
 def describe(live: Live) -> dict[str, Any]:

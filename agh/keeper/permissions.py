@@ -1,8 +1,8 @@
-"""Permission requests: decided by the session's mode, or kept as a durable row until someone answers.
+"""Permission requests: decided by the user's rules or mode, or kept as a durable row until someone answers.
 
 Promises: a request and its decision are events; no option is chosen that the user did not mean (no
-fitting option offered: the request is answered as cancelled); an unanswered request is rejected at
-its timeout.
+fitting option offered: the request is answered as cancelled); no mode allows what lies outside the
+workspace; an unanswered request is rejected at its timeout.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from agh.core import rules
 from agh.core.events import timestamp
 from agh.core.frames import Request
+from agh.core.rules import Asking
 from agh.core.updates import tool_name
 from agh.errors import PermissionUnknown
 from agh.keeper.control import Answer
@@ -36,6 +38,7 @@ _MEANT = {
     "deny_always": ("reject_always", "reject_once"),
     "cancel": (),
 }
+Finish = Callable[[dict[str, Any] | None], None]
 
 
 class Asked(NamedTuple):
@@ -43,11 +46,10 @@ class Asked(NamedTuple):
 
     request_id: str
     turn_id: str
-    action: str
-    resource: str | None
+    asking: Asking
     tool_call_id: str | None
     options: list[dict[str, Any]]
-    finish: Callable[[dict[str, Any] | None], None]
+    finish: Finish
     timer: Timer
 
 
@@ -55,24 +57,20 @@ def asked(live: Live, frame: Request, params: dict[str, Any]) -> None:
     """The agent asks `session/request_permission`."""
     tool = params["toolCall"]
     options = [option for option in params["options"] if isinstance(option, dict) and "optionId" in option]
-    paths = [
-        str(one["path"]) for one in tool.get("locations") or [] if isinstance(one, dict) and "path" in one
-    ]
     agent = live.agent
     assert agent is not None
 
     def finish(option: dict[str, Any] | None) -> None:
         if live.turn is not None and is_allowed(option):
             live.turn.approved |= _resources(tool)
-        outcome = (
+        chosen = (
             {"outcome": "selected", "optionId": option["optionId"]} if option else {"outcome": "cancelled"}
         )
-        agent.reply(frame.id, {"outcome": outcome})
+        agent.reply(frame.id, {"outcome": chosen})
 
     ask(
         live,
-        action=str(tool.get("kind") or tool_name(tool) or "other"),
-        resource=paths[0] if paths else None,
+        _asking(tool, live.meta["workspace_path"]),
         title=tool.get("title"),
         tool_call_id=tool.get("toolCallId"),
         options=options,
@@ -83,68 +81,64 @@ def asked(live: Live, frame: Request, params: dict[str, Any]) -> None:
 
 def ask(
     live: Live,
+    asking: Asking,
     *,
-    action: str,
-    resource: str | None,
     title: str | None,
     options: list[dict[str, Any]],
     raw: str,
-    finish: Callable[[dict[str, Any] | None], None],
+    finish: Finish,
     tool_call_id: str | None = None,
 ) -> None:
-    """Inside a batch: record the request, and decide it by the mode or let it wait for a person."""
+    """Inside a batch: record the request, and decide it beforehand or let it wait for a person."""
     request_id = "perm-" + os.urandom(4).hex()
     turn_id = live.turn.turn_id if live.turn else ""
-    fields = {"action": action, "resource": resource, "tool_call_id": tool_call_id}
-    live.record("permission", turn_id=turn_id, request_id=request_id, title=title, raw=raw, **fields)
+    row = {
+        "request_id": request_id,
+        "turn_id": turn_id,
+        "tool_call_id": tool_call_id,
+        "status": "pending",
+        "action": asking.kind,
+        "resource": asking.command or asking.path,
+        "title": title,
+        "request": orjson.dumps(options).decode(),
+        "created_at": timestamp(),
+    }
+    told = {key: row[key] for key in ("request_id", "action", "resource", "title", "tool_call_id")}
+    live.record("permission", turn_id=turn_id, raw=raw, **told)
     live.db.execute(
-        "INSERT INTO permissions (request_id, turn_id, tool_call_id, status, action, resource, title, "
-        "request, created_at) VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?)",
-        [
-            request_id,
-            turn_id,
-            tool_call_id,
-            action,
-            resource,
-            title,
-            orjson.dumps(options).decode(),
-            timestamp(),
-        ],
+        f"INSERT INTO permissions ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", list(row.values())
     )
     timer = live.loop.later(live.settings["permissions.timeout"], lambda: _expire(live, request_id))
-    live.asked[request_id] = Asked(
-        request_id, turn_id, action, resource, tool_call_id, options, finish, timer
-    )
-    verdict = by_mode(str(live.meta.get("permissions") or live.settings["permissions.mode"]), action)
-    if live.turn is not None and options is YES_OR_NO and resource in live.turn.approved:
-        decide(live, request_id, "allow", decided_by="this turn")
-    elif verdict is not None:
-        decide(live, request_id, verdict, decided_by="mode")
+    live.asked[request_id] = Asked(request_id, turn_id, asking, tool_call_id, options, finish, timer)
+    verdict, decided_by = beforehand(live, asking, ours=options is YES_OR_NO)
+    if verdict is not None:
+        decide(live, request_id, verdict, decided_by)
     else:
         live.then(live.show_activity)
 
 
-def is_allowed(option: dict[str, Any] | None) -> bool:
-    return option is not None and str(option.get("kind")).startswith("allow")
+def beforehand(live: Live, asking: Asking, *, ours: bool) -> tuple[str | None, str]:
+    """What was decided before it was asked, and by what: the session's memory, rules, this turn, the mode.
 
-
-def _resources(tool: dict[str, Any]) -> set[str]:
-    """What was allowed together with a tool call: the agent may now come for it through fs or terminal."""
-    named = [*(tool.get("locations") or []), *(tool.get("content") or [])]
-    found = {str(one["path"]) for one in named if isinstance(one, dict) and "path" in one}
-    given = tool.get("rawInput")
-    if isinstance(given, dict):
-        found |= {str(given[key]) for key in ("command", "path", "file_path", "filePath") if key in given}
-    return found
-
-
-def by_mode(mode: str, action: str) -> str | None:
-    """What the mode says of an action; None when it leaves it to a person."""
-    if mode == "approve-all":
-        return "allow_all"
+    `ours` are requests for our own files and terminals: what a person has just allowed the agent's tool
+    is allowed there too.
+    """
+    workspace = live.meta["workspace_path"]
+    remembered = rules.read_rules(live.meta.get("permission_rules") or [])
+    for source, known in (("session", remembered), ("rule", live.settings["permissions.rules"])):
+        decision = rules.decide(known, asking, workspace)
+        if decision is not None:
+            return ({"allow": "allow_all", "deny": "deny"}.get(decision), source)
+    if ours and live.turn is not None and (asking.command or asking.path) in live.turn.approved:
+        return "allow", "this turn"
+    mode = str(live.meta.get("permissions") or live.settings["permissions.mode"])
     if mode == "deny-all":
-        return "deny"
-    return "allow" if action in READING else None
+        return "deny", "mode"
+    if asking.path is not None and not is_inside(workspace, asking.path):
+        return None, ""
+    if mode == "approve-all":
+        return "allow_all", "mode"
+    return ("allow" if asking.kind in READING else None), "mode"
 
 
 def decide(live: Live, request_id: str, verdict: str, decided_by: str) -> dict[str, Any]:
@@ -154,14 +148,14 @@ def decide(live: Live, request_id: str, verdict: str, decided_by: str) -> dict[s
     request = live.asked.pop(request_id)
     request.timer.cancel()
     option = _choose(verdict, request.options)
-    decision = "cancelled" if option is None else "allowed" if verdict.startswith("allow") else "denied"
+    decision = "cancelled" if option is None else "allowed" if is_allowed(option) else "denied"
     with live.batch():
         live.record(
             "permission",
             turn_id=request.turn_id,
             request_id=request_id,
-            action=request.action,
-            resource=request.resource,
+            action=request.asking.kind,
+            resource=request.asking.command or request.asking.path,
             tool_call_id=request.tool_call_id,
             decision=decision,
             decided_by=decided_by,
@@ -171,6 +165,8 @@ def decide(live: Live, request_id: str, verdict: str, decided_by: str) -> dict[s
             "decided_at = ? WHERE request_id = ?",
             [decision, option["optionId"] if option else None, decided_by, timestamp(), request_id],
         )
+        if verdict.endswith("_always") and option is not None:
+            _remember(live, request.asking, "allow" if decision == "allowed" else "deny")
         live.then(lambda: request.finish(option))
         live.then(live.show_activity)
     return {"request_id": request_id, "decision": decision}
@@ -187,6 +183,47 @@ def decide_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
 def cancel_all(live: Live, decided_by: str) -> None:
     for request_id in list(live.asked):
         decide(live, request_id, "cancel", decided_by)
+
+
+def is_allowed(option: dict[str, Any] | None) -> bool:
+    return option is not None and str(option.get("kind")).startswith("allow")
+
+
+def is_inside(workspace: str, path: str) -> bool:
+    """Whether a path lies in the workspace, with links resolved; what is missing counts by its ancestor."""
+    root, real = os.path.realpath(workspace), os.path.realpath(path)
+    return real == root or real.startswith(root.rstrip("/") + "/")
+
+
+def _asking(tool: dict[str, Any], workspace: str) -> Asking:
+    """What a tool call is about. Of several paths the one outside the workspace counts."""
+    kind, given = str(tool.get("kind") or "other"), tool.get("rawInput")
+    located = [one for one in tool.get("locations") or [] if isinstance(one, dict) and "path" in one]
+    paths = [os.path.realpath(str(one["path"])) for one in located]
+    path = next((path for path in paths if not is_inside(workspace, path)), paths[0] if paths else None)
+    command = given.get("command") if isinstance(given, dict) else None
+    return Asking(kind, tool_name(tool) or kind, path, command if isinstance(command, str) else None)
+
+
+def _resources(tool: dict[str, Any]) -> set[str]:
+    """What was allowed together with a tool call: the agent may now come for it through fs or terminal."""
+    named = [*(tool.get("locations") or []), *(tool.get("content") or [])]
+    found = {str(one["path"]) for one in named if isinstance(one, dict) and "path" in one}
+    given = tool.get("rawInput")
+    if isinstance(given, dict):
+        found |= {str(given[key]) for key in ("command", "path", "file_path", "filePath") if key in given}
+    return found | {os.path.realpath(path) for path in found if path.startswith("/")}
+
+
+def _remember(live: Live, asking: Asking, decision: str) -> None:
+    """`--always`: the same thing is not asked again in this session."""
+    rule = {"decision": decision, "kind": asking.kind}
+    exact = {"path": asking.path, "command": asking.command}
+    rule |= {key: rules.exactly(value) for key, value in exact.items() if value is not None}
+    if len(rule) == 2 and asking.name:
+        rule["name"] = rules.exactly(asking.name)
+    known = live.meta.get("permission_rules") or []
+    live.then(lambda: live.update(permission_rules=[*known, rule]))
 
 
 def _expire(live: Live, request_id: str) -> None:

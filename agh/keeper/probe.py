@@ -44,7 +44,7 @@ def probe(name: str | None, command: list[str] | None = None) -> dict[str, Any]:
 def _examine(
     agent: Agent, record: AgentRecord, argv: list[str], folder: str, settings: dict[str, Any]
 ) -> dict[str, Any]:
-    agent.on_frames = lambda frames: _settle(agent, frames)
+    agent.on_frames = lambda frames: settle(agent, frames)
     began = time.monotonic()
     said = agent.call("initialize", CLIENT, settings["timeouts.initialize"])
     greeted = time.monotonic()
@@ -73,7 +73,7 @@ def _examine(
     }
 
 
-def _settle(agent: Agent, frames: list[Frame]) -> None:
+def settle(agent: Agent, frames: list[Frame]) -> None:
     """Take the answers to our own requests; there is nothing else to do for an agent on trial."""
     for frame in frames:
         if isinstance(frame, Response):

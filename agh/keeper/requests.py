@@ -12,9 +12,9 @@ import orjson
 
 from agh.core.frames import Frame, Malformed, Notification, Request, Response
 from agh.core.updates import event_of, update_text
-from agh.keeper import files, permissions, terminals
+from agh.keeper import files, permissions, spending, terminals, turns
 from agh.keeper.agent import Agent
-from agh.keeper.live import Live
+from agh.keeper.live import Live, Turn
 
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
@@ -23,9 +23,7 @@ _LATE = ("agent_message", "thought", "tool_call", "tool_result", "plan", "usage"
 
 def take_frames(live: Live, frames: list[Frame]) -> None:
     """Everything in one transaction; the acts follow it in order."""
-    import time
-
-    live.last_activity = time.monotonic()
+    live.active("agent_output")
     with live.batch():
         for frame in frames:
             _take(live, frame)
@@ -65,9 +63,24 @@ def _notification(live: Live, frame: Notification) -> None:
     if frame.sanitized:
         fields["sanitized"] = True
     live.record(type, turn_id=_turn_id(live, type), raw=raw, **fields)
+    if type == "usage":
+        spending.take_context_usage(live, fields["usage"])
+        turns.check_limits(live)
+    elif live.turn is not None and type in ("tool_call", "tool_result"):
+        _follow_tool(live, live.turn, type, fields)
     if update.get("sessionUpdate") == "session_info_update" and isinstance(update.get("title"), str):
         title = update["title"][:200]
         live.then(lambda: live.update(sync=False, title=title))
+
+
+def _follow_tool(live: Live, turn: Turn, type: str, fields: dict[str, Any]) -> None:
+    """Know which tools are running; the end of one is where a steering prompt may come in."""
+    if type == "tool_call":
+        name = fields.get("tool_name") or fields.get("title") or turn.tools.get(fields["tool_call_id"])
+        turn.tools[fields["tool_call_id"]] = str(name or "tool")
+    else:
+        turn.tools.pop(fields["tool_call_id"], None)
+        turns.steer_at_boundary(live)
 
 
 def _turn_id(live: Live, type: str) -> str:

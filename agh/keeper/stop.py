@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from agh.core.events import timestamp
-from agh.keeper import crash, orphans, permissions, terminals, turns
+from agh.core.status import phase
+from agh.keeper import crash, hooks, orphans, permissions, terminals, turns
 from agh.keeper.control import Answer
 from agh.keeper.live import Live, log
 from agh.store.meta import Meta
@@ -16,7 +17,7 @@ CANCEL_GRACE, CLOSE_LIMIT, EOF_GRACE, TERM_GRACE = 5.0, 2.0, 2.0, 2.0
 def stop(live: Live, request: dict[str, Any], answer: Answer) -> None:
     """The verb `stop`; answered when the end is on disk."""
     live.farewells.append(answer)
-    live.end("user_canceled" if live.turn else "completed", request.get("detail"))
+    live.end(str(request.get("reason") or ("user_canceled" if live.turn else "completed")))
 
 
 def end_session(live: Live) -> None:
@@ -31,6 +32,7 @@ def end_session(live: Live) -> None:
         _close_session(live)
         agent.process.end(eof=EOF_GRACE, term=TERM_GRACE)
     terminals.end_all(live)
+    hooks.fire(live, "session_stop", stop_reason=live.ending[0] if live.ending else None)
     if agent.process.exit is None:  # the leash was killed, so it could not end what was below it
         end_escaped(live.meta)
     if live.failure is not None:
@@ -45,7 +47,9 @@ def write_end(live: Live) -> None:
         permissions.cancel_all(live, decided_by="the session's end")
         if live.turn is not None:
             turns.abandon(live, live.turn, detail or f"the session stopped: {reason}")
-        live.record("session_stopped", stop_reason=reason, text=detail, failure=live.failure)
+        paused = phase({"state": "stopped", "stop_reason": reason, "stop_detail": detail}) == "paused"
+        type = "session_paused" if paused else "session_stopped"
+        live.record(type, stop_reason=reason, text=detail, failure=live.failure, spent=live.meta.get("spent"))
     live.update(
         state="stopped",
         stop_reason=reason,

@@ -8,6 +8,7 @@ from typing import Any
 
 from agh.adapters.agents import find_program
 from agh.core.frames import Request
+from agh.core.rules import Asking
 from agh.keeper import permissions
 from agh.keeper.files import REFUSED, Refused, inside
 from agh.keeper.leashed import Leashed
@@ -79,8 +80,7 @@ def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
 
     permissions.ask(
         live,
-        action="execute",
-        resource=" ".join(argv),
+        Asking("execute", frame.method, None, " ".join(argv)),
         title=" ".join(argv),
         options=permissions.YES_OR_NO,
         raw=frame.raw,

@@ -11,42 +11,65 @@ from typing import Any
 
 import orjson
 
-from agh.core.events import marker, timestamp
+from agh.core.events import marker
 from agh.core.frames import Response
+from agh.core.inject import with_history
 from agh.core.updates import token_usage
-from agh.errors import AghError, InputTooLarge, NoTurn, QueueFull
+from agh.errors import AghError, InputTooLarge, NoTurn, QueueFull, Usage
+from agh.keeper import hooks, spending
 from agh.keeper.control import Answer
 from agh.keeper.live import Live, Turn
+from agh.keeper.permissions import cancel_all
 from agh.store import inputs
 from agh.store.inputs import Input
+
+MODES = ("queue", "interrupt", "steer")
 
 
 def accept(live: Live, request: dict[str, Any], answer: Answer) -> None:
     """The verb `prompt`: acknowledge an input once it is on disk, and dispatch it if nothing is going on."""
-    prompt = request["prompt"]
+    prompt, mode, key = request["prompt"], str(request.get("mode") or "queue"), request.get("idempotency_key")
+    if mode not in MODES:
+        raise Usage(f"the mode {mode!r} is none of {', '.join(MODES)}")
     size, cap = (
         sum(len(str(block.get("text", "")).encode()) for block in prompt),
         live.settings["session.input_bytes"],
     )
     if size > cap:
         raise InputTooLarge(size, cap)
-    key = request.get("idempotency_key")
     known = inputs.by_key(live.db, key) if key else None
     if known is not None:
         answer(_receipt(live, known, after=0, repeated=True))
         return
-    if live.turn is not None and inputs.count_queued(live.db) >= live.settings["session.queue_cap"]:
+    busy = live.turn is not None
+    if busy and mode != "interrupt" and inputs.count_queued(live.db) >= live.settings["session.queue_cap"]:
         raise QueueFull(live.session_id, live.settings["session.queue_cap"])
     after = live.writer.last_sequence
     with live.batch():
+        if busy and mode == "interrupt":
+            _drop_waiting(live)
         made = inputs.add(
-            live.db, mode=str(request.get("mode") or "queue"), prompt=prompt, turn_id=_new_turn_id(), key=key
+            live.db,
+            generation=inputs.generation(live.db) + (busy and mode == "interrupt"),
+            mode=mode,
+            prompt=prompt,
+            turn_id="turn-" + os.urandom(6).hex(),
+            key=key,
         )
         live.then(lambda: answer(_receipt(live, made, after=after)))
-        if live.turn is None:
-            _dispatch(live, made)
+        if busy:
+            live.add(marker(*_WAITING[mode], turn=made.turn_id))
         else:
-            live.add(marker("prompt_queued", "the session is busy; the prompt waits", turn=made.turn_id))
+            _dispatch(live, made)
+    if busy and mode == "interrupt":
+        ask_to_cancel(live)
+
+
+_WAITING = {
+    "queue": ("prompt_queued", "the session is busy; the prompt waits"),
+    "steer": ("prompt_steered", "the prompt comes in when the running tool has ended"),
+    "interrupt": ("prompt_interrupted", "the running turn is cancelled for this prompt"),
+}
 
 
 def cancel(live: Live, request: dict[str, Any], answer: Answer) -> None:
@@ -59,9 +82,8 @@ def cancel(live: Live, request: dict[str, Any], answer: Answer) -> None:
 
     def overdue() -> None:
         if live.turn is turn:
-            live.fail(
-                "timeout", "cancellation", f"the agent did not end its turn within {grace:g} s of the cancel"
-            )
+            summary = f"the agent did not end its turn within {grace:g} s of the cancel"
+            live.fail("timeout", "cancellation", summary)
 
     live.loop.later(grace, overdue)
     answer({"turn_id": turn.turn_id})
@@ -69,8 +91,6 @@ def cancel(live: Live, request: dict[str, Any], answer: Answer) -> None:
 
 def ask_to_cancel(live: Live) -> None:
     """Some agents answer a cancelled prompt only after their open permission request was answered."""
-    from agh.keeper.permissions import cancel_all
-
     turn, agent = live.turn, live.agent
     if turn is None or agent is None or turn.cancelled:
         return
@@ -79,6 +99,24 @@ def ask_to_cancel(live: Live) -> None:
         live.add(marker("prompt_cancel", "the turn was cancelled", turn=turn.turn_id))
         cancel_all(live, decided_by="cancel")
         live.then(lambda: agent.notify("session/cancel", {"sessionId": live.meta["acp_session_id"]}))
+
+
+def steer_at_boundary(live: Live) -> None:
+    """Inside a batch, after a tool has ended: a waiting steering prompt takes over from here."""
+    if live.turn is not None and inputs.is_steering(live.db):
+        live.then(lambda: ask_to_cancel(live))
+
+
+def check_limits(live: Live) -> None:
+    """Inside a batch: once a limit is reached the turn is ended, and then the session pauses."""
+    found = spending.reached(live)
+    if found is None or live.pause_after_turn is not None:
+        return
+    live.pause_after_turn = found
+    if live.turn is None:
+        live.then(lambda: live.end(*found))
+    else:
+        live.then(lambda: ask_to_cancel(live))
 
 
 def dispatch_next(live: Live) -> None:
@@ -95,23 +133,21 @@ def answered(live: Live, turn: Turn, result: Response | AghError) -> None:
     if live.turn is not turn:
         return
     if isinstance(result, AghError):
-        _close_turn(live, turn, "failed", error=result.message, stop_reason="interrupted")
+        abandon(live, turn, result.message)
     elif result.error is not None:
-        message = str(result.error.get("message"))
-        details = result.error.get("data")
+        message, details = str(result.error.get("message")), result.error.get("data")
         text = message if details is None else f"{message}: {orjson.dumps(details).decode()}"
         _close_turn(live, turn, "failed", error=text, stop_reason="error", raw=result.raw)
     else:
         given = result.result if isinstance(result.result, dict) else {}
-        usage = token_usage(given.get("usage"))
-        reason = str(given.get("stopReason") or "end_turn")
+        usage, reason = token_usage(given.get("usage")), str(given.get("stopReason") or "end_turn")
         if reason == "end_turn" and not turn.said_something:
             live.record(
                 "runtime_warning", turn_id=turn.turn_id, text="the agent ended its turn without a word"
             )
-        _close_turn(live, turn, "sent", stop_reason=reason, usage=usage, raw=result.raw)
         if usage is not None:
-            _store_usage(live, turn.turn_id, usage)
+            spending.store_usage(live, turn.turn_id, usage)
+        _close_turn(live, turn, "sent", stop_reason=reason, usage=usage, raw=result.raw)
 
 
 def abandon(live: Live, turn: Turn, why: str) -> None:
@@ -121,54 +157,64 @@ def abandon(live: Live, turn: Turn, why: str) -> None:
 
 def _dispatch(live: Live, made: Input) -> None:
     """Inside a batch: record the prompt, then send it."""
-    agent = live.agent
-    assert agent is not None
     turn = Turn(made.turn_id, made.id)
     live.turn, live.last_turn_id = turn, turn.turn_id
+    live.active("prompt")
     inputs.set_status(live.db, made.id, "dispatching")
     text = "\n".join(block["text"] for block in made.prompt if isinstance(block.get("text"), str))
     others = [block for block in made.prompt if block.get("type") != "text"]
     live.record("user_message", turn_id=turn.turn_id, text=text, attachments=others or None)
-    prompt = made.prompt
-    if live.history is not None:
-        from agh.core.inject import with_history
-
-        prompt = with_history(live.history, prompt)
-    params = {"sessionId": live.meta["acp_session_id"], "prompt": prompt}
-    live.then(lambda: _send(live, turn, params))
+    prompt = made.prompt if live.history is None else with_history(live.history, made.prompt)
+    live.then(lambda: _send(live, turn, prompt, text))
     live.then(live.show_activity)
 
 
-def _send(live: Live, turn: Turn, params: dict[str, Any]) -> None:
+def _send(live: Live, turn: Turn, prompt: list[dict[str, Any]], text: str) -> None:
     agent = live.agent
     assert agent is not None
+    objection = hooks.fire(live, "prompt", turn_id=turn.turn_id, text=text)
+    if objection is not None or turn.cancelled or live.ending is not None:
+        with live.batch():
+            why = {"error": objection} if objection else {}
+            _close_turn(live, turn, "failed" if objection else "cancelled", stop_reason="cancelled", **why)
+        if objection is not None:
+            live.end("hook_stopped", objection)
+        return
 
     def then(result: Response | AghError) -> None:
         with live.batch():
             answered(live, turn, result)
 
-    agent.request("session/prompt", params, then)
+    live.watch_turn(turn)
+    agent.request("session/prompt", {"sessionId": live.meta["acp_session_id"], "prompt": prompt}, then)
 
 
 def _close_turn(live: Live, turn: Turn, status: str, **fields: Any) -> None:
-    live.turn = None
+    live.turn, live.health = None, None
     if live.history is not None and status == "sent":
         live.history, live.meta["inject_history"] = None, False
     live.record("error" if status == "failed" else "done", turn_id=turn.turn_id, **fields)
     inputs.set_status(live.db, turn.input_id, status, fields.get("error"))
     live.meta["turns"] = live.meta.get("turns", 0) + 1
-    live.then(live.show_activity)
-    live.then(lambda: dispatch_next(live))
+    check_limits(live)
+    live.then(lambda: _after_turn(live, turn, fields.get("stop_reason")))
 
 
-def _store_usage(live: Live, turn_id: str, usage: dict[str, Any]) -> None:
-    row = {"turn_id": turn_id, **usage, "timestamp": timestamp()}
-    updates = ", ".join(f"{name} = excluded.{name}" for name in row)
-    live.db.execute(
-        f"INSERT INTO token_usage ({', '.join(row)}) VALUES ({', '.join('?' * len(row))}) "
-        f"ON CONFLICT (turn_id) DO UPDATE SET {updates}",
-        list(row.values()),
-    )
+def _after_turn(live: Live, turn: Turn, stop_reason: Any) -> None:
+    live.active("turn_end")
+    live.show_activity()
+    hooks.fire(live, "turn_end", turn_id=turn.turn_id, stop_reason=stop_reason)
+    if live.pause_after_turn is not None:
+        live.end(*live.pause_after_turn)
+    dispatch_next(live)
+
+
+def _drop_waiting(live: Live) -> None:
+    """Inside a batch: what was queued before an interrupt is stale."""
+    for dropped in inputs.queued(live.db):
+        inputs.set_status(live.db, dropped.id, "cancelled", "dropped by an interrupt")
+        summary = "the queued prompt is dropped for one that interrupts"
+        live.add(marker("prompt_dropped", summary, turn=dropped.turn_id))
 
 
 def _receipt(live: Live, made: Input, *, after: int, repeated: bool = False) -> dict[str, Any]:
@@ -180,7 +226,3 @@ def _receipt(live: Live, made: Input, *, after: int, repeated: bool = False) -> 
         "after": after,
         "repeated": repeated,
     }
-
-
-def _new_turn_id() -> str:
-    return "turn-" + os.urandom(6).hex()

@@ -28,10 +28,15 @@ _COLUMNS = "id, generation, mode, status, prompt, turn_id"
 
 
 def add(
-    db: sqlite3.Connection, *, mode: str, prompt: list[dict[str, Any]], turn_id: str, key: str | None
+    db: sqlite3.Connection,
+    *,
+    generation: int,
+    mode: str,
+    prompt: list[dict[str, Any]],
+    turn_id: str,
+    key: str | None,
 ) -> Input:
     now = timestamp()
-    (generation,) = db.execute("SELECT coalesce(max(generation), 0) FROM inputs").fetchone()
     made = db.execute(
         "INSERT INTO inputs (generation, mode, status, prompt, idempotency_key, turn_id, created_at, "
         "updated_at) VALUES (?, ?, 'queued', ?, ?, ?, ?, ?)",
@@ -44,13 +49,34 @@ def by_key(db: sqlite3.Connection, key: str) -> Input | None:
     return _one(db.execute(f"SELECT {_COLUMNS} FROM inputs WHERE idempotency_key = ?", [key]).fetchone())
 
 
+def by_id(db: sqlite3.Connection, input_id: int) -> Input | None:
+    return _one(db.execute(f"SELECT {_COLUMNS} FROM inputs WHERE id = ?", [input_id]).fetchone())
+
+
+def generation(db: sqlite3.Connection) -> int:
+    """Each interrupt begins a new generation; a prompt of an older one is stale."""
+    return int(db.execute("SELECT coalesce(max(generation), 0) FROM inputs").fetchone()[0])
+
+
+def queued(db: sqlite3.Connection) -> list[Input]:
+    """What waits, in the order in which it will be sent: steering prompts come first."""
+    found = db.execute(
+        f"SELECT {_COLUMNS} FROM inputs WHERE status = 'queued' ORDER BY mode != 'steer', id"
+    ).fetchall()
+    return [one for row in found if (one := _one(row)) is not None]
+
+
 def next_queued(db: sqlite3.Connection) -> Input | None:
-    found = db.execute(f"SELECT {_COLUMNS} FROM inputs WHERE status = 'queued' ORDER BY id LIMIT 1")
-    return _one(found.fetchone())
+    return next(iter(queued(db)), None)
 
 
 def count_queued(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT count(*) FROM inputs WHERE status = 'queued'").fetchone()[0])
+
+
+def is_steering(db: sqlite3.Connection) -> bool:
+    steering = "SELECT 1 FROM inputs WHERE status = 'queued' AND mode = 'steer' LIMIT 1"
+    return db.execute(steering).fetchone() is not None
 
 
 def set_status(db: sqlite3.Connection, input_id: int, status: str, detail: str | None = None) -> None:

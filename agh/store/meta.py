@@ -31,6 +31,7 @@ class Meta(TypedDict, total=False):
     mode: str | None
     options: dict[str, Any]
     permissions: str | None
+    permission_rules: list[dict[str, str]]
     workspace_id: str | None
     workspace_path: str
     worktree: dict[str, Any] | None

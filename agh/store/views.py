@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agh.core import status
 from agh.core.events import timestamp
 from agh.core.transcript import Message, transcript
-from agh.errors import MetaInvalid
+from agh.errors import MetaInvalid, SessionBusy
 from agh.store import lock, meta, sessions
 from agh.store.reader import Reader
 
@@ -55,6 +55,16 @@ def stop_notice(directory: str) -> dict[str, Any]:
         "failure": view.get("failure"),
         "timestamp": view.get("updated_at"),
     }
+
+
+def owned_update(directory: str, **changes: Any) -> None:
+    """Change the metadata of a session that is not live. SessionBusy when someone else has it."""
+    held = lock.take(directory)
+    if held is None:
+        raise SessionBusy(os.path.basename(directory))
+    with held:
+        stored: Any = meta.read(directory)
+        meta.write(directory, stored | changes)
 
 
 def messages(directory: str) -> list[Message]:

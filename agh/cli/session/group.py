@@ -5,23 +5,30 @@ from __future__ import annotations
 from agh.cli.lazy import LazyGroup
 
 NAMES = (
+    "archive",
     "attach",
     "cancel",
+    "delete",
     "detach",
     "events",
     "fork",
     "history",
     "list",
     "new",
+    "pause",
     "permissions",
     "prompt",
+    "prune",
+    "queue",
     "recap",
+    "rename",
     "repair",
     "resume",
     "set",
     "status",
     "stop",
     "transcript",
+    "usage",
     "wait",
 )
 ELSEWHERE = {

@@ -8,14 +8,29 @@ from typing import Any
 import click
 
 from agh.cli.output import output_option, talk, write_result
+from agh.cli.when import span
 from agh.errors import Usage
 from agh.keeper.create import create
 from agh.store.views import session_view
+
+limit_options = (
+    click.option("--max-cost", type=float, help="Pause the session when it has cost this much."),
+    click.option("--max-turns", type=int, help="Pause the session after this many turns."),
+    click.option("--max-time", metavar="TIME", help="Pause the session after being live for this long."),
+)
+
+
+def limits(max_cost: float | None, max_turns: int | None, max_time: str | None) -> dict[str, float]:
+    """The limits that were given."""
+    time = span(max_time, "--max-time") if max_time else None
+    given = {"max_cost": max_cost, "max_turns": max_turns, "max_time": time}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def agent_options(command: Any) -> Any:
     """The options that say which agent runs, where, and what it may do."""
     for option in (
+        *limit_options,
         click.option(
             "--option", "choices", multiple=True, metavar="K=V", help="An option of the agent's own."
         ),
@@ -45,8 +60,16 @@ def new_command(output: str, **options: Any) -> None:
 
 
 def new_session(
-    command: str | None, model: str | None, mode: str | None, choices: tuple[str, ...], **options: Any
+    command: str | None,
+    model: str | None,
+    mode: str | None,
+    choices: tuple[str, ...],
+    max_cost: float | None,
+    max_turns: int | None,
+    max_time: str | None,
+    **options: Any,
 ) -> dict[str, Any]:
+    bounds = limits(max_cost, max_turns, max_time)
     asked = {key: value for key, value in (("mode", mode), ("model", model)) if value}
     asked |= dict(key_and_value(choice) for choice in choices)
     argv = None
@@ -57,7 +80,7 @@ def new_session(
             raise Usage(f"--command: {error}", hint="quote the argv as a shell would") from None
         if not argv:
             raise Usage("--command is empty", hint="agh session new --command 'opencode acp'")
-    directory, _ = create(command=argv, options=asked, **options)
+    directory, _ = create(command=argv, options=asked, limits=bounds, **options)
     view = session_view(directory)
     if view["agent_name"] == "echo" and argv is None and not options.get("agent"):
         talk("no agent is configured or installed: this session runs the embedded echo agent")

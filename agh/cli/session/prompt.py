@@ -31,6 +31,13 @@ def prompt_options(command: Any) -> Any:
 @click.command("prompt", epilog="Example:  git diff | agh session prompt @last - -o text")
 @click.argument("id")
 @prompt_options
+@click.option(
+    "--queue", "mode", flag_value="queue", default=True, help="Wait if the session is busy (default)."
+)
+@click.option(
+    "--interrupt", "mode", flag_value="interrupt", help="Cancel the running turn and all that waits."
+)
+@click.option("--steer", "mode", flag_value="steer", help="Come in as soon as the running tool has ended.")
 @click.option("--detach", is_flag=True, help="Return as soon as the prompt is safely queued.")
 @click.option("--idempotency-key", metavar="KEY", help="A second prompt with the same key is not sent again.")
 def prompt_command(
@@ -38,6 +45,7 @@ def prompt_command(
     text: str | None,
     file: Any,
     timeout: str | None,
+    mode: str,
     detach: bool,
     idempotency_key: str | None,
     output: str,
@@ -50,7 +58,7 @@ def prompt_command(
     blocks = prompt_blocks(text, file)
     limit = span(timeout, "--timeout") if timeout else None
     directory = sessions.resolve(id)
-    receipt = send(directory, blocks, idempotency_key=idempotency_key)
+    receipt = send(directory, blocks, mode=mode, idempotency_key=idempotency_key)
     if detach:
         if output in ("json", "jsonl"):
             write_json({"input": receipt})

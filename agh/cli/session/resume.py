@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from agh.cli.output import output_option, write_json, write_text
+from agh.cli.session.new import limits
 from agh.cli.turn import tell_restored
 from agh.cli.when import span
 from agh.core.status import LIVE_STATES
@@ -39,6 +40,9 @@ def default_holder() -> str:
 @click.option(
     "--require-context", is_flag=True, help="Fail rather than go on without the agent's own memory."
 )
+@click.option("--max-cost", type=float, help="A new limit on cost.")
+@click.option("--max-turns", type=int, help="A new limit on turns.")
+@click.option("--max-time", metavar="TIME", help="A new limit on time.")
 @click.option("--holder", help="The label of the lease (default: this terminal or script).")
 @click.option("--ttl", default="15m", show_default=True, help="How long the lease lasts, at most 24h.")
 @click.option("--steal", is_flag=True, help="Take the lease from another holder.")
@@ -51,6 +55,9 @@ def resume_command(
     holder: str | None,
     ttl: str,
     steal: bool,
+    max_cost: float | None,
+    max_turns: int | None,
+    max_time: str | None,
     output: str,
     **intent: Any,
 ) -> None:
@@ -68,7 +75,7 @@ def resume_command(
             write_text("no session can be resumed\n")
         return
     lease = {"holder": holder or default_holder(), "ttl": span(ttl, "--ttl"), "steal": steal}
-    done = resume(directory, attach_only, lease, **intent)
+    done = resume(directory, attach_only, lease, limits=limits(max_cost, max_turns, max_time), **intent)
     view = session_view(directory)
     if output == "json":
         write_json({"session": view, **done})

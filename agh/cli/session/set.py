@@ -6,10 +6,10 @@ import click
 
 from agh.cli.output import output_option, write_result
 from agh.cli.session.new import key_and_value
-from agh.errors import KeeperGone, SessionBusy
+from agh.errors import KeeperGone
 from agh.keeper import client
-from agh.store import lock, meta, sessions
-from agh.store.views import session_view
+from agh.store import meta, sessions
+from agh.store.views import owned_update, session_view
 
 
 @click.command("set", epilog="Example:  agh session set @last model=large mode=code")
@@ -33,14 +33,6 @@ def choose(directory: str, name: str, value: str) -> None:
     try:
         client.call(directory, "set", name=name, value=value)
     except KeeperGone:
-        held = lock.take(directory)
-        if held is None:
-            raise SessionBusy(view_id(directory)) from None
-        with held:
-            stored = meta.read(directory)
-            meta.choose(stored, name, value)
-            meta.write(directory, stored)
-
-
-def view_id(directory: str) -> str:
-    return str(meta.read(directory)["id"])
+        stored = meta.read(directory)
+        meta.choose(stored, name, value)
+        owned_update(directory, **{key: stored.get(key) for key in ("model", "mode", "options")})

@@ -22,10 +22,10 @@ def stop_command(id: str, output: str) -> None:
     write_result("session", view, output, lambda: f"{view['id']}  stopped: {view.get('stop_reason')}")
 
 
-def stop_session(directory: str) -> View:
+def stop_session(directory: str, reason: str | None = None) -> View:
     """Stopping what is stopped already is no error."""
     try:
-        client.call(directory, "stop", limit=LIMIT)
+        client.call(directory, "stop", limit=LIMIT, reason=reason)
     except KeeperGone:
         if not lock.is_held(directory):
             return session_view(directory)

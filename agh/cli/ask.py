@@ -1,0 +1,55 @@
+"""Asking the person at this terminal for a permission that the agent waits for."""
+
+from __future__ import annotations
+
+import select
+import sys
+
+from agh.cli.output import talk
+from agh.cli.turn_view import View
+from agh.core.events import Row
+from agh.errors import AghError
+from agh.keeper import client
+from agh.store.reader import Reader
+
+VERDICTS = {"y": "allow", "a": "allow_always", "n": "deny", "d": "deny_always"}
+QUESTION = "  allow it? [y]es, [a]lways, [n]o, [d]eny always: "
+
+
+def can_ask() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def ask_inline(directory: str, row: Row, view: View) -> None:
+    """Ask until there is an answer, here or from another terminal."""
+    request_id = str(row.parsed().get("request_id"))
+    view.pause()
+    try:
+        verdict = _answer(directory, request_id)
+        if verdict is not None:
+            client.call(directory, "decide", request_id=request_id, verdict=verdict, by="terminal")
+    except AghError as error:
+        talk(f"agh: {error.message}")
+    finally:
+        view.resume()
+
+
+def _answer(directory: str, request_id: str) -> str | None:
+    talk_now = True
+    while _is_pending(directory, request_id):
+        if talk_now:
+            print(QUESTION, end="", file=sys.stderr, flush=True)
+            talk_now = False
+        if select.select([sys.stdin], [], [], 0.2)[0]:
+            said = sys.stdin.readline().strip().lower()[:1]
+            if said in VERDICTS:
+                return VERDICTS[said]
+            talk_now = True
+    talk("(answered elsewhere)")
+    return None
+
+
+def _is_pending(directory: str, request_id: str) -> bool:
+    with Reader(directory) as reader:
+        found = reader.fetch("SELECT status FROM permissions WHERE request_id = ?", [request_id])
+    return bool(found) and found[0][0] == "pending"

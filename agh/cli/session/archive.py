@@ -1,0 +1,25 @@
+"""`agh session archive`"""
+
+from __future__ import annotations
+
+import click
+
+from agh.cli.output import output_option, write_result
+from agh.cli.session.rename import change
+from agh.errors import SessionLive
+from agh.store import lock, sessions
+from agh.store.views import session_view
+
+
+@click.command("archive", epilog="Example:  agh session archive fix-login")
+@click.argument("id")
+@click.option("--undo", is_flag=True, help="Take it out of the archive.")
+@output_option("human", "json")
+def archive_command(id: str, undo: bool, output: str) -> None:
+    """Put a finished session away: it is kept and readable, but neither listed nor resumed."""
+    directory = sessions.resolve(id)
+    if lock.is_held(directory) and not undo:
+        raise SessionLive(session_view(directory)["id"])
+    change(directory, archived=not undo)
+    view = session_view(directory)
+    write_result("session", view, output, lambda: f"{view['id']}  {'restored' if undo else 'archived'}")

@@ -1,0 +1,25 @@
+"""`agh session delete`"""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from agh.cli.output import output_option, talk, write_result
+from agh.keeper.remove import remove
+from agh.store import sessions
+
+
+@click.command("delete", epilog="Example:  agh session delete fix-login")
+@click.argument("id")
+@click.option("--keep-agent-session", is_flag=True, help="Leave the agent's own copy of the conversation.")
+@output_option("human", "json")
+def delete_command(id: str, keep_agent_session: bool, output: str) -> None:
+    """Remove a session that is not live, with everything it owns. This cannot be undone."""
+    directory = sessions.resolve(id)
+    kept = remove(directory, agent_session=not keep_agent_session)
+    for what in kept:
+        talk(f"not removed: {what}")
+    done = {"id": os.path.basename(directory), "not_removed": kept}
+    write_result("deleted", done, output, lambda: f"{done['id']}  deleted")

@@ -1,0 +1,18 @@
+"""`agh session pause`"""
+
+from __future__ import annotations
+
+import click
+
+from agh.cli.output import output_option, write_result
+from agh.cli.session.stop import stop_session
+from agh.store import sessions
+
+
+@click.command("pause", epilog="Example:  agh session pause @last")
+@click.argument("id")
+@output_option("human", "json")
+def pause_command(id: str, output: str) -> None:
+    """End a session's agent for now; resume goes on where it stopped."""
+    view = stop_session(sessions.resolve(id), reason="paused")
+    write_result("session", view, output, lambda: f"{view['id']}  {view['phase']}")

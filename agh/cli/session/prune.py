@@ -1,0 +1,51 @@
+"""`agh session prune`"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import click
+
+from agh.cli.output import output_option, talk, write_result
+from agh.cli.when import span
+from agh.core.events import timestamp
+from agh.core.status import LIVE_STATES
+from agh.errors import SessionLive, Usage
+from agh.keeper.remove import remove
+from agh.store import sessions
+from agh.store.views import View, list_views
+
+
+@click.command("prune", epilog="Example (cron):  agh session prune --older-than 30d --keep 100")
+@click.option("--older-than", metavar="TIME", help="Only sessions without activity for this long, e.g. 30d.")
+@click.option("--keep", type=click.IntRange(min=0), help="Always keep the newest N.")
+@click.option("--dry-run", is_flag=True, help="Say what would be removed and change nothing.")
+@output_option()
+def prune_command(older_than: str | None, keep: int | None, dry_run: bool, output: str) -> None:
+    """Remove old sessions. Live and unreadable ones are never removed."""
+    if older_than is None and keep is None:
+        raise Usage(
+            "say which: --older-than TIME, --keep N, or both",
+            hint="agh session prune --older-than 30d --dry-run",
+        )
+    chosen = choose(span(older_than, "--older-than") if older_than else 0.0, keep or 0)
+    removed = []
+    for view in chosen:
+        if not dry_run:
+            try:
+                remove(sessions.resolve(view["id"]), agent_session=False)
+            except SessionLive:
+                continue  # it was resumed meanwhile
+        removed.append({"id": view["id"], "updated_at": view.get("updated_at"), "removed": not dry_run})
+    write_result(
+        "pruned", removed, output, lambda: "\n".join(f"{one['id']}  {one['updated_at']}" for one in removed)
+    )
+    if output == "human":
+        talk(f"{len(removed)} {'would be ' if dry_run else ''}removed")
+
+
+def choose(age: float, keep: int) -> list[View]:
+    """Finished sessions older than `age`, but for the newest `keep` of all."""
+    before = timestamp(datetime.now(UTC) - timedelta(seconds=age))
+    finished = list_views(lambda view: view["state"] not in (*LIVE_STATES, "unknown"))
+    return [view for view in finished[keep:] if str(view.get("updated_at")) <= before]

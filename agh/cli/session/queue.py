@@ -1,0 +1,103 @@
+"""`agh session queue`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import orjson
+
+from agh.cli import terminal
+from agh.cli.output import columns, output_option, write_result
+from agh.cli.session.prompt import show
+from agh.cli.turn import send
+from agh.errors import InputUnknown, KeeperGone, SessionBusy
+from agh.keeper import client
+from agh.keeper.queue import cancel_offline
+from agh.store import lock, meta, sessions
+from agh.store.reader import Reader
+
+_SHOWN = ("id", "status", "mode", "generation", "turn_id", "detail", "created_at", "updated_at")
+
+
+@click.group("queue")
+def queue_command() -> None:
+    """See and change the prompts that wait in a session."""
+
+
+@queue_command.command("list", epilog="Example:  agh session queue list @last")
+@click.argument("id")
+@click.option("--all", "everything", is_flag=True, help="Also prompts that were sent.")
+@output_option()
+def list_inputs(id: str, everything: bool, output: str) -> None:
+    """List the prompts that wait or were interrupted."""
+    rows = read_inputs(sessions.resolve(id), everything)
+    write_result("inputs", rows, output, lambda: _table(rows))
+
+
+@queue_command.command("cancel", epilog="Example:  agh session queue cancel @last 3")
+@click.argument("id")
+@click.argument("number", type=int)
+@output_option("human", "json")
+def cancel_input(id: str, number: int, output: str) -> None:
+    """Take one waiting prompt out of the queue."""
+    _cancel(id, number, output)
+
+
+@queue_command.command("clear", epilog="Example:  agh session queue clear @last")
+@click.argument("id")
+@output_option("human", "json")
+def clear(id: str, output: str) -> None:
+    """Take every waiting prompt out of the queue."""
+    _cancel(id, None, output)
+
+
+@queue_command.command("retry", epilog="Example:  agh session queue retry @last 3")
+@click.argument("id")
+@click.argument("number", type=int)
+@output_option("human", "text", "json", "jsonl")
+def retry(id: str, number: int, output: str) -> None:
+    """Send a prompt again that was interrupted, failed or cancelled, and show the turn."""
+    directory = sessions.resolve(id)
+    with Reader(directory) as reader:
+        found = reader.fetch(
+            "SELECT prompt FROM inputs WHERE id = ? AND status IN ('interrupted', 'failed', 'cancelled')",
+            [number],
+        )
+    if not found:
+        raise InputUnknown(number, hint=f"agh session queue list {id} --all")
+    raise click.exceptions.Exit(show(directory, send(directory, orjson.loads(found[0][0])), output, None))
+
+
+def read_inputs(directory: str, everything: bool) -> list[dict[str, Any]]:
+    where = "" if everything else "WHERE status IN ('queued', 'dispatching', 'interrupted')"
+    with Reader(directory) as reader:
+        found = reader.fetch(f"SELECT {', '.join(_SHOWN)}, prompt FROM inputs {where} ORDER BY id")
+    return [dict(zip((*_SHOWN, "prompt"), (*row[:-1], orjson.loads(row[-1])), strict=True)) for row in found]
+
+
+def _cancel(id: str, number: int | None, output: str) -> None:
+    directory = sessions.resolve(id)
+    try:
+        done = client.call(directory, "queue", input_id=number)["cancelled"]
+    except KeeperGone:
+        held = lock.take(directory)
+        if held is None:
+            raise SessionBusy(id) from None
+        with held:
+            done = cancel_offline(held, meta.read(directory)["agent_name"], number)
+    write_result("cancelled", done, output, lambda: "\n".join(map(str, done)))
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    if not rows:
+        return ""
+    shown = [
+        (str(row["id"]), row["status"], row["mode"], terminal.one_line(_text(row["prompt"]), 80))
+        for row in rows
+    ]
+    return columns(("NUMBER", "STATUS", "MODE", "PROMPT"), shown)
+
+
+def _text(prompt: list[dict[str, Any]]) -> str:
+    return " ".join(str(block.get("text") or f"[{block.get('type')}]") for block in prompt)

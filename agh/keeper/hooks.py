@@ -1,0 +1,123 @@
+"""Hooks: the user's commands and plugins that are told what happens in a session, and may object.
+
+Every run is a row in `hook_runs`. A command gets the event as JSON on its standard input; one that
+hangs is killed at its timeout. A required hook that fails stops the session with `hook_stopped`; a
+plugin objects by raising `Veto`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import orjson
+
+from agh.adapters import registry
+from agh.adapters.hookspecs import Veto
+from agh.config import Hook
+from agh.core.events import timestamp
+from agh.keeper.leashed import Leashed
+from agh.keeper.live import Live
+
+OUTPUT_LIMIT = 4_000
+
+
+class Run(NamedTuple):
+    """How a hook ended; `outcome` is ok, failed, timeout or veto."""
+
+    outcome: str
+    exit_code: int | None
+    output: str
+
+
+def fire(live: Live, event: str, **payload: Any) -> str | None:
+    """Run the hooks of an event, the synchronous ones to their end. Returns the objection, if any."""
+    told = {"event": event, "session_id": live.session_id, "timestamp": timestamp(), **payload}
+    return next((why for why in (*_plugins(live, event, told), *_commands(live, event, told)) if why), None)
+
+
+def _commands(live: Live, event: str, told: dict[str, Any]) -> Iterator[str | None]:
+    for hook in live.settings["hooks"]:
+        if hook.event != event:
+            continue
+        started = _Started(live, hook, told)
+        if hook.mode == "sync":
+            live.loop.run_until(lambda started=started: started.run is not None)  # type: ignore[misc]
+            if started.run is not None and started.run.outcome != "ok" and hook.required:
+                yield f"the hook {hook.command!r} {started.run.outcome}"
+
+
+def _plugins(live: Live, event: str, told: dict[str, Any]) -> Iterator[str | None]:
+    made, _ = registry.manager()
+    for name, plugin in made.list_name_plugin():
+        listen = getattr(plugin, "agh_lifecycle", None)
+        if listen is None:
+            continue
+        began, at = time.monotonic(), timestamp()
+        try:
+            listen(event=dict(told))
+            run = Run("ok", None, "")
+        except Veto as veto:
+            run = Run("veto", None, str(veto))
+        except Exception as error:
+            run = Run("failed", None, f"{type(error).__name__}: {error}")
+        _store(live, event, name, f"plugin {name}", False, at, began, run)
+        yield f"plugin {name} objects: {run.output}" if run.outcome == "veto" else None
+
+
+class _Started:
+    """A command that is running; `run` is None until it has ended."""
+
+    def __init__(self, live: Live, hook: Hook, told: dict[str, Any]) -> None:
+        self.run: Run | None = None
+        self._live, self._hook = live, hook
+        self._began, self._at = time.monotonic(), timestamp()
+        self._output = bytearray()
+        self._timed_out = False
+        argv = ["/bin/sh", "-c", hook.command]
+        self._process = Leashed(
+            live.loop, argv, live.environ, live.meta["workspace_path"], self._take, self._ended
+        )
+        self._timer = live.loop.later(hook.timeout, self._expire)
+        self._process.write(orjson.dumps(told, option=orjson.OPT_APPEND_NEWLINE))
+        self._process.close_stdin_when_sent()
+
+    def _take(self, stream: int, data: bytes) -> None:
+        self._output += data[: max(0, OUTPUT_LIMIT - len(self._output))]
+
+    def _expire(self) -> None:
+        self._timed_out = True
+        self._process.kill()
+
+    def _ended(self) -> None:
+        self._timer.cancel()
+        code = (self._process.exit or {}).get("exit")
+        outcome = "timeout" if self._timed_out else "ok" if code == 0 else "failed"
+        run = Run(outcome, code, self._output.decode(errors="replace"))
+        hook = self._hook
+        _store(self._live, hook.event, hook.command, "config", hook.required, self._at, self._began, run)
+        self.run = run
+        if hook.mode == "async" and hook.required and outcome != "ok":
+            self._live.end("hook_stopped", f"the hook {hook.command!r} {outcome}")
+
+
+def _store(
+    live: Live, event: str, name: str, source: str, required: bool, at: str, began: float, run: Run
+) -> None:
+    row = {
+        "event": event,
+        "hook": name,
+        "source": source,
+        "required": int(required),
+        "started_at": at,
+        "duration_ms": round((time.monotonic() - began) * 1000),
+        "outcome": run.outcome,
+        "exit_code": run.exit_code,
+        "output": run.output,
+    }
+    with live.batch():
+        live.db.execute(
+            f"INSERT INTO hook_runs ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
+            list(row.values()),
+        )

@@ -1,0 +1,77 @@
+"""Removing sessions for good: the directory, the crash bundles, and the agent's own copy where it can."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from agh import config
+from agh.adapters.restore import has_capability
+from agh.errors import AghError, MetaInvalid, SessionLive
+from agh.home import home_path
+from agh.keeper.agent import Agent
+from agh.keeper.launch import CLIENT, agent_record
+from agh.keeper.loop import Loop
+from agh.keeper.probe import settle
+from agh.store import lock, meta
+
+DELETE_LIMIT = 20.0
+
+
+def remove(directory: str, *, agent_session: bool = True) -> list[str]:
+    """Remove a session that is not live; what could not be removed, in words."""
+    session_id = os.path.basename(directory)
+    held = lock.take(directory)
+    if held is None:
+        raise SessionLive(session_id)
+    kept: list[str] = []
+    with held:
+        if agent_session:
+            kept += _forget(directory)
+        for path in _bundles(session_id):
+            os.unlink(path)
+        # Renamed first: a half-removed session must not look like a damaged one.
+        doomed = os.path.join(os.path.dirname(directory), f".removed-{session_id}")
+        os.rename(directory, doomed)
+        shutil.rmtree(doomed)
+    return kept
+
+
+def _forget(directory: str) -> list[str]:
+    """Ask the agent to delete its own session, if it said that it can."""
+    try:
+        stored = meta.read(directory)
+        token, workspace = stored.get("acp_session_id"), stored["workspace_path"]
+        if (
+            not token
+            or not has_capability(stored.get("acp_caps") or {}, "delete")
+            or not os.path.isdir(workspace)
+        ):
+            return []
+        record = agent_record(stored["agent_name"], stored.get("command"), workspace)
+        argv = record.command() or list(record.argv)
+        limit = min(DELETE_LIMIT, config.load(workspace)["timeouts.initialize"])
+        agent = Agent(Loop(), record.name, argv, record.environment(os.environ), workspace)
+    except MetaInvalid:
+        return []
+    except AghError as error:
+        return [f"the agent's own session: {error.message}"]
+    agent.on_frames = lambda frames: settle(agent, frames)
+    try:
+        agent.call("initialize", CLIENT, limit)
+        agent.call("session/delete", {"sessionId": token}, limit)
+    except AghError as error:
+        return [f"the agent's own session {token}: {error.message}"]
+    finally:
+        agent.process.end(eof=1.0, term=1.0)
+    return []
+
+
+def _bundles(session_id: str) -> list[str]:
+    folder = os.path.join(home_path(), "logs", "crash-bundles")
+    try:
+        return [
+            os.path.join(folder, name) for name in os.listdir(folder) if name.startswith(f"{session_id}-")
+        ]
+    except OSError:
+        return []
