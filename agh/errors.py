@@ -110,6 +110,13 @@ class SessionArchived(AghError):
     hint = "agh session archive {0} --undo"
 
 
+class SessionStopping(AghError):
+    """session {0} is about to stop"""
+
+    exit = 6
+    hint = "agh session wait {0} --until stopped"
+
+
 class SessionLive(AghError):
     """session {0} is live"""
 
@@ -196,6 +203,13 @@ class KeeperFailed(AghError):
 
 class KeeperDied(AghError):
     """session {0}: its keeper ended in the middle of the turn"""
+
+    exit = 7
+    hint = "agh session resume {0}"
+
+
+class TurnInterrupted(AghError):
+    """session {0}: the turn was interrupted: {1}"""
 
     exit = 7
     hint = "agh session resume {0}"

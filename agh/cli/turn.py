@@ -12,7 +12,7 @@ from agh.cli.ask import ask_inline, can_ask
 from agh.cli.output import talk
 from agh.cli.turn_view import View
 from agh.core.events import TURN_END_TYPES, Row
-from agh.errors import AghError, KeeperDied, TimedOut, TurnFailed
+from agh.errors import AghError, KeeperDied, TimedOut, TurnFailed, TurnInterrupted
 from agh.keeper import client
 from agh.store.follow import follow
 from agh.store.reader import EVERYTHING
@@ -30,10 +30,16 @@ class Outcome(NamedTuple):
 
 def send(directory: str, prompt: list[dict[str, Any]], **args: Any) -> dict[str, Any]:
     """Queue a prompt, resuming the session first if it is not live. Returns the keeper's receipt."""
-    hello = client.ensure_live(directory)
-    if hello.get("started"):
-        tell_restored(hello)
-    return client.call(directory, "prompt", prompt=prompt, **args)
+    while True:
+        hello = client.ensure_live(directory)
+        if hello.get("started"):
+            tell_restored(hello)
+        try:
+            return client.call(directory, "prompt", prompt=prompt, **args)
+        except AghError as error:
+            if error.code not in ("session_stopping", "keeper_gone"):
+                raise
+            client.await_end(directory, client.CONNECT_LIMIT)
 
 
 def tell_restored(hello: dict[str, Any]) -> None:
@@ -81,7 +87,7 @@ def exit_code(outcome: Outcome, directory: str) -> int:
         return INTERRUPTED
     said = outcome.row.parsed().get("error") or f"the turn ended with {outcome.stop_reason}"
     if outcome.stop_reason == "interrupted":
-        raise KeeperDied(_name(directory), hint=f"{said}; go on with: agh session resume {_name(directory)}")
+        raise TurnInterrupted(_name(directory), said)
     raise TurnFailed(said, hint=f"agh session events {_name(directory)} --last 5")
 
 

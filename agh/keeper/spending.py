@@ -39,14 +39,14 @@ def take_context_usage(live: Live, usage: dict[str, Any]) -> None:
         step = total - known if total >= known else total  # a smaller sum is a new count
         spent |= {
             "agent_cost": total,
-            "cost_amount": (spent.get("cost_amount") or 0.0) + step,
+            "cost_amount": round((spent.get("cost_amount") or 0.0) + step, 9),
             "cost_currency": usage.get("cost_currency"),
         }
         live.meta["spent"] = spent
         ((before,),) = live.db.execute(
             "SELECT coalesce(max(cost_amount), 0) FROM token_usage WHERE turn_id = ?", [turn_id]
         ).fetchall()
-        usage["cost_amount"] = before + step
+        usage["cost_amount"] = round(before + step, 9)
     if turn_id:
         store_usage(live, turn_id, usage)
 

@@ -26,11 +26,12 @@ def end_session(live: Live) -> None:
     assert agent is not None
     if not agent.process.over:
         live.update(state="stopping")
-        if live.turn is not None:
+        if live.turn is not None and live.failure is None:
             turns.ask_to_cancel(live)
             live.loop.run_until(lambda: live.turn is None or agent.process.over, CANCEL_GRACE)
-        _close_session(live)
-        agent.process.end(eof=EOF_GRACE, term=TERM_GRACE)
+        if live.failure is None:
+            _close_session(live)
+        agent.process.end(eof=EOF_GRACE if live.failure is None else 0.1, term=TERM_GRACE)
     terminals.end_all(live)
     hooks.fire(live, "session_stop", stop_reason=live.ending[0] if live.ending else None)
     if agent.process.exit is None:  # the leash was killed, so it could not end what was below it

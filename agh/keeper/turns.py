@@ -15,7 +15,7 @@ from agh.core.events import marker
 from agh.core.frames import Response
 from agh.core.inject import with_history
 from agh.core.updates import token_usage
-from agh.errors import AghError, InputTooLarge, NoTurn, QueueFull, Usage
+from agh.errors import AghError, InputTooLarge, NoTurn, QueueFull, SessionStopping, Usage
 from agh.keeper import hooks, spending
 from agh.keeper.control import Answer
 from agh.keeper.live import Live, Turn
@@ -28,6 +28,8 @@ MODES = ("queue", "interrupt", "steer")
 
 def accept(live: Live, request: dict[str, Any], answer: Answer) -> None:
     """The verb `prompt`: acknowledge an input once it is on disk, and dispatch it if nothing is going on."""
+    if live.ending is not None:
+        raise SessionStopping(live.session_id)
     prompt, mode, key = request["prompt"], str(request.get("mode") or "queue"), request.get("idempotency_key")
     if mode not in MODES:
         raise Usage(f"the mode {mode!r} is none of {', '.join(MODES)}")
@@ -203,9 +205,9 @@ def _close_turn(live: Live, turn: Turn, status: str, **fields: Any) -> None:
 def _after_turn(live: Live, turn: Turn, stop_reason: Any) -> None:
     live.active("turn_end")
     live.show_activity()
-    hooks.fire(live, "turn_end", turn_id=turn.turn_id, stop_reason=stop_reason)
     if live.pause_after_turn is not None:
         live.end(*live.pause_after_turn)
+    hooks.fire(live, "turn_end", turn_id=turn.turn_id, stop_reason=stop_reason)
     dispatch_next(live)
 
 

@@ -19,7 +19,7 @@ from agh.core.events import TURN_END_TYPES, Row
 from agh.core.markdown import plain
 from agh.core.redact import redactor
 from agh.core.transcript import transcript
-from agh.errors import AghError, KeeperDied, Usage
+from agh.errors import AghError, KeeperDied, TurnInterrupted, Usage
 from agh.keeper import client
 from agh.store import sessions
 from agh.store.follow import follow
@@ -79,7 +79,7 @@ def _watch(directory: str, receipt: dict[str, object]) -> None:
     """Show a turn; what went wrong with it does not end the conversation, the keeper's death does."""
     try:
         exit_code(watch_turn(directory, receipt, view_for("human", session_view(directory))), directory)
-    except KeeperDied:
+    except (KeeperDied, TurnInterrupted):
         raise
     except KeyboardInterrupt:
         pass
