@@ -37,6 +37,8 @@ def checked_home() -> str | None:
         found = os.stat(path)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise HomeUnsafe(path, error.strerror, hint="export AGH_HOME=/another/directory") from None
     elsewhere = "export AGH_HOME=/another/directory"
     if not stat.S_ISDIR(found.st_mode):
         raise HomeUnsafe(path, "it is not a directory", hint=elsewhere)
@@ -59,7 +61,9 @@ def ensure_home() -> str:
 
 def make_private_dir(path: str) -> None:
     """Create `path` and what is missing above it; the last component is 0700."""
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    above = os.path.dirname(path)
+    if not os.path.isdir(above):
+        make_private_dir(above)
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:

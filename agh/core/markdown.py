@@ -72,13 +72,17 @@ def _plain(message: Message) -> str:
     if role == "tool_result":
         said = result_text(message.get("tool_result"))
         return f"tool: {_tool(message)} {_outcome(message)}" + (f"\n{_indented(said)}" if said else "")
-    return f"note: {message.get('kind')}: {message.get('summary')}"
+    return f"note: {message.get('kind')}: {_one_line(message.get('summary'))}"
 
 
 def _tool(message: Message) -> str:
     name, title = message.get("tool_name"), message.get("title")
-    words = [str(word) for word in dict.fromkeys([name, title]) if word]
-    return ": ".join(words) or str(message["tool_call_id"])
+    words = [_one_line(word) for word in dict.fromkeys([name, title]) if word]
+    return ": ".join(words) or _one_line(message["tool_call_id"])
+
+
+def _one_line(text: object) -> str:
+    return " ".join(str(text).split())
 
 
 def _outcome(message: Message) -> str:

@@ -34,7 +34,7 @@ def recap(
     """`messages` is the end of the transcript; what was left out before it is counted by the caller."""
     markers = [message for message in messages if message["role"] == "marker"]
     talk = [message for message in messages if message["role"] != "marker"]
-    shown_markers, shown_talk = markers[-limit:], talk[-limit:]
+    shown_markers, shown_talk = (group[max(0, len(group) - limit) :] for group in (markers, talk))
     return {
         "session": {key: session.get(key) for key in ("id", "badge", "state")},
         "recent_markers": [redactor.json(_without_role(marker)) for marker in shown_markers],

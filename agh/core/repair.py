@@ -42,6 +42,7 @@ class _Open:
 
     last: Row
     tools: dict[str, tuple[Row, dict[str, Any]]] = field(default_factory=dict)
+    finished: set[str] = field(default_factory=set)
 
 
 def plan(rows: Iterable[Row], at: str, asked: Iterable[Permission] = ()) -> Plan:
@@ -125,7 +126,8 @@ def _open_turns(rows: Iterable[Row]) -> dict[str, _Open]:
             call_id = str(content.get("tool_call_id") or row.id)
             if row.type == "tool_result":
                 turn.tools.pop(call_id, None)
-            else:
+                turn.finished.add(call_id)
+            elif call_id not in turn.finished:
                 known = turn.tools.get(call_id, (row, {}))[1]
                 turn.tools[call_id] = (row, {**known, **{k: v for k, v in content.items() if v is not None}})
     return turns

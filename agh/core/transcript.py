@@ -68,6 +68,8 @@ class Assembler:
             self._answer = {"id": row.id, "role": "assistant", "content": ""}
             self.messages.append(self._answer)
             self._answer_key = key
+        elif self._answer_key[1] is None:
+            self._answer_key = key
         answer = self._answer
         if row.type == "thought":
             answer.setdefault("thinking", "")

@@ -44,7 +44,9 @@ def recover(held: Lock) -> Report:
     stored = meta.read(held.directory)
     found = _plan(held.directory, stored)
     if found.drafts:
-        _append(held, stored, found.drafts)
+        # The actions that append come first, each with one event, in the same order.
+        for done, row in zip(found.actions, _append(held, stored, found.drafts), strict=False):
+            done["event_id"] = row.id
     if found.actions:
         _settle(held.directory, stored)
     for done in found.actions:
@@ -93,9 +95,9 @@ def _open_turn_rows(reader: Reader) -> list[Row]:
     return sorted(rows)
 
 
-def _append(held: Lock, stored: Meta, drafts: list[Draft]) -> None:
+def _append(held: Lock, stored: Meta, drafts: list[Draft]) -> list[Row]:
     with Writer(held, stored["agent_name"]) as writer, writer.transaction() as connection:
-        writer.append(drafts)
+        rows = writer.append(drafts)
         now = timestamp()
         connection.execute(
             "UPDATE permissions SET status = 'expired', decision = 'expired', decided_at = ? "
@@ -105,6 +107,7 @@ def _append(held: Lock, stored: Meta, drafts: list[Draft]) -> None:
         connection.execute(
             "UPDATE inputs SET status = 'interrupted', updated_at = ? WHERE status = 'dispatching'", [now]
         )
+    return rows
 
 
 def _settle(directory: str, stored: Meta) -> None:

@@ -27,6 +27,7 @@ class _Followed:
         self.directory = directory
         self.after = after
         self.reader = Reader(directory)
+        self.reopened = False
 
     def step(self, query: Query) -> list[Row]:
         """The next page; the rows that do not match are passed over for good."""
@@ -36,6 +37,11 @@ class _Followed:
         rows = self.reader.page(query, self.after, until)
         self.after = rows[-1].sequence if rows else until
         return rows
+
+    def reopen(self) -> None:
+        """A writer killed in mid-commit leaves rows that the WAL has and its index lacks: see them."""
+        self.reader.close()
+        self.reader = Reader(self.directory)
 
     def behind(self) -> bool:
         return self.reader.last_sequence() > self.after
@@ -50,10 +56,10 @@ def follow(
     """
     with Watch() as watch:
         open_now: list[_Followed] = []
-        for directory, after in positions:
-            watch.add(directory)
-            open_now.append(_Followed(directory, after))
         try:
+            for directory, after in positions:
+                watch.add(directory)
+                open_now.append(_Followed(directory, after))
             while open_now:
                 moved = False
                 for one in list(open_now):
@@ -65,6 +71,9 @@ def follow(
                         yield Batch(one.directory, rows)
                     elif one.behind():
                         moved = True
+                    elif not alive and not one.reopened:
+                        one.reopened = moved = True
+                        one.reopen()
                     elif not alive:
                         open_now.remove(one)
                         one.reader.close()

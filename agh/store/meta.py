@@ -61,6 +61,14 @@ class Meta(TypedDict, total=False):
 
 
 FILE = "meta.json"
+# What readers rely on: text or nothing, an object or nothing.
+_KINDS: list[tuple[str, tuple[type, ...]]] = [
+    *(
+        (key, (str, type(None)))
+        for key in ("name", "workspace_path", "stop_reason", "created_at", "updated_at")
+    ),
+    *((key, (dict, type(None))) for key in ("failure", "attach", "activity", "keeper")),
+]
 
 
 def read(directory: str) -> Meta:
@@ -77,6 +85,9 @@ def read(directory: str) -> Meta:
         raise MetaInvalid(session_id, f"not JSON: {error}") from None
     if not isinstance(meta, dict) or meta.get("id") != session_id or not isinstance(meta.get("state"), str):
         raise MetaInvalid(session_id, "it does not describe this session")
+    for key, kind in _KINDS:
+        if not isinstance(meta.get(key), kind):
+            raise MetaInvalid(session_id, f"its {key} is of the wrong type")
     return meta  # type: ignore[return-value]
 
 

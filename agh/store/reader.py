@@ -1,10 +1,10 @@
-"""Reading events.db. Promises: never writes, never creates a file, works while a keeper writes and
-after a kill left a hot WAL; every kind of damage has its own error.
+"""Reading events.db. Promises: never writes it, works while a keeper writes and after a kill left a hot
+WAL, leaves no file behind; every kind of damage has its own error.
 
-A log with a WAL beside it is opened `mode=ro`. A log without one has no writer: it is opened as
-immutable, which leaves no -wal and -shm behind, and each answer is checked against the file's stamp,
-in case a keeper came meanwhile. Rows are fetched in pages, so that a blocked stdout never holds a
-read transaction open (the WAL could not be checkpointed below it).
+A log with a WAL beside it is opened `mode=ro` (SQLite may make the WAL's index anew). A log without one
+has no writer: it is opened as immutable, which leaves no -wal and -shm behind, and each answer is
+checked against the file's stamp, in case a keeper came meanwhile. Rows are fetched in pages, so that a
+blocked stdout never holds a read transaction open (the WAL could not be checkpointed below it).
 """
 
 from __future__ import annotations
@@ -136,38 +136,48 @@ class Reader:
             rows, size = [], 0
             for found in cursor:
                 rows.append(Row._make(found))
-                size += len(found[4])
+                size += len(found[4] or ())
                 if size > max_bytes:
                     cursor.close()
                     break
             return rows
 
-        try:
-            return self._steady(read)
-        except (sqlite3.OperationalError, sqlite3.Warning, sqlite3.ProgrammingError) as error:
-            if query.where is None:
-                raise
-            columns = "sequence, id, turn_id, type, agent_name, content, timestamp"
-            raise Usage(f"--where: {error}", hint=f"columns: {columns}; or content->>'$.text'") from None
+        if query.where is not None:
+            self._check_where(query.where)
+        return self._steady(read, query.where is not None)
 
-    def _steady(self, read: Callable[[], T]) -> T:
+    def _check_where(self, where: str) -> None:
+        """Refuse what is not one expression: here a bracket that it closes is not ours."""
+        sql = f"SELECT CASE WHEN {where}\n THEN 1 END FROM events LIMIT 0"
+        self._steady(lambda: self._connection.execute(sql).close(), True)
+
+    def _steady(self, read: Callable[[], T], theirs: bool = False) -> T:
+        """What `read` gives, read again if the log moved below it. `theirs`: the SQL has the user's words."""
+        if self._connection.in_transaction:
+            return read()  # the snapshot around it looks whether the log moved
         while True:
             try:
                 result = read()
-            except sqlite3.OperationalError as error:
+            except (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError) as error:
                 if self._moved():
                     continue
-                if error.sqlite_errorname in ("SQLITE_ERROR", "SQLITE_INTERRUPT"):
-                    raise
-                raise EventsUnreadable(self.session_id, error) from None
-            except sqlite3.DatabaseError as error:
-                if self._moved():
-                    continue
-                if isinstance(error, sqlite3.ProgrammingError):
-                    raise
-                raise EventsDamaged(self.session_id, error) from None
+                raise self._named(error, theirs) from None
             if not self._moved():
                 return result
+
+    def _named(self, error: Exception, theirs: bool) -> Exception:
+        name = getattr(error, "sqlite_errorname", "")
+        if theirs and (
+            name in ("SQLITE_ERROR", "SQLITE_TOOBIG")
+            or isinstance(error, sqlite3.Warning | sqlite3.ProgrammingError)
+        ):
+            columns = "sequence, id, turn_id, type, agent_name, content, timestamp"
+            return Usage(f"--where: {error}", hint=f"columns: {columns}; or content->>'$.text'")
+        if isinstance(error, sqlite3.ProgrammingError):
+            return error
+        if isinstance(error, sqlite3.OperationalError) and name not in ("", "SQLITE_ERROR"):
+            return EventsUnreadable(self.session_id, error)
+        return EventsDamaged(self.session_id, error)
 
     def _moved(self) -> bool:
         """Whether an immutable log turned out to have a writer; then the connection is a new one."""
@@ -181,18 +191,29 @@ class Reader:
         self._check_header()
         self._stamp = self._current_stamp()
         mode = "mode=ro" if self._stamp is None else "immutable=1"
+        connection = None
         try:
-            return sqlite3.connect(
+            connection = sqlite3.connect(
                 f"file:{_escaped(self.path)}?{mode}", uri=True, isolation_level=None, timeout=_BUSY_MS / 1000
             )
+            version = VERSION if self._stamp else connection.execute("PRAGMA user_version").fetchone()[0]
         except sqlite3.Error as error:
-            raise EventsUnreadable(self.session_id, error) from None
+            if connection:
+                connection.close()
+            raise self._named(error, False) from None
+        if version > VERSION:
+            connection.close()
+            raise EventsNewer(self.session_id, version, VERSION)
+        return connection
 
     def _current_stamp(self) -> tuple[int, ...] | None:
         """What changes when anyone writes the main file; None while there is a WAL."""
         if os.path.exists(self.path + "-wal"):
             return None
-        found = os.stat(self.path)
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return ()  # gone: opening it again names the reason
         return found.st_ino, found.st_size, found.st_mtime_ns
 
     def _check_header(self) -> None:

@@ -32,15 +32,21 @@ class Writer:
         self.agent_name = agent_name
         path = os.path.join(lock.directory, FILE)
         Reader(lock.directory).close()  # names any damage before a write makes it worse
-        self.connection = _connect(path)
-        (version,) = self.connection.execute("PRAGMA user_version").fetchone()
-        if version > schema.VERSION:
-            raise EventsNewer(self.session_id, version, schema.VERSION)
-        if version < schema.VERSION:
-            schema.upgrade(self.connection)
-        (self.last_sequence,) = self.connection.execute(
-            "SELECT coalesce(max(sequence), 0) FROM events"
-        ).fetchone()
+        self.connection = _connect(path, self.session_id)
+        try:
+            (version,) = self.connection.execute("PRAGMA user_version").fetchone()
+            if version > schema.VERSION:
+                raise EventsNewer(self.session_id, version, schema.VERSION)
+            if version < schema.VERSION:
+                schema.upgrade(self.connection)
+            (self.last_sequence,) = self.connection.execute(
+                "SELECT coalesce(max(sequence), 0) FROM events"
+            ).fetchone()
+        except BaseException as error:
+            self.connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise StoreFailed(self.session_id, error) from error
+            raise
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -87,20 +93,31 @@ class Writer:
 def create(lock: Lock) -> None:
     """An empty log for a new session. It appears under its name only when it is complete."""
     path = os.path.join(lock.directory, FILE)
+    if os.path.lexists(path):
+        raise FileExistsError(path)
     fresh = path + ".new"
     for leftover in (fresh, fresh + "-journal", fresh + "-wal", fresh + "-shm"):
         if os.path.lexists(leftover):
             os.unlink(leftover)
     os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    connection = _connect(fresh)
-    schema.create(connection)
-    connection.close()
+    session_id = os.path.basename(lock.directory)
+    connection = _connect(fresh, session_id)
+    try:
+        schema.create(connection)
+    except sqlite3.Error as error:
+        raise StoreFailed(session_id, error) from error
+    finally:
+        connection.close()
     os.rename(fresh, path)
     sync_directory(lock.directory)
 
 
-def _connect(path: str) -> sqlite3.Connection:
+def _connect(path: str, session_id: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, timeout=5, cached_statements=64)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+    except sqlite3.Error as error:
+        connection.close()
+        raise StoreFailed(session_id, error) from error
     return connection

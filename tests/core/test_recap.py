@@ -1,0 +1,147 @@
+"""A recap is bounded, redacted, and the same bytes for the same rows."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agh.core.events import draft, marker
+from agh.core.recap import recap
+from agh.core.redact import redactor
+from agh.core.transcript import Message, transcript
+from tests.support.build import AT, calls, conversation, done, returns, rows, says, user
+
+LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SESSION = {"id": "sess-abcdefgh", "badge": "stopped", "state": "stopped", "name": "not shown"}
+NOTHING = redactor()
+KINDS = [
+    "prompt_queued",
+    "prompt_accepted",
+    "prompt_dropped",
+    "session_unhealthy",
+    "session_recovered",
+    "context_reset",
+]
+POOL = [
+    *conversation(),
+    *(marker(kind, "x", at=AT) for kind in KINDS),
+    user("hi", turn="turn-2"),
+    says("ho", turn="turn-2"),
+    done("turn-2"),
+]
+
+
+def _recap(
+    messages: list[Message], limit: int = 20, secrets: dict[str, str] | None = None, **fields: Any
+) -> Any:
+    counts: Any = {
+        "generated_at": AT,
+        "event_cursor": 7,
+        "pending_inputs": 1,
+        "pending_permissions": 2,
+        "queue_generation": 3,
+        **fields,
+    }
+    return recap(SESSION, messages, limit, redactor(secrets or {}), **counts)
+
+
+talks = st.lists(st.sampled_from(POOL), max_size=30).map(lambda drafts: transcript(rows(drafts)))
+
+
+@given(talks, st.integers(1, 100), st.integers(0, 5), st.integers(0, 5))
+@LAW
+def test_the_newest_are_shown_and_the_rest_is_counted(
+    messages: list[Message], limit: int, messages_before: int, markers_before: int
+) -> None:
+    before = copy.deepcopy(messages)
+    made = _recap(messages, limit, omitted_messages=messages_before, omitted_markers=markers_before)
+    assert messages == before
+    assert json.dumps(made) == json.dumps(
+        _recap(messages, limit, omitted_messages=messages_before, omitted_markers=markers_before)
+    )
+    talk = [one for one in messages if one["role"] != "marker"]
+    markers = [one for one in messages if one["role"] == "marker"]
+    assert len(made["recent_messages"]) <= limit and len(made["recent_markers"]) <= limit
+    assert [one["id"] for one in made["recent_messages"]] == [one["id"] for one in talk[-limit:]]
+    assert [one["id"] for one in made["recent_markers"]] == [one["id"] for one in markers[-limit:]]
+    assert made["omitted"] == {
+        "messages": messages_before + len(talk) - len(made["recent_messages"]),
+        "markers": markers_before + len(markers) - len(made["recent_markers"]),
+    }
+    assert 0 <= made["pending_markers"] <= len(markers)
+
+
+def test_the_shape_is_that_of_the_contract() -> None:
+    made = _recap(transcript(rows(conversation())))
+    assert list(made) == [
+        "session",
+        "recent_markers",
+        "recent_messages",
+        "pending_markers",
+        "pending_inputs",
+        "pending_permissions",
+        "omitted",
+        "snapshot",
+    ]
+    assert made["session"] == {"id": "sess-abcdefgh", "badge": "stopped", "state": "stopped"}
+    assert (made["pending_inputs"], made["pending_permissions"]) == (1, 2)
+    assert made["snapshot"] == {
+        "generated_at": AT,
+        "event_cursor": 7,
+        "transcript_cursor": 7,
+        "queue_generation": 3,
+        "consistency": "persisted_reads",
+    }
+    (note,) = made["recent_markers"]
+    assert "role" not in note and note["kind"] == "context_reset"
+    assert [one["role"] for one in made["recent_messages"]] == [
+        "user",
+        "assistant",
+        "tool_call",
+        "tool_result",
+        "assistant",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "pending"),
+    [
+        ("", 0),
+        ("prompt_queued", 1),
+        ("prompt_queued prompt_queued prompt_accepted", 1),
+        ("prompt_queued prompt_dropped", 0),
+        ("prompt_accepted prompt_queued", 1),
+        ("session_unhealthy session_unhealthy session_recovered", 0),
+        ("session_recovered session_unhealthy", 1),
+        ("prompt_queued session_unhealthy mcp_auth_required", 3),
+        ("prompt_queued session_recovered", 1),
+        ("context_reset provider_failure prompt_timeout", 0),
+    ],
+)
+def test_markers_that_still_wait(kinds: str, pending: int) -> None:
+    messages = transcript(rows([marker(kind, "x") for kind in kinds.split()]))
+    assert _recap(messages, limit=1)["pending_markers"] == pending
+
+
+def test_secrets_do_not_leave() -> None:
+    key, token = "correct-horse-7-battery", "ghp_" + "a1B2" * 9
+    drafts = [
+        user(f"use {key}"),
+        says("the key is correct-horse"),
+        says("-7-battery, and " + token[:12]),
+        says(token[12:]),
+        calls("c", "Bash", tool_input={"env": [{"name": "API_KEY", "value": key}]}, title=f"curl {token}"),
+        returns("c", tool_result={"stdout": token, "raw_output": {"deep": [key]}}),
+        marker("provider_failure", f"{key} was refused", diagnostic=token),
+        draft("done", turn_id="turn-1"),
+    ]
+    made = json.dumps(_recap(transcript(rows(drafts)), secrets={"MY_API_KEY": key}))
+    assert key not in made and token not in made and "a1B2a1B2" not in made
+    assert "[redacted]" in made
+    unredacted = json.dumps(_recap(transcript(rows(conversation()))))
+    assert "[redacted]" not in unredacted
