@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from agh.core.mcp import read_servers
 from agh.core.rules import read_rules
 from agh.errors import ConfigInvalid
 from agh.home import home_path
@@ -98,6 +99,7 @@ class Setting(NamedTuple):
 
 SETTINGS: Mapping[str, Setting] = {
     "agent": Setting("", text, "the agent of a new session when none is named"),
+    "mcp_servers": Setting([], read_servers, "MCP servers for new sessions"),
     "permissions.mode": Setting("approve-reads", permission_mode, "what an agent may do without asking"),
     "permissions.rules": Setting([], read_rules, "decisions made beforehand; the first that matches counts"),
     "permissions.timeout": Setting("5m", seconds, "an unanswered request is rejected after this"),

@@ -11,16 +11,21 @@ from typing import NamedTuple
 import click
 
 from agh import __version__
+from agh.adapters import registry
 from agh.cli import terminal
 from agh.cli.output import output_option, write_result
+from agh.config import load
 from agh.errors import AghError
 from agh.home import checked_home, home_path
-from agh.keeper.recover import repair
-from agh.store import lock, sessions
+from agh.keeper.recover import orphans_of, repair
+from agh.store import lock, meta, sessions
 from agh.store.reader import Reader
 
 _OLDEST_SQLITE = (3, 38, 0)  # the ->> operator
 _NETWORK = ("nfs", "cifs", "smb", "fuse.sshfs", "9p", "afs", "ceph", "glusterfs", "lustre")
+
+
+MEND = "; mend with: agh session repair --all"
 
 
 class Check(NamedTuple):
@@ -53,16 +58,23 @@ def examine() -> Iterator[Check]:
         yield Check("home", True, f"{home_path()} (none yet)")
         return
     yield Check("home", True, home)
+    try:
+        load()
+        yield Check("settings", True, f"{os.path.join(home, 'config.toml')}")
+    except AghError as error:
+        yield Check("settings", False, f"{error.message}; {error.hint}")
     kind = _file_system(home)
     yield Check("file system", not kind.startswith(_NETWORK), kind)
     free = os.statvfs(home)
     megabytes = free.f_bavail * free.f_frsize >> 20
     yield Check("disk", megabytes >= 100, f"{megabytes} MB free")
+    installed = [one.name for one in registry.agents().values() if one.state() == "installed"]
+    yield Check("agents", bool(installed), ", ".join(installed) or "none is installed; see: agh agent list")
     yield from _sessions()
 
 
 def _sessions() -> Iterator[Check]:
-    count = live = 0
+    count = live = escaped = 0
     stale: list[str] = []
     for directory, _ in sessions.scan():
         count += 1
@@ -71,15 +83,17 @@ def _sessions() -> Iterator[Check]:
             live += 1
             continue
         try:
+            escaped += len(orphans_of(meta.read(directory)))
             Reader(directory).close()
             if repair(directory, dry_run=True)["actions"]:
                 stale.append(name)
         except AghError as error:
             yield Check(name, False, error.message)
     yield Check("sessions", True, f"{count}, {live} live")
+    yield Check("orphans", not escaped, f"{escaped} processes left over" + MEND * bool(escaped))
     if stale:
         shown = ", ".join(stale[:5]) + (", …" if len(stale) > 5 else "")
-        yield Check("interrupted", True, f"{len(stale)}: {shown}; mend with: agh session repair --all")
+        yield Check("interrupted", True, f"{len(stale)}: {shown}{MEND}")
 
 
 def _file_system(path: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from agh.cli.session.new import agent_options, new_session
-from agh.cli.session.prompt import prompt_blocks, prompt_options, show
+from agh.cli.session.prompt import attachments, prompt_blocks, prompt_options, show
 from agh.cli.session.stop import stop_session
 from agh.cli.when import span
 from agh.keeper import client
@@ -18,7 +18,15 @@ from agh.store import sessions
 @agent_options
 @prompt_options
 @click.option("--keep", is_flag=True, help="Leave the session live afterwards.")
-def run(text: str | None, file: Any, timeout: str | None, keep: bool, output: str, **options: Any) -> None:
+def run(
+    text: str | None,
+    file: Any,
+    attach: tuple[str, ...],
+    timeout: str | None,
+    keep: bool,
+    output: str,
+    **options: Any,
+) -> None:
     """Start a session, send one prompt, show the turn, stop. Exits as the turn ended.
 
     The session stays in the list: resume it to go on.
@@ -27,6 +35,7 @@ def run(text: str | None, file: Any, timeout: str | None, keep: bool, output: st
     limit = span(timeout, "--timeout") if timeout else None
     directory = sessions.resolve(new_session(name=None, **options)["id"])
     try:
+        blocks += attachments(attach, directory)
         code = show(directory, client.call(directory, "prompt", prompt=blocks), output, limit)
     finally:
         if not keep:

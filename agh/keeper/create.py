@@ -36,11 +36,11 @@ def create(
         raise Usage(f"permissions: {permissions!r} is none of {', '.join(PERMISSION_MODES)}")
     if name is not None:
         check_name(name)
+    settings = config.load(path)
     if command:
         agent_name = agent or os.path.basename(command[0])
     else:
-        preferred = agent or config.load(path)["agent"]
-        agent_name = registry.default_agent(preferred, path).name
+        agent_name = registry.default_agent(agent or settings["agent"], path).name
     session_id = new_session_id()
     directory = os.path.join(ensure_home(), "sessions", session_id)
     make_private_dir(os.path.dirname(directory))
@@ -52,6 +52,7 @@ def create(
         writer.create(held)
         made = first_meta(session_id, agent_name, command, name, path, permissions)
         made["limits"] = limits or None
+        made["mcp_servers"] = settings["mcp_servers"]
         for key, value in (options or {}).items():
             meta.choose(made, key, value)
         meta.write(directory, made)

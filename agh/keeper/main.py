@@ -88,7 +88,6 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
     stored["limits"] = {**(stored.get("limits") or {}), **(intent.get("limits") or {})}
     spending.refuse_spent(stored, settings)
     if resuming:
-        stop.end_escaped(stored)
         recover(held)
     before = meta.read(held.directory)
     way_back = {key: before.get(key) for key in WAY_BACK}

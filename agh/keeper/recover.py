@@ -12,6 +12,7 @@ from agh.core import status
 from agh.core.events import Draft, Row, marker, timestamp
 from agh.core.repair import Permission, Plan, action, issue, plan
 from agh.errors import SessionBusy, SessionLive
+from agh.keeper import orphans
 from agh.store import lock, meta
 from agh.store.lock import Lock
 from agh.store.meta import Meta
@@ -40,8 +41,9 @@ def repair(directory: str, *, dry_run: bool = False, force: bool = False) -> Rep
 
 
 def recover(held: Lock) -> Report:
-    """Repair the session whose lock is held. The log first, then the metadata that speaks of it."""
+    """Repair the session whose lock is held: its processes, its log, then the metadata that speaks of it."""
     stored = meta.read(held.directory)
+    end_escaped(stored)
     found = _plan(held.directory, stored)
     if found.drafts:
         # The actions that append come first, each with one event, in the same order.
@@ -52,6 +54,23 @@ def recover(held: Lock) -> Report:
     for done in found.actions:
         done["persisted"] = True
     return _report(stored["id"], found, persisted=bool(found.actions))
+
+
+def end_escaped(stored: Meta) -> list[orphans.Orphan]:
+    """End what is left of a launch whose leash could not see to it."""
+    launch = _launch(stored)
+    return orphans.end(launch) if launch else []
+
+
+def orphans_of(stored: Meta) -> list[orphans.Orphan]:
+    """What is left of the session's last launch; of a live session that is the agent itself."""
+    launch = _launch(stored)
+    return orphans.find(launch) if launch else []
+
+
+def _launch(stored: Meta) -> orphans.Launch | None:
+    given = stored.get("launch")
+    return orphans.Launch(given["cookie"], given["boot_id"], given["ticks"]) if given else None
 
 
 def _ended_well(stored: Meta) -> bool:
@@ -114,7 +133,7 @@ def _settle(directory: str, stored: Meta) -> None:
     with Reader(directory) as reader:
         last = reader.last_sequence()
     settled: Any = status.settled(stored, lock_held=False)
-    meta.write(directory, settled | {"last_sequence": last, "updated_at": timestamp()})
+    meta.write(directory, settled | {"launch": None, "last_sequence": last, "updated_at": timestamp()})
 
 
 def _report(session_id: str, found: Plan, *, persisted: bool) -> Report:

@@ -6,10 +6,10 @@ from typing import Any
 
 from agh.core.events import timestamp
 from agh.core.status import phase
-from agh.keeper import crash, hooks, orphans, permissions, terminals, turns
+from agh.keeper import crash, hooks, permissions, terminals, turns
 from agh.keeper.control import Answer
-from agh.keeper.live import Live, log
-from agh.store.meta import Meta
+from agh.keeper.live import Live
+from agh.keeper.recover import end_escaped
 
 CANCEL_GRACE, CLOSE_LIMIT, EOF_GRACE, TERM_GRACE = 5.0, 2.0, 2.0, 2.0
 
@@ -63,14 +63,6 @@ def write_end(live: Live) -> None:
     )
     for tell in live.farewells:
         tell({"session_id": live.session_id, "stop_reason": reason, "stopped_at": timestamp()})
-
-
-def end_escaped(stored: Meta) -> None:
-    """End what is left of a launch that its leash did not see to."""
-    launch = stored.get("launch")
-    if launch:
-        for orphan in orphans.end(orphans.Launch(launch["cookie"], launch["boot_id"], launch["ticks"])):
-            log(f"ended process {orphan.pid} ({orphan.comm!r}), left over from a launch")
 
 
 def _close_session(live: Live) -> None:

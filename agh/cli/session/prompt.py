@@ -12,7 +12,7 @@ from agh.cli.turn import exit_code, send, watch_turn
 from agh.cli.turn_view import view_for
 from agh.cli.when import span
 from agh.errors import Usage
-from agh.store import sessions
+from agh.store import meta, sessions
 from agh.store.views import session_view
 
 
@@ -21,6 +21,7 @@ def prompt_options(command: Any) -> Any:
     for option in (
         output_option("human", "text", "json", "jsonl"),
         click.option("--timeout", metavar="TIME", help="Cancel the turn after this long (exit 3)."),
+        click.option("--attach", multiple=True, type=click.Path(), help="An image or a file. Repeatable."),
         click.option("--file", type=click.File("r", encoding="utf-8"), help="Read the prompt from a file."),
         click.argument("text", required=False),
     ):
@@ -44,6 +45,7 @@ def prompt_command(
     id: str,
     text: str | None,
     file: Any,
+    attach: tuple[str, ...],
     timeout: str | None,
     mode: str,
     detach: bool,
@@ -58,6 +60,7 @@ def prompt_command(
     blocks = prompt_blocks(text, file)
     limit = span(timeout, "--timeout") if timeout else None
     directory = sessions.resolve(id)
+    blocks += attachments(attach, directory)
     receipt = send(directory, blocks, mode=mode, idempotency_key=idempotency_key)
     if detach:
         if output in ("json", "jsonl"):
@@ -77,6 +80,15 @@ def prompt_blocks(text: str | None, file: Any) -> list[dict[str, Any]]:
     if not said or not said.strip():
         raise Usage("the prompt is empty")
     return [{"type": "text", "text": said.encode(errors="replace").decode()}]
+
+
+def attachments(paths: tuple[str, ...], directory: str) -> list[dict[str, Any]]:
+    if not paths:
+        return []
+    from agh.cli.attachments import attachment
+
+    capabilities = meta.read(directory).get("acp_caps") or {}
+    return [attachment(path, capabilities) for path in paths]
 
 
 def show(directory: str, receipt: dict[str, Any], output: str, timeout: float | None) -> int:
