@@ -15,7 +15,7 @@ from rich.text import Text
 
 from agh.cli.event_line import summary
 from agh.cli.terminal import clean, one_line
-from agh.cli.turn_view import UNSPOKEN, View, diff_lines
+from agh.cli.turn_view import UNSPOKEN, View, answer_command, diff_lines
 from agh.core.events import Row
 
 _DIFF_LINES = 40
@@ -24,7 +24,8 @@ _PLAN_MARKS = {"completed": "[x]", "in_progress": "[>]"}
 
 
 class RichView(View):
-    def __init__(self) -> None:
+    def __init__(self, session_id: str) -> None:
+        self._session_id = session_id
         self._console = Console(highlight=False)
         self._live = Live(console=self._console, transient=True, refresh_per_second=12)
         self._live.start()
@@ -51,7 +52,7 @@ class RichView(View):
             if not content.get("decision"):
                 self._flush()
                 self._console.print(Text(f"? {one_line(summary(row.type, content), 200)}", "yellow"))
-                self._console.print(Text(f"  agh session approve ID {content.get('request_id')}", "dim"))
+                self._console.print(Text(f"  {answer_command(self._session_id, content)}", "dim"))
         elif row.type not in UNSPOKEN:
             self._flush()
             self._console.print(Text(f"! {one_line(summary(row.type, content), 400)}", "yellow"))

@@ -41,8 +41,8 @@ def view_for(output: str, session: dict[str, Any]) -> View:
     if terminal.is_fancy():
         from agh.cli.rich_view import RichView
 
-        return RichView()
-    return Plain()
+        return RichView(session["id"])
+    return Plain(session["id"])
 
 
 class Lines(View):
@@ -111,8 +111,9 @@ class Words(View):
 class Plain(Words):
     """For people without a capable terminal: the words, and a line for everything else worth knowing."""
 
-    def __init__(self) -> None:
+    def __init__(self, session_id: str) -> None:
         super().__init__()
+        self._session_id = session_id
         self._tools: dict[str, str] = {}
 
     def show(self, row: Row) -> None:
@@ -131,7 +132,12 @@ class Plain(Words):
         line = f"[{label}] {summary(row.type, content)}"
         self._say(terminal.one_line(line, 400) + "\n")
         if row.type == "permission":
-            self._say(f"  approve or deny it with: agh session approve ID {content.get('request_id')}\n")
+            self._say(f"  {answer_command(self._session_id, content)}\n")
+
+
+def answer_command(session_id: str, content: dict[str, Any]) -> str:
+    """How to answer a permission request from any terminal."""
+    return terminal.clean(f"agh session approve|deny {session_id} {content.get('request_id')}")
 
 
 def diff_lines(old: str | None, new: str | None, path: str) -> list[str]:

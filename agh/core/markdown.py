@@ -28,7 +28,8 @@ def result_text(result: Any) -> str:
     parts = [result[key] for key in _RESULT_PARTS if result.get(key) not in (None, "")]
     if not parts and result.get("raw_output") is not None:
         parts = [result["raw_output"]]
-    return "\n".join(part if isinstance(part, str) else orjson.dumps(part).decode() for part in parts)
+    texts = [part if isinstance(part, str) else orjson.dumps(part).decode() for part in parts]
+    return "\n".join(dict.fromkeys(texts))
 
 
 def _markdown(message: Message) -> str:
