@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agh.config import PERMISSION_MODES
 from agh.errors import AgentInvalid
+
+LIMITS = ("max_cost", "max_turns", "max_time")
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class AgentRecord:
     restore_skip: tuple[str, ...] = ()  # strategies that do not work with it, whatever it advertises
     resume_argv: tuple[str, ...] = ()  # flags that restore by command line; {id} is the agent's session
     quiet_after_load: float = 0.15  # seconds of silence that end a replay
+    permissions: str = ""  # the permission mode of its sessions, where they have none of their own
+    limits: Mapping[str, float] = field(default_factory=dict)  # max_cost, max_turns, max_time (seconds)
     source: str = "built-in"
 
     def command(self, search: str | None = None) -> list[str] | None:
@@ -57,6 +62,7 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     "restore_skip": (list, tuple),
     "resume_argv": (list, tuple),
     "env": Mapping,
+    "limits": Mapping,
     "quiet_after_load": (int, float),
 }
 
@@ -73,6 +79,16 @@ def record(given: Mapping[str, Any], source: str) -> AgentRecord:
         values[key] = tuple(map(str, value)) if isinstance(value, list | tuple) else value
     if not values.get("name") or not values.get("argv"):
         raise AgentInvalid(source, "an agent needs a name and an argv")
+    for key, value in values.get("env", {}).items():
+        if not isinstance(value, str):
+            raise AgentInvalid(source, f"env: {key} is not a text; write it in quotes")
+    for key, value in values.get("limits", {}).items():
+        if key not in LIMITS or isinstance(value, bool) or not isinstance(value, int | float):
+            raise AgentInvalid(
+                source, f"limits: {key} = {value!r}; known are {', '.join(LIMITS)}, as numbers"
+            )
+    if values.get("permissions", PERMISSION_MODES[0]) not in PERMISSION_MODES:
+        raise AgentInvalid(source, f"permissions is one of {', '.join(PERMISSION_MODES)}")
     return AgentRecord(**values, source=source)
 
 
@@ -85,8 +101,9 @@ def from_file(path: str) -> AgentRecord:
             given = tomllib.load(file)
     except (OSError, ValueError) as error:
         raise AgentInvalid(path, str(error)) from None
-    name = os.path.basename(path).removesuffix(".toml")
-    return record({"name": name, **given}, path)
+    if "name" in given:
+        raise AgentInvalid(path, "an agent's name is that of its file; take `name` out of it")
+    return record({"name": os.path.basename(path).removesuffix(".toml"), **given}, path)
 
 
 def find_program(name: str, search: str | None = None) -> str | None:

@@ -64,11 +64,15 @@ def manager() -> tuple[Any, list[Plugin]]:
     made.register(builtin, "built-in")
     tried = []
     for point in entry_points():
+        plugin = None
         try:
-            made.register(import_module(point.module), point.name)
-            made.check_pending()
-        except Exception as error:
             if made.has_plugin(point.name):
+                raise ValueError("another plugin has this name")
+            plugin = import_module(point.module)
+            made.register(plugin, point.name)
+            made.check_pending()
+        except (Exception, SystemExit) as error:
+            if plugin is not None and made.get_plugin(point.name) is plugin:
                 made.unregister(name=point.name)
             point = point._replace(error=f"{type(error).__name__}: {error}".splitlines()[0])
             warn(f"plugin {point.name} ({point.distribution}) is skipped: {point.error}")
@@ -93,7 +97,7 @@ def agent(name: str, workspace: str | None = None) -> AgentRecord:
     for path in _agent_files(workspace):
         if os.path.basename(path) == f"{name}.toml":
             return from_file(path)
-    known = _offered_agents()
+    known = agents(workspace)
     if name not in known:
         from difflib import get_close_matches
 
@@ -128,13 +132,19 @@ def strategies() -> list[Strategy]:
 
 def add_commands(group: click.Group) -> None:
     """Let plugins add their commands; one that fails is named and skipped."""
-    for name, plugin in manager()[0].list_name_plugin():
-        offer = getattr(plugin, "agh_register_commands", None)
-        if offer is not None:
-            try:
-                offer(group)
-            except Exception as error:
-                warn(f"plugin {name}: its commands are skipped: {error}")
+    for name, offer in implementations("agh_register_commands"):
+        try:
+            offer(group)
+        except Exception as error:
+            warn(f"plugin {name}: its commands are skipped: {error}")
+
+
+def implementations(hook: str) -> list[tuple[str, Callable[..., Any]]]:
+    """Who implements a hook, the built-in plugin first. Called one by one, so that one may fail alone."""
+    found = getattr(manager()[0].hook, hook).get_hookimpls()
+    return sorted(
+        ((one.plugin_name, one.function) for one in found), key=lambda one: (one[0] != "built-in", one[0])
+    )
 
 
 @cache
@@ -151,15 +161,12 @@ def _offered_agents() -> dict[str, AgentRecord]:
 
 def _collect(hook: str, keep: Callable[[str, Any], None]) -> None:
     """Give every plugin's implementation a `register` function; what fails is named and skipped."""
-    made, _ = manager()
-    for name, plugin in sorted(made.list_name_plugin(), key=lambda one: one[0] != "built-in"):
-        offer = getattr(plugin, hook, None)
+    for name, offer in implementations(hook):
         source = name if name == "built-in" else f"plugin {name}"
-        if offer is not None:
-            try:
-                offer(lambda given, source=source: keep(source, given))
-            except Exception as error:
-                warn(f"{source}: {hook} failed: {error}")
+        try:
+            offer(lambda given, source=source: keep(source, given))
+        except Exception as error:
+            warn(f"{source}: {hook} failed: {error}")
 
 
 def _agent_files(workspace: str | None) -> list[str]:
@@ -196,6 +203,6 @@ def _parse(text: str, distribution: str, location: str) -> Iterator[Plugin]:
     for line in map(str.strip, text.splitlines()):
         if line.startswith("["):
             section = line
-        elif section == GROUP and "=" in line:
+        elif section == GROUP and "=" in line and not line.startswith(("#", ";")):
             name, _, module = line.partition("=")
             yield Plugin(name.strip(), module.strip(), distribution, location)

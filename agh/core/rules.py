@@ -2,7 +2,8 @@
 
 A rule matches a request when every pattern it gives matches; the first rule that matches decides.
 Patterns are shell patterns (`*`, `?`, `[…]`); a path pattern is taken from the workspace on, unless it is
-absolute. An asked-for command is matched whole.
+absolute. A command is matched whole. Of several paths, an allowing rule must match all, any other rule
+one.
 """
 
 from __future__ import annotations
@@ -17,12 +18,17 @@ _PATTERNS = ("kind", "name", "path", "command")
 
 
 class Asking(NamedTuple):
-    """What is asked for. `path` is real and absolute, where there is one."""
+    """What is asked for. Paths are real and absolute."""
 
     kind: str
     name: str | None = None
-    path: str | None = None
+    paths: tuple[str, ...] = ()
     command: str | None = None
+
+    @property
+    def resource(self) -> str | None:
+        """What it is about, in one line."""
+        return self.command or (self.paths[0] if self.paths else None)
 
 
 class Rule(NamedTuple):
@@ -68,15 +74,13 @@ def _rule(given: Any, number: int) -> Rule:
 
 
 def _matches(rule: Rule, asking: Asking, workspace: str) -> bool:
-    path = rule.path
-    if path is not None and not path.startswith("/"):
-        path = f"{workspace.rstrip('/')}/{path}"
-    wanted = (
-        (rule.kind, asking.kind),
-        (rule.name, asking.name),
-        (path, asking.path),
-        (rule.command, asking.command),
-    )
-    return all(
+    wanted = ((rule.kind, asking.kind), (rule.name, asking.name), (rule.command, asking.command))
+    if not all(
         pattern is None or (value is not None and fnmatchcase(value, pattern)) for pattern, value in wanted
-    )
+    ):
+        return False
+    if rule.path is None:
+        return True
+    pattern = rule.path if rule.path.startswith("/") else f"{workspace.rstrip('/')}/{rule.path}"
+    found = [fnmatchcase(path, pattern) for path in asking.paths]
+    return bool(found) and (all(found) if rule.decision == "allow" else any(found))

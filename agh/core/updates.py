@@ -105,9 +105,7 @@ def tool_name(update: Fields) -> str | None:
 def _result(update: Fields, failed: bool) -> Fields:
     result: Fields = {}
     texts, patches = [], []
-    for item in update.get("content") or []:
-        if not isinstance(item, dict):
-            continue
+    for item in _dicts(update.get("content")):
         inner = item.get("content")
         if item.get("type") == "diff":
             patches.append(item)
@@ -117,7 +115,7 @@ def _result(update: Fields, failed: bool) -> Fields:
         result["content"] = "\n".join(texts)
     if patches:
         result["structured_patch"] = patches
-    paths = [one.get("path") for one in update.get("locations") or [] if isinstance(one, dict)]
+    paths = [one.get("path") for one in _dicts(update.get("locations"))]
     if path := next((path for path in [*paths, *(patch.get("path") for patch in patches)] if path), None):
         result["file_path"] = path
     output = update.get("rawOutput")
@@ -128,6 +126,10 @@ def _result(update: Fields, failed: bool) -> Fields:
     if failed and "error" not in result:
         result["error"] = "\n".join(texts) or "the tool failed"
     return result
+
+
+def _dicts(value: Any) -> list[Fields]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def _title(kind: Any, update: Fields) -> str:

@@ -1,12 +1,15 @@
 """Files for the agent: `fs/read_text_file` and `fs/write_text_file`, inside the workspace only.
 
 Symbolic links are resolved before the boundary is checked; a path that does not exist yet is judged
-by its first existing ancestor. Reading and writing obey the session's permission mode.
+by its first existing ancestor. What lies outside is refused whatever anyone says; what lies inside
+obeys the session's permissions. Only regular files are opened, so nothing can make the keeper wait.
 """
 
 from __future__ import annotations
 
 import os
+import stat
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
@@ -15,59 +18,70 @@ from agh.core.rules import Asking
 from agh.keeper import permissions
 from agh.keeper.live import Live
 
-REFUSED = -32000
+REFUSED = -32001  # -32000 would say that a log-in is needed
 NOT_FOUND = -32002
 INTERNAL = -32603
-
-
-class Refused(Exception):
-    """What the agent is told instead of a result."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
+READ_LIMIT = 64 << 20
+_ANY_LINE = (1 << 31) - 1
 
 
 def read(live: Live, frame: Request, params: dict[str, Any]) -> None:
     path, line, limit = str(params["path"]), params.get("line"), params.get("limit")
-    _guarded(live, frame, "read", path, lambda: {"content": _read(live, path, line, limit)})
+    start = 0 if line is None else min(max(0, int(line) - 1), _ANY_LINE)
+    stop = None if limit is None else start + min(max(0, int(limit)), _ANY_LINE)
+    _guarded(live, frame, "read", path, lambda real: {"content": _read(real, start, stop)})
 
 
 def write(live: Live, frame: Request, params: dict[str, Any]) -> None:
     path, text = str(params["path"]), str(params["content"])
-    _guarded(live, frame, "edit", path, lambda: _write(live, path, text))
+    _guarded(live, frame, "edit", path, lambda real: _write(real, text))
 
 
-def inside(workspace: str, path: str) -> str:
-    """The real path, if it lies in the workspace."""
-    if not os.path.isabs(path) or "\0" in path:
-        raise Refused(REFUSED, f"{path!r} is not an absolute path")
-    if not permissions.is_inside(workspace, path):
-        raise Refused(REFUSED, f"{path} is outside the workspace {workspace}")
-    return os.path.realpath(path)
-
-
-def _guarded(live: Live, frame: Request, action: str, path: str, work: Any) -> None:
-    """Inside a batch: do the work if it is allowed, or once someone allows it."""
+def refuse(live: Live, frame: Request, action: str, resource: str, why: str) -> None:
+    """Inside a batch: record that something was refused without asking anyone, then say so."""
     agent = live.agent
     assert agent is not None
+    live.record(
+        "permission",
+        turn_id=live.turn.turn_id if live.turn else "",
+        action=action,
+        resource=resource,
+        title=f"{frame.method} {resource}",
+        decision="denied",
+        decided_by="workspace",
+        raw=frame.raw,
+    )
+    live.then(lambda: agent.refuse(frame.id, REFUSED, why))
+
+
+def _guarded(
+    live: Live, frame: Request, action: str, path: str, work: Callable[[str], dict[str, Any]]
+) -> None:
+    """Inside a batch: do the work if it is allowed, or once someone allows it."""
+    agent, workspace = live.agent, live.meta["workspace_path"]
+    assert agent is not None
+    if not os.path.isabs(path) or "\0" in path:
+        raise ValueError(f"{path!r} is not an absolute path")
+    if not permissions.is_inside(workspace, path):
+        refuse(live, frame, action, path, f"{path} is outside the workspace {workspace}")
+        return
 
     def finish(option: dict[str, Any] | None) -> None:
         if not permissions.is_allowed(option):
             agent.refuse(frame.id, REFUSED, f"not allowed to {action} {path}")
-            return
-        try:
-            agent.reply(frame.id, work())
-        except Refused as refusal:
-            agent.refuse(frame.id, refusal.code, str(refusal))
-        except FileNotFoundError:
-            agent.refuse(frame.id, NOT_FOUND, f"{path} does not exist")
-        except (OSError, UnicodeError) as error:
-            agent.refuse(frame.id, INTERNAL, f"{path}: {error}")
+        elif not permissions.is_inside(workspace, path):  # a link may have changed while someone was asked
+            agent.refuse(frame.id, REFUSED, f"{path} is outside the workspace {workspace}")
+        else:
+            try:
+                agent.reply(frame.id, work(os.path.realpath(path)))
+            except FileNotFoundError:
+                agent.refuse(frame.id, NOT_FOUND, f"{path} does not exist")
+            except (OSError, UnicodeError) as error:
+                agent.refuse(frame.id, INTERNAL, f"{path}: {error}")
 
     permissions.ask(
         live,
-        Asking(action, frame.method, os.path.realpath(path)),
+        Asking(action, frame.method, (os.path.realpath(path),)),
         title=f"{frame.method} {path}",
         options=permissions.YES_OR_NO,
         raw=frame.raw,
@@ -75,19 +89,28 @@ def _guarded(live: Live, frame: Request, action: str, path: str, work: Any) -> N
     )
 
 
-def _read(live: Live, path: str, line: Any, limit: Any) -> str:
-    real = inside(live.meta["workspace_path"], path)
-    with open(real, encoding="utf-8") as file:
-        if line is None and limit is None:
+def _read(path: str, start: int, stop: int | None) -> str:
+    with open(_regular(path, os.O_RDONLY), encoding="utf-8", newline="") as file:
+        if os.fstat(file.fileno()).st_size > READ_LIMIT:
+            raise OSError(f"it is larger than {READ_LIMIT >> 20} MiB")
+        if not start and stop is None:
             return file.read()
-        start = max(0, int(line or 1) - 1)
-        return "".join(islice(file, start, None if limit is None else start + max(0, int(limit))))
+        return "".join(islice(file, start, stop))
 
 
-def _write(live: Live, path: str, text: str) -> dict[str, Any]:
-    real = inside(live.meta["workspace_path"], path)
-    os.makedirs(os.path.dirname(real), exist_ok=True)
-    inside(live.meta["workspace_path"], real)
-    with open(real, "w", encoding="utf-8", newline="") as file:
+def _write(path: str, text: str) -> dict[str, Any]:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    fd = _regular(path, os.O_WRONLY | os.O_CREAT)
+    with open(fd, "w", encoding="utf-8", newline="") as file:
+        file.truncate(0)
         file.write(text)
     return {}
+
+
+def _regular(path: str, flags: int) -> int:
+    """Open a regular file; anything else could block (a FIFO) or be a device."""
+    fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError("it is not a regular file")
+    return fd

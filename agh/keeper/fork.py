@@ -56,7 +56,8 @@ def fork(directory: str, *, at: int | None = None, name: str | None = None) -> t
                 "archived": False,
                 "turns": turns,
                 "last_sequence": last if at is None else at,
-                "inject_history": False,
+                "acp_session_id": None,  # it belongs to the origin: two sessions must not share it
+                "acp_session_ids": [],
                 "forked_from": {"session_id": origin["id"], "sequence": last if at is None else at},
                 "created_at": now,
                 "updated_at": now,
@@ -64,7 +65,7 @@ def fork(directory: str, *, at: int | None = None, name: str | None = None) -> t
             meta.write(target, copied)
             recover(held)
             whole = at is None or at == last
-            return target, client.start(held, fork=whole, fresh=not whole)
+            return target, client.start(held, fork=origin.get("acp_session_id") if whole else None)
 
 
 def _copy(reader: Reader, held: lock.Lock, agent_name: str, until: int) -> int:

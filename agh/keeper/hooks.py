@@ -49,14 +49,10 @@ def _commands(live: Live, event: str, told: dict[str, Any]) -> Iterator[str | No
 
 
 def _plugins(live: Live, event: str, told: dict[str, Any]) -> Iterator[str | None]:
-    made, _ = registry.manager()
-    for name, plugin in made.list_name_plugin():
-        listen = getattr(plugin, "agh_lifecycle", None)
-        if listen is None:
-            continue
+    for name, listen in registry.implementations("agh_lifecycle"):
         began, at = time.monotonic(), timestamp()
         try:
-            listen(event=dict(told))
+            listen(dict(told))
             run = Run("ok", None, "")
         except Veto as veto:
             run = Run("veto", None, str(veto))

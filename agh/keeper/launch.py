@@ -8,7 +8,7 @@ from agh import __version__
 from agh.adapters import registry
 from agh.adapters.agents import AgentRecord
 from agh.core.events import timestamp
-from agh.errors import AgentNotInstalled
+from agh.errors import AgentFailed, AgentNotInstalled
 from agh.keeper import orphans
 from agh.keeper.agent import Agent
 from agh.keeper.live import Live
@@ -28,6 +28,11 @@ def agent_record(name: str, command: list[str] | None, workspace: str) -> AgentR
     return registry.agent(name, workspace)
 
 
+def not_installed(record: AgentRecord) -> AgentNotInstalled:
+    hint = f"install it: {record.install}" if record.install else None
+    return AgentNotInstalled(record.name, f"{record.argv[0]} is not on PATH", hint=hint)
+
+
 def start_agent(live: Live, extra_argv: list[str] | None = None) -> None:
     """Start the agent below its leash and shake hands. The launch is on disk before the process exists."""
     stored = live.meta
@@ -35,8 +40,7 @@ def start_agent(live: Live, extra_argv: list[str] | None = None) -> None:
     argv = record.command(live.environ.get("PATH") or os.environ.get("PATH"))
     if argv is None:
         if record.source != "--command":
-            hint = f"install it: {record.install}" if record.install else "agh agent list"
-            raise AgentNotInstalled(record.name, f"{record.argv[0]} is not on PATH", hint=hint)
+            raise not_installed(record)
         argv = list(record.argv)
     launch = orphans.new_launch()
     live.environ = {
@@ -60,6 +64,9 @@ def start_agent(live: Live, extra_argv: list[str] | None = None) -> None:
     agent.on_end = lambda: live.fail("agent_crashed", "process_exit", agent.death().message)
     said = agent.call("initialize", CLIENT, live.settings["timeouts.initialize"])
     said = said if isinstance(said, dict) else {}
+    version = said.get("protocolVersion")
+    if version != CLIENT["protocolVersion"]:
+        raise AgentFailed(record.name, f"it speaks protocol version {version!r}; agh speaks 1")
     stored["acp_caps"] = said.get("agentCapabilities") or {}
     stored["auth_methods"] = said.get("authMethods") or []
 

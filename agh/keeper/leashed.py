@@ -32,19 +32,23 @@ class Leashed:
         cwd: str,
         on_output: Callable[[int, bytes], None],
         on_over: Callable[[], None],
+        *,
+        merged: bool = False,
     ) -> None:
         self.pid: int | None = None
         self.exit: dict[str, Any] | None = None
         self.start_error: str | None = None
         self.over = False
         self._loop, self._on_output, self._on_over = loop, on_output, on_over
-        self._process = start_leash(argv, environ, cwd)
+        self._process = start_leash(argv, environ, cwd, merged=merged)
         self._inbox = bytearray()
         self._closing = False
         self._status = b""
-        self._open = {self._process.stdin, self._process.stdout, self._process.stderr, self._process.status}
+        self._open = set(self._process[1:4]) | {self._process.status}
+        self._open.discard(-1)
         loop.watch(self._process.stdout, lambda: self._read_output(1, self._process.stdout))
-        loop.watch(self._process.stderr, lambda: self._read_output(2, self._process.stderr))
+        if not merged:
+            loop.watch(self._process.stderr, lambda: self._read_output(2, self._process.stderr))
         loop.watch(self._process.status, self._read_status)
 
     def write(self, data: bytes) -> None:

@@ -46,7 +46,7 @@ class Turn:
     last_progress: float = field(default_factory=time.monotonic)
     last_heartbeat: float = field(default_factory=time.monotonic)
     tools: dict[str, str] = field(default_factory=dict)  # calls in progress, by id
-    approved: set[str] = field(default_factory=set)  # paths and commands that were allowed in this turn
+    approved: set[tuple[str, str | None]] = field(default_factory=set)  # kinds and resources allowed in it
 
 
 class Live:
@@ -62,10 +62,10 @@ class Live:
         self.loop, self.directory, self.meta, self.writer = loop, directory, stored, writer
         self.settings = settings
         self.record_of_agent = record
-        self.offers: dict[str, Any] = {}  # what the agent said of its session: modes, models, options
         self.agent: Agent | None = None
         self.turn: Turn | None = None
         self.last_turn_id = ""
+        self.way_back: dict[str, Any] = {}  # what meta.json keeps saying until the start has succeeded
         self.replaying = False
         self.replayed = 0
         self.ending: tuple[str, str | None] | None = None  # stop_reason and detail, once the end is decided
@@ -124,7 +124,7 @@ class Live:
     def update(self, *, sync: bool = True, **changes: Any) -> None:
         """Change the metadata and write it out."""
         self.meta |= {**changes, "updated_at": timestamp(), "last_sequence": self.writer.last_sequence}  # type: ignore[typeddict-item]
-        meta.write(self.directory, self.meta, sync=sync)
+        meta.write(self.directory, {**self.meta, **self.way_back}, sync=sync)  # type: ignore[typeddict-item]
 
     def show_activity(self) -> None:
         """Let `list` and `status` see what goes on. A hint for people: not worth an fsync."""
@@ -155,10 +155,6 @@ class Live:
             timestamp(),
             kind,
         )
-
-    def max_time_reached(self) -> bool:
-        limit = (self.meta.get("limits") or {}).get("max_time") or self.settings["limits.max_time"]
-        return bool(limit) and time.monotonic() - self.began >= limit
 
 
 def log(text: str) -> None:

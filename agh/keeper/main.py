@@ -26,6 +26,7 @@ from agh.errors import (
     SessionArchived,
     StoreFailed,
     TimedOut,
+    Usage,
     WorkspaceGone,
 )
 from agh.keeper import (
@@ -53,7 +54,18 @@ from agh.store.reader import Reader
 from agh.store.writer import Writer
 
 # A start that fails must leave these as they were.
-WAY_BACK = ("agent_name", "command", "acp_session_id", "model", "mode", "options", "limits")
+WAY_BACK = (
+    "agent_name",
+    "command",
+    "acp_session_id",
+    "acp_session_ids",
+    "inject_history",
+    "limits",
+    "mode",
+    "model",
+    "offers",
+    "options",
+)
 
 
 def main() -> None:
@@ -86,13 +98,13 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
     settings = config.load(stored["workspace_path"])
     validate(stored, held.directory)
     stored["limits"] = {**(stored.get("limits") or {}), **(intent.get("limits") or {})}
-    spending.refuse_spent(stored, settings)
+    spending.refuse_spent(stored, record, settings)
     if resuming:
         recover(held)
     before = meta.read(held.directory)
-    way_back = {key: before.get(key) for key in WAY_BACK}
     stored = {**before, **{key: stored.get(key) for key in WAY_BACK}}  # type: ignore[typeddict-item]
     live = Live(Loop(), held.directory, stored, Writer(held, record.name), settings, record)
+    live.way_back = {key: before.get(key) for key in WAY_BACK}
     try:
         if intent.get("fresh"):
             live.meta["acp_session_id"] = None
@@ -104,7 +116,7 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
             raise HookStopped(objection)
         control = Control(live.loop, held.directory, verbs(live))
     except AghError as error:
-        live.meta |= way_back  # type: ignore[typeddict-item]
+        live.meta |= live.way_back  # type: ignore[typeddict-item]
         end_failed_start(live, error)
         raise
     live.watch_turn = lambda turn: supervise.watch(live, turn)
@@ -158,18 +170,18 @@ def converse(live: Live, intent: dict[str, Any]) -> restore.Outcome:
     if intent.get("new"):
         return restore.open_new(live)
     return restore.restore(
-        live, require_context=bool(intent.get("require_context")), forking=bool(intent.get("fork"))
+        live, require_context=bool(intent.get("require_context")), fork_of=intent.get("fork")
     )
 
 
 def open_session(live: Live, found: restore.Outcome, resuming: bool) -> dict[str, Any]:
     """Record the conversation that was opened; then the session is active."""
-    before = live.meta.get("acp_session_id")
+    before = live.way_back.get("acp_session_id")
     restored = found.restored
     known = live.meta.get("acp_session_ids") or []
     live.meta["acp_session_id"] = restored.agent_session
     live.meta["acp_session_ids"] = list(dict.fromkeys([*known, restored.agent_session]))
-    live.offers = restored.answer
+    live.meta["offers"] = options.offers_in(restored.answer) or live.meta.get("offers") or {}
     options.apply(live)
     used = {"strategy": found.strategy, "reason": found.reason, "at": timestamp()}
     if resuming:
@@ -184,6 +196,7 @@ def open_session(live: Live, found: restore.Outcome, resuming: bool) -> dict[str
                 acp_session_id=restored.agent_session,
                 previous_acp_session_id=before,
             )
+    live.way_back = {}
     live.update(state="active", restore=used if resuming else None, activity=None)
     told = {"strategy": found.strategy, "reason": found.reason, "context_lost": restored.lost}
     return {**describe(live), **told}
@@ -237,10 +250,11 @@ def end_failed_start(live: Live, error: AghError) -> None:
     elif error.code in ("restore_failed", "context_lost"):
         kind = "load_session_failure"
     live.failure = {"kind": kind, "summary": error.message, "crash_bundle_path": None}
-    live.ending = ("error", error.message)
+    live.ending = ("hook_stopped" if isinstance(error, HookStopped) else "error", error.message)
     if live.agent is not None:
         live.agent.process.end(eof=0.5, term=0.5)
-        live.failure["crash_bundle_path"] = crash.write_bundle(live)
+        if error.exit != Usage.exit:  # what the user got wrong is no crash
+            live.failure["crash_bundle_path"] = crash.write_bundle(live)
     stop.write_end(live)
     live.writer.close()
 

@@ -26,6 +26,11 @@ class Choice(NamedTuple):
     value_key: str
 
 
+def offers_in(answer: dict[str, Any]) -> dict[str, Any]:
+    """What an answer says of choices. An agent need not say it again when it resumes."""
+    return {key: answer[key] for key in ("configOptions", "modes", "models") if answer.get(key)}
+
+
 def offered(answer: dict[str, Any]) -> list[Choice]:
     """What an agent's answer to new, load or resume lets us choose."""
     found = []
@@ -90,7 +95,7 @@ def _remember(live: Live, name: str, value: str) -> None:
 
 def _find(live: Live, name: str, value: str) -> tuple[Choice, Any]:
     """The first choice of that name, and the value as the agent wants it."""
-    choices = offered(live.offers)
+    choices = offered(live.meta.get("offers") or {})
     for choice in choices:
         if choice.name == name:
             if choice.params.get("type") == "boolean":

@@ -56,13 +56,17 @@ class Asked(NamedTuple):
 def asked(live: Live, frame: Request, params: dict[str, Any]) -> None:
     """The agent asks `session/request_permission`."""
     tool = params["toolCall"]
-    options = [option for option in params["options"] if isinstance(option, dict) and "optionId" in option]
+    options = [option for option in params["options"] if isinstance(option["optionId"], str)]
+    asking = _asking(tool, live.meta["workspace_path"])
+    title, call = tool.get("title"), tool.get("toolCallId")
+    if not isinstance(title, str | None) or not isinstance(call, str | None):
+        raise ValueError("title and toolCallId are texts")
     agent = live.agent
     assert agent is not None
 
     def finish(option: dict[str, Any] | None) -> None:
         if live.turn is not None and is_allowed(option):
-            live.turn.approved |= _resources(tool)
+            live.turn.approved |= {(asking.kind, one) for one in (*asking.paths, asking.command) if one}
         chosen = (
             {"outcome": "selected", "optionId": option["optionId"]} if option else {"outcome": "cancelled"}
         )
@@ -70,9 +74,9 @@ def asked(live: Live, frame: Request, params: dict[str, Any]) -> None:
 
     ask(
         live,
-        _asking(tool, live.meta["workspace_path"]),
-        title=tool.get("title"),
-        tool_call_id=tool.get("toolCallId"),
+        asking,
+        title=title,
+        tool_call_id=call,
         options=options,
         raw=frame.raw,
         finish=finish,
@@ -98,7 +102,7 @@ def ask(
         "tool_call_id": tool_call_id,
         "status": "pending",
         "action": asking.kind,
-        "resource": asking.command or asking.path,
+        "resource": asking.resource,
         "title": title,
         "request": orjson.dumps(options).decode(),
         "created_at": timestamp(),
@@ -111,6 +115,8 @@ def ask(
     timer = live.loop.later(live.settings["permissions.timeout"], lambda: _expire(live, request_id))
     live.asked[request_id] = Asked(request_id, turn_id, asking, tool_call_id, options, finish, timer)
     verdict, decided_by = beforehand(live, asking, ours=options is YES_OR_NO)
+    if live.turn is not None and live.turn.cancelled:
+        verdict, decided_by = "cancel", "cancel"
     if verdict is not None:
         decide(live, request_id, verdict, decided_by)
     else:
@@ -125,16 +131,23 @@ def beforehand(live: Live, asking: Asking, *, ours: bool) -> tuple[str | None, s
     """
     workspace = live.meta["workspace_path"]
     remembered = rules.read_rules(live.meta.get("permission_rules") or [])
+    decision = None
     for source, known in (("session", remembered), ("rule", live.settings["permissions.rules"])):
         decision = rules.decide(known, asking, workspace)
+        if decision in ("allow", "deny"):
+            return ("allow_all" if decision == "allow" else "deny"), source
         if decision is not None:
-            return ({"allow": "allow_all", "deny": "deny"}.get(decision), source)
-    if ours and live.turn is not None and (asking.command or asking.path) in live.turn.approved:
+            break
+    if ours and live.turn is not None and (asking.kind, asking.resource) in live.turn.approved:
         return "allow", "this turn"
-    mode = str(live.meta.get("permissions") or live.settings["permissions.mode"])
+    if decision == "ask":
+        return None, "rule"
+    mode = str(
+        live.meta.get("permissions") or live.record_of_agent.permissions or live.settings["permissions.mode"]
+    )
     if mode == "deny-all":
         return "deny", "mode"
-    if asking.path is not None and not is_inside(workspace, asking.path):
+    if not all(is_inside(workspace, path) for path in asking.paths):
         return None, ""
     if mode == "approve-all":
         return "allow_all", "mode"
@@ -155,7 +168,7 @@ def decide(live: Live, request_id: str, verdict: str, decided_by: str) -> dict[s
             turn_id=request.turn_id,
             request_id=request_id,
             action=request.asking.kind,
-            resource=request.asking.command or request.asking.path,
+            resource=request.asking.resource,
             tool_call_id=request.tool_call_id,
             decision=decision,
             decided_by=decided_by,
@@ -196,34 +209,39 @@ def is_inside(workspace: str, path: str) -> bool:
 
 
 def _asking(tool: dict[str, Any], workspace: str) -> Asking:
-    """What a tool call is about. Of several paths the one outside the workspace counts."""
+    """What a tool call is about, wherever the agent tells it; a path outside the workspace comes first."""
     kind, given = str(tool.get("kind") or "other"), tool.get("rawInput")
-    located = [one for one in tool.get("locations") or [] if isinstance(one, dict) and "path" in one]
-    paths = [os.path.realpath(str(one["path"])) for one in located]
-    path = next((path for path in paths if not is_inside(workspace, path)), paths[0] if paths else None)
-    command = given.get("command") if isinstance(given, dict) else None
-    return Asking(kind, tool_name(tool) or kind, path, command if isinstance(command, str) else None)
+    given = given if isinstance(given, dict) else {}
+    named = [one.get("path") for key in ("locations", "content") for one in _dicts(tool.get(key))]
+    named += [given.get(key) for key in ("path", "file_path", "filePath")]
+    paths = dict.fromkeys(
+        os.path.realpath(os.path.join(workspace, path)) for path in named if isinstance(path, str) and path
+    )
+    command = given.get("command")
+    if isinstance(command, list):
+        command = " ".join(map(str, command))
+    return Asking(
+        kind,
+        tool_name(tool) or kind,
+        tuple(sorted(paths, key=lambda path: is_inside(workspace, path))),
+        command if isinstance(command, str) else None,
+    )
 
 
-def _resources(tool: dict[str, Any]) -> set[str]:
-    """What was allowed together with a tool call: the agent may now come for it through fs or terminal."""
-    named = [*(tool.get("locations") or []), *(tool.get("content") or [])]
-    found = {str(one["path"]) for one in named if isinstance(one, dict) and "path" in one}
-    given = tool.get("rawInput")
-    if isinstance(given, dict):
-        found |= {str(given[key]) for key in ("command", "path", "file_path", "filePath") if key in given}
-    return found | {os.path.realpath(path) for path in found if path.startswith("/")}
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def _remember(live: Live, asking: Asking, decision: str) -> None:
     """`--always`: the same thing is not asked again in this session."""
-    rule = {"decision": decision, "kind": asking.kind}
-    exact = {"path": asking.path, "command": asking.command}
-    rule |= {key: rules.exactly(value) for key, value in exact.items() if value is not None}
-    if len(rule) == 2 and asking.name:
+    rule = {"decision": decision, "kind": rules.exactly(asking.kind)}
+    if asking.command is not None:
+        rule["command"] = rules.exactly(asking.command)
+    if not asking.paths and asking.command is None and asking.name:
         rule["name"] = rules.exactly(asking.name)
+    made = [rule | {"path": rules.exactly(path)} for path in asking.paths] or [rule]
     known = live.meta.get("permission_rules") or []
-    live.then(lambda: live.update(permission_rules=[*known, rule]))
+    live.then(lambda: live.update(permission_rules=[*known, *made]))
 
 
 def _expire(live: Live, request_id: str) -> None:

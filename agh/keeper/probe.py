@@ -12,26 +12,24 @@ from agh.adapters import registry
 from agh.adapters.agents import AgentRecord
 from agh.adapters.restore import AUTH_REQUIRED, METHOD_NOT_FOUND, has_capability
 from agh.core.frames import Frame, Request, Response
-from agh.errors import AgentNeedsLogin, AgentNotInstalled
+from agh.errors import AgentNeedsLogin
 from agh.keeper import orphans
 from agh.keeper.agent import Agent, RpcError
-from agh.keeper.launch import CLIENT, agent_record
+from agh.keeper.launch import CLIENT, agent_record, not_installed
 from agh.keeper.loop import Loop
 from agh.keeper.options import offered
 
 
 def probe(name: str | None, command: list[str] | None = None) -> dict[str, Any]:
     """What an agent says of itself. Raises when it is not installed, does not start, or wants a log-in."""
-    settings = config.load()
+    settings = config.load(os.getcwd())
     if command:
         record = agent_record(name or os.path.basename(command[0]), command, "")
     else:
-        record = registry.default_agent(name or settings["agent"])
+        record = registry.default_agent(name or settings["agent"], os.getcwd())
     argv = record.command() or (list(record.argv) if command else None)
     if argv is None:
-        raise AgentNotInstalled(
-            record.name, f"{record.argv[0]} is not on PATH", hint=f"install it: {record.install}"
-        )
+        raise not_installed(record)
     with tempfile.TemporaryDirectory(prefix="agh-probe-") as folder:
         environ = {**record.environment(os.environ), orphans.COOKIE_VARIABLE: orphans.new_cookie()}
         agent = Agent(Loop(), record.name, argv, environ, folder)

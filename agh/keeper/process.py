@@ -29,7 +29,7 @@ def spawn(
 
 
 class Started(NamedTuple):
-    """A leash and our ends of its pipes. Closing `life` ends everything below the leash."""
+    """A leash and our ends of its pipes (stderr is -1 if merged). Closing `life` ends all below the leash."""
 
     leash_pid: int
     stdin: int
@@ -39,11 +39,13 @@ class Started(NamedTuple):
     status: int
 
 
-def start_leash(argv: Sequence[str], environ: Mapping[str, str], cwd: str) -> Started:
-    """Start the agent `argv` below a leash, in `cwd`."""
+def start_leash(
+    argv: Sequence[str], environ: Mapping[str, str], cwd: str, *, merged: bool = False
+) -> Started:
+    """Start `argv` below a leash, in `cwd`; `merged` sends its errors down the same pipe as its output."""
     agent_in, stdin = os.pipe()
     stdout, agent_out = os.pipe()
-    stderr, agent_err = os.pipe()
+    stderr, agent_err = (-1, os.dup(agent_out)) if merged else os.pipe()
     life_end, life = os.pipe()
     status, status_end = os.pipe()
     theirs = (agent_in, agent_out, agent_err, life_end, status_end)
@@ -56,6 +58,6 @@ def start_leash(argv: Sequence[str], environ: Mapping[str, str], cwd: str) -> St
         os.fchdir(before)
         for fd in (before, *theirs):
             os.close(fd)
-    for fd in (stdin, stdout, stderr, status):
+    for fd in (stdin, stdout, status, *([] if merged else [stderr])):
         os.set_blocking(fd, False)
     return Started(pid, stdin, stdout, stderr, life, status)

@@ -16,6 +16,15 @@ from agh.keeper import files, permissions, spending, terminals, turns
 from agh.keeper.agent import Agent
 from agh.keeper.live import Live, Turn
 
+# What an agent tells again when it restores a conversation; it is in the log already.
+REPLAYED = (
+    "user_message_chunk",
+    "agent_message_chunk",
+    "agent_thought_chunk",
+    "tool_call",
+    "tool_call_update",
+    "plan",
+)
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 _LATE = ("agent_message", "thought", "tool_call", "tool_result", "plan", "usage")
@@ -49,12 +58,8 @@ def _notification(live: Live, frame: Notification) -> None:
     if frame.method != "session/update" or not isinstance(update, dict):
         live.record("system", turn_id=_turn_id(live, "system"), title=frame.method, raw=frame.raw)
         return
-    if live.replaying:
-        live.replayed += update.get("sessionUpdate") in (
-            "user_message_chunk",
-            "agent_message_chunk",
-            "tool_call",
-        )
+    if live.replaying and update.get("sessionUpdate") in REPLAYED:
+        live.replayed += 1
         return
     type, fields = event_of(update)
     if live.turn is not None and type in ("agent_message", "tool_call", "tool_result"):
@@ -103,7 +108,7 @@ def _request(live: Live, agent: Agent, frame: Request) -> None:
         return
     try:
         handler(live, frame, params)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         reason = f"bad parameters for {frame.method}: {error!r}"
         live.then(lambda: agent.refuse(frame.id, INVALID_PARAMS, reason))
 

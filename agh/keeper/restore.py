@@ -14,11 +14,20 @@ from agh.adapters import registry
 from agh.adapters.restore import AUTH_REQUIRED, Gone, Impossible, Restored, RpcFailure
 from agh.core.inject import history
 from agh.core.transcript import transcript
-from agh.errors import AgentFailed, AgentNeedsLogin, AghError, ContextLost, RestoreFailed, TimedOut
+from agh.errors import (
+    AgentDied,
+    AgentFailed,
+    AgentNeedsLogin,
+    AghError,
+    ContextLost,
+    RestoreFailed,
+    TimedOut,
+)
 from agh.keeper.agent import RpcError
 from agh.keeper.launch import restart_agent
 from agh.keeper.live import Live
 from agh.store.reader import Reader
+from agh.store.schema import LANDMARK
 
 QUIET_LIMIT = 5.0
 
@@ -32,11 +41,12 @@ class Outcome(NamedTuple):
 class LiveConversation:
     """The Conversation that strategies are given: see agh.adapters.restore."""
 
-    def __init__(self, live: Live, forking: bool = False) -> None:
+    def __init__(self, live: Live, fork_of: str | None = None) -> None:
         self._live = live
-        self.forking = forking
-        self.agent_session: str | None = live.meta.get("acp_session_id")
-        self.had_turns = bool(live.meta.get("turns"))
+        self.forking = fork_of is not None
+        self.agent_session: str | None = fork_of or live.meta.get("acp_session_id")
+        prompted = f"SELECT 1 FROM events WHERE {LANDMARK} AND type = 'user_message' LIMIT 1"
+        self.had_turns = live.db.execute(prompted).fetchone() is not None
         self.resume_argv = live.record_of_agent.resume_argv
 
     @property
@@ -69,8 +79,9 @@ class LiveConversation:
         try:
             answer = load()
             self._await_quiet()
-        finally:
+        except BaseException:
             live.replaying = False
+            raise
         return answer, live.replayed
 
     def restart(self, extra_argv: list[str]) -> None:
@@ -100,9 +111,9 @@ def open_new(live: Live) -> Outcome:
     return Outcome("new", "", Restored(answer["sessionId"], answer))
 
 
-def restore(live: Live, *, require_context: bool = False, forking: bool = False) -> Outcome:
-    """Take the first strategy that works."""
-    talk = LiveConversation(live, forking)
+def restore(live: Live, *, require_context: bool = False, fork_of: str | None = None) -> Outcome:
+    """Take the first strategy that works. `fork_of` is the agent's session that this one is a copy of."""
+    talk = LiveConversation(live, fork_of)
     reasons: list[str] = []
     forgotten = False
     with _failures_told(live):
@@ -112,16 +123,23 @@ def restore(live: Live, *, require_context: bool = False, forking: bool = False)
             if require_context and talk.had_turns and not strategy.needs_memory:
                 raise ContextLost(live.session_id)
             try:
+                # What an agent tells of the conversation from here to the next prompt is a replay.
+                live.replaying = strategy.needs_memory
                 restored = strategy.restore(talk)
                 if live.meta.get("inject_history") and live.history is None:
                     talk.inject_history()  # an earlier fresh session was never told: no prompt got through
                 return Outcome(strategy.name, "; ".join(reasons) or "the agent supports it", restored)
             except Impossible as impossible:
-                if strategy.name != "native_fork" or forking:
+                if strategy.name != "native_fork" or talk.forking:
                     reasons.append(f"{strategy.name}: {impossible}")
             except Gone as gone:
                 reasons.append(f"{strategy.name}: {gone}")
                 forgotten = True
+            except (AghError, RpcFailure):
+                raise
+            except Exception as error:  # a plugin's own mistake
+                broken = f"the strategy {strategy.name} failed: {type(error).__name__}: {error}"
+                raise RestoreFailed(live.session_id, broken) from error
     raise RestoreFailed(live.session_id, "; ".join(reasons))
 
 
@@ -141,7 +159,7 @@ class _failures_told:
             if live.meta.get("acp_session_id"):
                 raise RestoreFailed(live.session_id, str(error)) from None
             raise AgentFailed(live.meta["agent_name"], str(error)) from None
-        if isinstance(error, TimedOut) and live.meta.get("acp_session_id"):
+        if isinstance(error, TimedOut | AgentDied) and live.meta.get("acp_session_id"):
             raise RestoreFailed(live.session_id, error.message) from None
 
 

@@ -6,14 +6,14 @@ an agent does not report stays unknown and is never taken for nothing.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
+from agh.adapters.agents import LIMITS, AgentRecord
 from agh.core.events import timestamp
 from agh.errors import LimitReached
 from agh.keeper.live import Live
 from agh.store.meta import Meta
-
-LIMITS = ("max_cost", "max_turns", "max_time")
 
 
 def store_usage(live: Live, turn_id: str, usage: dict[str, Any]) -> None:
@@ -51,15 +51,14 @@ def take_context_usage(live: Live, usage: dict[str, Any]) -> None:
         store_usage(live, turn_id, usage)
 
 
-def limits_of(stored: Meta, settings: dict[str, Any]) -> dict[str, float]:
-    """The limits in force: the session's own, else the configured ones; 0 is none."""
+def limits_of(stored: Meta, record: AgentRecord, settings: dict[str, Any]) -> dict[str, float]:
+    """The limits in force: the session's own, else the agent's, else the configured ones; 0 is none."""
     own = stored.get("limits") or {}
-    return {name: own.get(name) or settings[f"limits.{name}"] for name in LIMITS}
+    return {name: own.get(name) or record.limits.get(name) or settings[f"limits.{name}"] for name in LIMITS}
 
 
-def used_up(stored: Meta, settings: dict[str, Any]) -> tuple[str, str, str] | None:
+def used_up(stored: Meta, limits: dict[str, float]) -> tuple[str, str, str] | None:
     """The stop reason, the limit and the figures, of a limit on cost or turns that was reached."""
-    limits = limits_of(stored, settings)
     cost, turns = (stored.get("spent") or {}).get("cost_amount") or 0.0, stored.get("turns", 0)
     if limits["max_cost"] and cost >= limits["max_cost"]:
         return "budget_exceeded", "max_cost", f"it has cost {cost:g} of {limits['max_cost']:g}"
@@ -70,15 +69,17 @@ def used_up(stored: Meta, settings: dict[str, Any]) -> tuple[str, str, str] | No
 
 def reached(live: Live) -> tuple[str, str] | None:
     """The stop reason and the limit that was reached, if one was."""
-    found = used_up(live.meta, live.settings)
+    limits = limits_of(live.meta, live.record_of_agent, live.settings)
+    found = used_up(live.meta, limits)
     if found is not None:
         return found[:2]
-    return ("timeout", "max_time") if live.max_time_reached() else None
+    lived = time.monotonic() - live.began
+    return ("timeout", "max_time") if limits["max_time"] and lived >= limits["max_time"] else None
 
 
-def refuse_spent(stored: Meta, settings: dict[str, Any]) -> None:
+def refuse_spent(stored: Meta, record: AgentRecord, settings: dict[str, Any]) -> None:
     """A session that has used up a limit does not go on without a higher one."""
-    found = used_up(stored, settings)
+    found = used_up(stored, limits_of(stored, record, settings))
     if found is not None:
         _, limit, figures = found
         raise LimitReached(stored["id"], figures, "--" + limit.replace("_", "-"))

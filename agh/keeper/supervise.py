@@ -59,9 +59,8 @@ def _look(live: Live, turn: Turn) -> None:
         _time_out(live, turn, "activity_timeout", f"no activity for {_minutes(idle)}", idle, elapsed)
     elif deadline and elapsed >= deadline:
         _time_out(live, turn, "prompt_deadline", f"the turn took {_minutes(elapsed)}", idle, elapsed)
-    if live.max_time_reached():
-        live.pause_after_turn = ("timeout", "max_time")
-        turns.ask_to_cancel(live)
+    with live.batch():
+        turns.check_limits(live)
 
 
 def _time_out(live: Live, turn: Turn, detail: str, why: str, idle: float, elapsed: float) -> None:

@@ -10,7 +10,7 @@ from agh.adapters.agents import find_program
 from agh.core.frames import Request
 from agh.core.rules import Asking
 from agh.keeper import permissions
-from agh.keeper.files import REFUSED, Refused, inside
+from agh.keeper.files import REFUSED, refuse
 from agh.keeper.leashed import Leashed
 from agh.keeper.live import Live
 
@@ -26,7 +26,7 @@ class Terminal:
         self.truncated = False
         self.waiting: list[Callable[[dict[str, Any]], None]] = []
         self._limit = limit
-        self.process = Leashed(live.loop, argv, environ, cwd, self._take, self._ended)
+        self.process = Leashed(live.loop, argv, environ, cwd, self._take, self._ended, merged=True)
         self.process.close_stdin()
 
     def exit_status(self) -> dict[str, Any] | None:
@@ -57,31 +57,37 @@ class Terminal:
 
 def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
     argv = [str(params["command"]), *map(str, params.get("args") or [])]
-    environ = {**live.environ, **{str(one["name"]): str(one["value"]) for one in params.get("env") or []}}
-    cwd = str(params.get("cwd") or live.meta["workspace_path"])
+    given = {str(one["name"]): str(one["value"]) for one in params.get("env") or []}
+    cwd = os.path.abspath(str(params.get("cwd") or live.meta["workspace_path"]))
     limit = params.get("outputByteLimit")
     limit = OUTPUT_LIMIT if limit is None else max(0, min(int(limit), OUTPUT_LIMIT))
-    agent = live.agent
+    if any("\0" in text for text in (*argv, *given, *given.values(), cwd)) or any(
+        "=" in name for name in given
+    ):
+        raise ValueError("a command, its environment and its directory are plain texts")
+    line, workspace, agent = " ".join(argv), live.meta["workspace_path"], live.agent
     assert agent is not None
+    if not permissions.is_inside(workspace, cwd):
+        refuse(live, frame, "execute", line, f"{cwd} is outside the workspace {workspace}")
+        return
     if len(argv) == 1 and find_program(argv[0]) is None:
         argv = ["/bin/sh", "-c", argv[0]]  # agents send whole shell lines as the command
 
     def finish(option: dict[str, Any] | None) -> None:
         if not permissions.is_allowed(option):
-            agent.refuse(frame.id, REFUSED, f"not allowed to run {argv[0]}")
+            agent.refuse(frame.id, REFUSED, f"not allowed to run {line}")
             return
         try:
             terminal_id = "term-" + os.urandom(4).hex()
-            where = inside(live.meta["workspace_path"], os.path.abspath(cwd))
-            live.terminals[terminal_id] = Terminal(live, argv, environ, where, limit)
+            live.terminals[terminal_id] = Terminal(live, argv, {**live.environ, **given}, cwd, limit)
             agent.reply(frame.id, {"terminalId": terminal_id})
-        except (Refused, OSError) as error:
+        except OSError as error:
             agent.refuse(frame.id, REFUSED, str(error))
 
     permissions.ask(
         live,
-        Asking("execute", frame.method, None, " ".join(argv)),
-        title=" ".join(argv),
+        Asking("execute", frame.method, (), line),
+        title=line,
         options=permissions.YES_OR_NO,
         raw=frame.raw,
         finish=finish,

@@ -99,8 +99,8 @@ def ask_to_cancel(live: Live) -> None:
     turn.cancelled = True
     with live.batch():
         live.add(marker("prompt_cancel", "the turn was cancelled", turn=turn.turn_id))
-        cancel_all(live, decided_by="cancel")
         live.then(lambda: agent.notify("session/cancel", {"sessionId": live.meta["acp_session_id"]}))
+        cancel_all(live, decided_by="cancel")
 
 
 def steer_at_boundary(live: Live) -> None:
@@ -161,6 +161,7 @@ def _dispatch(live: Live, made: Input) -> None:
     """Inside a batch: record the prompt, then send it."""
     turn = Turn(made.turn_id, made.id)
     live.turn, live.last_turn_id = turn, turn.turn_id
+    live.replaying = False
     live.active("prompt")
     inputs.set_status(live.db, made.id, "dispatching")
     text = "\n".join(block["text"] for block in made.prompt if isinstance(block.get("text"), str))

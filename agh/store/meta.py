@@ -30,6 +30,7 @@ class Meta(TypedDict, total=False):
     model: str | None
     mode: str | None
     options: dict[str, Any]
+    offers: dict[str, Any]
     permissions: str | None
     permission_rules: list[dict[str, str]]
     workspace_id: str | None
