@@ -97,11 +97,11 @@ def agent(name: str, workspace: str | None = None) -> AgentRecord:
     for path in _agent_files(workspace):
         if os.path.basename(path) == f"{name}.toml":
             return from_file(path)
-    known = agents(workspace)
+    known = _offered_agents()
     if name not in known:
         from difflib import get_close_matches
 
-        close = get_close_matches(name, known, n=1)
+        close = get_close_matches(name, agents(workspace), n=1)
         raise AgentNotFound(name, hint=f"did you mean {close[0]}?" if close else None)
     return known[name]
 
