@@ -104,16 +104,34 @@ SETTINGS: Mapping[str, Setting] = {
     "permissions.rules": Setting([], read_rules, "decisions made beforehand; the first that matches counts"),
     "permissions.timeout": Setting("5m", seconds, "an unanswered request is rejected after this"),
     "hooks": Setting([], read_hooks, "commands to run on what happens in a session"),
-    "limits.max_cost": Setting(0.0, amount, "a session pauses when it has cost this much; 0 is no limit"),
-    "limits.max_turns": Setting(0, count, "a session pauses after this many turns; 0 is no limit"),
-    "limits.max_time": Setting(0, seconds, "a session pauses after being live for this long; 0 is no limit"),
-    "supervision.heartbeat": Setting("30s", seconds, "how often the metadata of a running turn is refreshed"),
-    "supervision.progress_notify_interval": Setting("10m", seconds, "a runtime_progress event this often"),
-    "supervision.inactivity_warning_after": Setting("15m", seconds, "one warning after this much silence"),
-    "supervision.inactivity_timeout": Setting("30m", seconds, "a silent turn is cancelled after this"),
-    "supervision.tool_inactivity_timeout": Setting("2h", seconds, "the same while a tool call is running"),
-    "supervision.timeout_cancel_grace": Setting("30s", seconds, "then the session is stopped after this"),
-    "supervision.prompt_deadline": Setting(0, seconds, "a turn may take this long at most; 0 is no limit"),
+    "session.limits.max_cost": Setting(
+        0.0, amount, "a session pauses when it has cost this much; 0 is no limit"
+    ),
+    "session.limits.max_turns": Setting(0, count, "a session pauses after this many turns; 0 is no limit"),
+    "session.limits.max_time": Setting(
+        0, seconds, "a session pauses after being live for this long; 0 is no limit"
+    ),
+    "session.supervision.heartbeat": Setting(
+        "30s", seconds, "how often the metadata of a running turn is refreshed"
+    ),
+    "session.supervision.progress_notify_interval": Setting(
+        "10m", seconds, "a runtime_progress event this often"
+    ),
+    "session.supervision.inactivity_warning_after": Setting(
+        "15m", seconds, "one warning after this much silence"
+    ),
+    "session.supervision.inactivity_timeout": Setting(
+        "30m", seconds, "a silent turn is cancelled after this"
+    ),
+    "session.supervision.tool_inactivity_timeout": Setting(
+        "2h", seconds, "the same while a tool call is running"
+    ),
+    "session.supervision.timeout_cancel_grace": Setting(
+        "30s", seconds, "then the session is stopped after this"
+    ),
+    "session.supervision.prompt_deadline": Setting(
+        0, seconds, "a turn may take this long at most; 0 is no limit"
+    ),
     "session.idle_after": Setting("15m", seconds, "a live session without a turn ends its agent after this"),
     "session.cancel_grace": Setting("30s", seconds, "how long an agent may take to end a cancelled turn"),
     "session.queue_cap": Setting(10, count, "how many prompts may wait"),

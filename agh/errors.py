@@ -208,6 +208,13 @@ class KeeperDied(AghError):
     hint = "agh session resume {0}"
 
 
+class PromptDropped(AghError):
+    """session {0}: the prompt was taken out of the queue before it was sent"""
+
+    exit = 6
+    hint = "agh session queue list {0} --all"
+
+
 class TurnInterrupted(AghError):
     """session {0}: the turn was interrupted: {1}"""
 

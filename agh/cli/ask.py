@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import sys
+import time
 
 from agh.cli.output import talk
 from agh.cli.turn_view import View
@@ -20,12 +21,14 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def ask_inline(directory: str, row: Row, view: View) -> None:
-    """Ask until there is an answer, here or from another terminal."""
+def ask_inline(directory: str, row: Row, view: View, deadline: float | None) -> None:
+    """Ask until there is an answer, here or from another terminal, or the time is up."""
     request_id = str(row.parsed().get("request_id"))
+    if not _is_pending(directory, request_id):
+        return
     view.pause()
     try:
-        verdict = _answer(directory, request_id)
+        verdict = _answer(directory, request_id, deadline)
         if verdict is not None:
             client.call(directory, "decide", request_id=request_id, verdict=verdict, by="terminal")
     except AghError as error:
@@ -34,9 +37,11 @@ def ask_inline(directory: str, row: Row, view: View) -> None:
         view.resume()
 
 
-def _answer(directory: str, request_id: str) -> str | None:
+def _answer(directory: str, request_id: str, deadline: float | None) -> str | None:
     talk_now = True
     while _is_pending(directory, request_id):
+        if deadline is not None and time.monotonic() >= deadline:
+            return None
         if talk_now:
             print(QUESTION, end="", file=sys.stderr, flush=True)
             talk_now = False

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from agh.cli.ask import ask_inline, can_ask
 from agh.cli.output import talk
 from agh.cli.turn_view import View
-from agh.core.events import TURN_END_TYPES, Row
-from agh.errors import AghError, KeeperDied, TimedOut, TurnFailed, TurnInterrupted
+from agh.core.events import MARKER_CREATED, TURN_END_TYPES, Row
+from agh.errors import AghError, KeeperDied, PromptDropped, TimedOut, TurnFailed, TurnInterrupted
 from agh.keeper import client
 from agh.store.follow import follow
 from agh.store.reader import EVERYTHING
@@ -53,30 +53,43 @@ def tell_restored(hello: dict[str, Any]) -> None:
 def watch_turn(directory: str, receipt: dict[str, Any], view: View, timeout: float | None = None) -> Outcome:
     """Show a turn until it ends. Ctrl-C cancels it; a second one leaves it to itself."""
     turn_id, deadline = receipt["turn_id"], None if timeout is None else time.monotonic() + timeout
-    presses = _Presses(directory, turn_id)
     timed_out = False
-    with presses:
-        for row in _rows(directory, int(receipt["after"]), presses, deadline):
+    if receipt["status"] == "cancelled":
+        raise PromptDropped(_name(directory))
+    with _Presses(directory, receipt) as presses:
+        for row in _rows(directory, int(receipt["after"]), deadline):
+            if deadline is not None and time.monotonic() >= deadline:
+                timed_out, deadline = True, None
+                presses.cancel()
             if row is None:
-                if not timed_out and deadline is not None and time.monotonic() >= deadline:
-                    timed_out, deadline = True, None
-                    presses.cancel()
                 continue
+            if row.type == MARKER_CREATED and _is_drop(row, turn_id):
+                view.close()
+                if timed_out:
+                    raise _timed_out(directory, timeout)
+                raise PromptDropped(_name(directory))
             if row.turn_id not in (turn_id, ""):
                 continue
+            presses.started = presses.started or row.turn_id == turn_id
             view.show(row)
             if row.type == "permission" and can_ask() and not row.parsed().get("decision"):
-                ask_inline(directory, row, view)
+                ask_inline(directory, row, view, deadline)
             if row.turn_id == turn_id and row.type in TURN_END_TYPES:
                 view.close()
                 if timed_out:
-                    raise TimedOut(
-                        "the turn", float(timeout or 0), hint=f"agh session recap {_name(directory)}"
-                    )
-                reason = str(row.parsed().get("stop_reason") or "")
-                return Outcome(row, reason, presses.count > 0)
+                    raise _timed_out(directory, timeout)
+                return Outcome(row, str(row.parsed().get("stop_reason") or ""), presses.count > 0)
     view.close()
     raise KeeperDied(_name(directory))
+
+
+def _is_drop(row: Row, turn_id: str) -> bool:
+    content = row.parsed()
+    return content.get("kind") == "prompt_dropped" and content.get("turn") == turn_id
+
+
+def _timed_out(directory: str, timeout: float | None) -> TimedOut:
+    return TimedOut("the turn", timeout or 0.0, hint=f"agh session recap {_name(directory)}")
 
 
 def exit_code(outcome: Outcome, directory: str) -> int:
@@ -91,9 +104,9 @@ def exit_code(outcome: Outcome, directory: str) -> int:
     raise TurnFailed(said, hint=f"agh session events {_name(directory)} --last 5")
 
 
-def _rows(directory: str, after: int, presses: _Presses, deadline: float | None) -> Iterator[Row | None]:
-    """Rows as they come; None now and then, so that the caller can look at the clock."""
-    for _, rows in follow([(directory, after)], EVERYTHING, tick=0.1 if deadline is not None else None):
+def _rows(directory: str, after: int, deadline: float | None) -> Iterator[Row | None]:
+    """Rows as they come; with a deadline also None now and then, for a look at the clock."""
+    for _, rows in follow([(directory, after)], EVERYTHING, tick=None if deadline is None else 0.1):
         if not rows:
             yield None
         yield from rows
@@ -108,8 +121,9 @@ def _name(directory: str) -> str:
 class _Presses:
     """Ctrl-C while a turn runs: the first asks the agent to stop, the second raises KeyboardInterrupt."""
 
-    def __init__(self, directory: str, turn_id: str) -> None:
-        self.directory, self.turn_id, self.count = directory, turn_id, 0
+    def __init__(self, directory: str, receipt: dict[str, Any]) -> None:
+        self.directory, self.receipt, self.count = directory, receipt, 0
+        self.started = receipt["status"] != "queued"
         self._before: Any = None
 
     def __enter__(self) -> _Presses:
@@ -128,7 +142,14 @@ class _Presses:
         self.cancel()
 
     def cancel(self) -> None:
+        """End our own turn, or take our prompt out of the queue; never anyone else's."""
         try:
-            client.call(self.directory, "cancel")
+            if not self.started:
+                client.call(self.directory, "queue", input_id=self.receipt["input_id"])
+                return
+        except AghError:
+            pass  # it has just begun
+        try:
+            client.call(self.directory, "cancel", turn_id=self.receipt["turn_id"])
         except AghError:
             pass  # it has just ended: its end is about to be shown

@@ -23,16 +23,21 @@ MESSAGE_LIMIT, RESULT_LIMIT, BUDGET = 2_000, 500, 60_000
 def history(messages: Sequence[Message], budget: int = BUDGET) -> str | None:
     """The execution history, or None when there is nothing to tell."""
     lines = [line for message in messages if (line := _line(message))]
+    if sum(map(len, lines)) + len(lines) - 1 > budget:
+        budget -= len(_left_out(len(lines))) + 1
     kept: list[str] = []
     for line in reversed(lines):
         budget -= len(line) + 1
-        if budget < 0:
+        if budget < -1:
             break
         kept.append(line)
-    left_out = len(lines) - len(kept)
-    if left_out:
-        kept.append(f"[{left_out} earlier entries are left out]")
+    if len(kept) < len(lines):
+        kept.append(_left_out(len(lines) - len(kept)))
     return "\n".join(reversed(kept)) if lines else None
+
+
+def _left_out(count: int) -> str:
+    return f"[{count} earlier entries are left out]"
 
 
 def with_history(told: str, prompt: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -5,12 +5,14 @@ Nothing is dropped: a kind we do not know becomes a `system` event with the upda
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import orjson
 
 Fields = dict[str, Any]
 
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]')
 _FINISHED = ("completed", "failed")
 _RESULT_KEYS = ("stdout", "stderr", "error")
 
@@ -30,15 +32,43 @@ def event_of(update: Fields) -> tuple[str, Fields]:
 
 
 def update_text(frame: str, update: Fields) -> str:
-    """The JSON text of the update inside its frame, as it came."""
-    start = frame.find('"update":') + len('"update":')
-    text = frame[start : frame.rstrip().rfind("}", 0, frame.rstrip().rfind("}"))]
+    """The JSON text of the update inside its frame, as it came; the whole frame when it cannot be found."""
+    line = frame.rstrip()
+    start = line.find('"update":') + len('"update":')
+    if _is(text := line[start:-2], update):  # where it nearly always is: the last of the last
+        return text
+    params = _member(line, 0, "params")
+    inner = _member(line, params[0], "update") if params else None
+    return line[slice(*inner)] if inner and _is(line[slice(*inner)], update) else frame
+
+
+def _is(text: str, update: Fields) -> bool:
     try:
-        if orjson.loads(text) == update:
-            return text
+        return bool(orjson.loads(text) == update)
     except orjson.JSONDecodeError:
-        pass
-    return frame
+        return False
+
+
+def _member(text: str, start: int, key: str) -> tuple[int, int] | None:
+    """Where the value of a key stands in the object that begins at or after `start`; the last one counts."""
+    depth, found, began, name = 0, None, 0, ""
+    for token in _TOKEN.finditer(text, start):
+        mark = token[0]
+        if mark in "{[":
+            depth += 1
+        if depth == 1 and mark == ":":
+            began = token.end()
+        elif depth == 1 and mark[0] == '"' and not began:
+            name = mark
+        elif (depth == 1 and mark in ",}") and began:
+            if name == f'"{key}"':
+                found = (began, token.start())
+            began = 0
+        if mark in "}]":
+            depth -= 1
+            if not depth:
+                break
+    return found
 
 
 def context_usage(update: Fields) -> Fields:

@@ -122,6 +122,7 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
     live.watch_turn = lambda turn: supervise.watch(live, turn)
     live.loop.on_signal((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), lambda: live.end("shutdown"))
     live.loop.later(live.settings["session.idle_after"], lambda: end_when_idle(live))
+    turns.watch_time(live)
     live.loop.later(0, lambda: turns.dispatch_next(live))
     ready.succeeded(hello)
     try:
@@ -196,6 +197,7 @@ def open_session(live: Live, found: restore.Outcome, resuming: bool) -> dict[str
                 acp_session_id=restored.agent_session,
                 previous_acp_session_id=before,
             )
+    spending.recount(live)
     live.way_back = {}
     live.update(state="active", restore=used if resuming else None, activity=None)
     told = {"strategy": found.strategy, "reason": found.reason, "context_lost": restored.lost}
@@ -223,7 +225,10 @@ def verbs(live: Live) -> dict[str, Any]:
 def update_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
     """The verb `update`: what people may change of a session's metadata while it is live."""
     changes: dict[str, Any] = {key: request[key] for key in ("name", "archived") if key in request}
+    if request.get("limits"):
+        changes["limits"] = {**(live.meta.get("limits") or {}), **request["limits"]}
     live.update(**changes)
+    turns.watch_time(live)
     answer(changes)
 
 

@@ -50,7 +50,7 @@ def recover(held: Lock) -> Report:
         for done, row in zip(found.actions, _append(held, stored, found.drafts), strict=False):
             done["event_id"] = row.id
     if found.actions:
-        _settle(held.directory, stored)
+        _settle(held.directory, stored, sum(one["code"] == "append_error" for one in found.actions))
     for done in found.actions:
         done["persisted"] = True
     return _report(stored["id"], found, persisted=bool(found.actions))
@@ -129,11 +129,13 @@ def _append(held: Lock, stored: Meta, drafts: list[Draft]) -> list[Row]:
     return rows
 
 
-def _settle(directory: str, stored: Meta) -> None:
+def _settle(directory: str, stored: Meta, closed_turns: int) -> None:
     with Reader(directory) as reader:
         last = reader.last_sequence()
     settled: Any = status.settled(stored, lock_held=False)
-    meta.write(directory, settled | {"launch": None, "last_sequence": last, "updated_at": timestamp()})
+    settled |= {"launch": None, "last_sequence": last, "updated_at": timestamp()}
+    settled["turns"] = (stored.get("turns") or 0) + closed_turns
+    meta.write(directory, settled)
 
 
 def _report(session_id: str, found: Plan, *, persisted: bool) -> Report:

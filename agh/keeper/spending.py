@@ -51,10 +51,32 @@ def take_context_usage(live: Live, usage: dict[str, Any]) -> None:
         store_usage(live, turn_id, usage)
 
 
+def recount(live: Live) -> None:
+    """What was spent, from the log: the metadata of a keeper that was killed may lag behind."""
+    ((total, currency),) = live.db.execute(
+        "SELECT sum(cost_amount), max(cost_currency) FROM token_usage"
+    ).fetchall()
+    if total is None:
+        return
+    ((known,),) = live.db.execute(
+        "SELECT max(content ->> '$.usage.cost_amount') FROM events WHERE type = 'usage' "
+        "AND sequence > (SELECT max(sequence) FROM events) - 10000 AND content ->> '$.session_id' = ?",
+        [live.meta.get("acp_session_id")],
+    ).fetchall()
+    live.meta["spent"] = {
+        "agent_cost": known or 0.0,
+        "cost_amount": round(total, 9),
+        "cost_currency": currency,
+    }
+
+
 def limits_of(stored: Meta, record: AgentRecord, settings: dict[str, Any]) -> dict[str, float]:
     """The limits in force: the session's own, else the agent's, else the configured ones; 0 is none."""
     own = stored.get("limits") or {}
-    return {name: own.get(name) or record.limits.get(name) or settings[f"limits.{name}"] for name in LIMITS}
+    return {
+        name: own.get(name) or record.limits.get(name) or settings[f"session.limits.{name}"]
+        for name in LIMITS
+    }
 
 
 def used_up(stored: Meta, limits: dict[str, float]) -> tuple[str, str, str] | None:

@@ -18,10 +18,20 @@ _SHORTEST_LOOK, _LONGEST_LOOK = 0.05, 5.0
 
 def watch(live: Live, turn: Turn) -> None:
     """Look at the turn now and then until it is over."""
-    spans = [value for key, value in live.settings.items() if key.startswith("supervision.") and value]
+    spans = [
+        value for key, value in live.settings.items() if key.startswith("session.supervision.") and value
+    ]
     pause = min(_LONGEST_LOOK, max(_SHORTEST_LOOK, min(spans) / 4)) if spans else _LONGEST_LOOK
 
+    looked = time.monotonic()
+
     def look() -> None:
+        nonlocal looked
+        now = time.monotonic()
+        overslept = now - looked - pause
+        if overslept > pause + 0.5:  # we were stopped or starved: that is not the agent's silence
+            live.last_activity += overslept
+        looked = now
         if live.turn is turn and live.ending is None:
             _look(live, turn)
             live.loop.later(pause, look)
@@ -34,18 +44,22 @@ def _look(live: Live, turn: Turn) -> None:
     if live.asked:
         live.last_activity = now
     idle, elapsed = now - live.last_activity, now - turn.began
-    if now - turn.last_heartbeat >= settings["supervision.heartbeat"]:
+    if now - turn.last_heartbeat >= settings["session.supervision.heartbeat"]:
         turn.last_heartbeat = now
         live.show_activity()
-    if now - turn.last_progress >= settings["supervision.progress_notify_interval"]:
+    if now - turn.last_progress >= settings["session.supervision.progress_notify_interval"]:
         turn.last_progress = now
         _tell(
             live, turn, "runtime_progress", f"Still working... ({_minutes(elapsed)} elapsed)", idle, elapsed
         )
-    if turn.warned and idle < settings["supervision.inactivity_warning_after"]:
+    if turn.warned and idle < settings["session.supervision.inactivity_warning_after"]:
         turn.warned = False
         _health(live, None, marker("session_recovered", "the agent is active again"))
-    elif not turn.warned and not turn.cancelled and idle >= settings["supervision.inactivity_warning_after"]:
+    elif (
+        not turn.warned
+        and not turn.cancelled
+        and idle >= settings["session.supervision.inactivity_warning_after"]
+    ):
         turn.warned = True
         if not turn.warned_before:
             turn.warned_before = True
@@ -53,8 +67,8 @@ def _look(live: Live, turn: Turn) -> None:
             _tell(live, turn, "runtime_warning", text, idle, elapsed)
         summary = "the agent has been silent for long"
         _health(live, "unhealthy", marker("session_unhealthy", summary, severity="warning"))
-    limit = settings[f"supervision.{'tool_' if turn.tools else ''}inactivity_timeout"]
-    deadline = settings["supervision.prompt_deadline"]
+    limit = settings[f"session.supervision.{'tool_' if turn.tools else ''}inactivity_timeout"]
+    deadline = settings["session.supervision.prompt_deadline"]
     if limit and idle >= limit:
         _time_out(live, turn, "activity_timeout", f"no activity for {_minutes(idle)}", idle, elapsed)
     elif deadline and elapsed >= deadline:
@@ -77,7 +91,7 @@ def _time_out(live: Live, turn: Turn, detail: str, why: str, idle: float, elapse
             summary = f"{why}, and the agent did not end its turn when it was cancelled"
             live.fail("timeout", "timeout", summary, detail=detail)
 
-    live.loop.later(live.settings["supervision.timeout_cancel_grace"], overdue)
+    live.loop.later(live.settings["session.supervision.timeout_cancel_grace"], overdue)
 
 
 def _tell(live: Live, turn: Turn, type: str, text: str, idle: float, elapsed: float) -> None:

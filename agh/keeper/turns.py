@@ -7,6 +7,7 @@ gets it; the end of a turn, the end of its input and its usage are one transacti
 from __future__ import annotations
 
 import os
+import time
 from typing import Any
 
 import orjson
@@ -43,7 +44,7 @@ def accept(live: Live, request: dict[str, Any], answer: Answer) -> None:
     if known is not None:
         answer(_receipt(live, known, after=0, repeated=True))
         return
-    busy = live.turn is not None
+    busy = live.turn is not None or live.settling
     if busy and mode != "interrupt" and inputs.count_queued(live.db) >= live.settings["session.queue_cap"]:
         raise QueueFull(live.session_id, live.settings["session.queue_cap"])
     after = live.writer.last_sequence
@@ -76,31 +77,53 @@ _WAITING = {
 
 def cancel(live: Live, request: dict[str, Any], answer: Answer) -> None:
     """The verb `cancel`: ask the agent to end the turn; if it does not within the grace, end the agent."""
-    if live.turn is None:
-        raise NoTurn(live.session_id)
     turn = live.turn
-    ask_to_cancel(live)
-    grace = float(request.get("grace") or live.settings["session.cancel_grace"])
-
-    def overdue() -> None:
-        if live.turn is turn:
-            summary = f"the agent did not end its turn within {grace:g} s of the cancel"
-            live.fail("timeout", "cancellation", summary)
-
-    live.loop.later(grace, overdue)
+    if turn is None or request.get("turn_id") not in (None, turn.turn_id):
+        raise NoTurn(live.session_id)
+    ask_to_cancel(live, request.get("grace"))
     answer({"turn_id": turn.turn_id})
 
 
-def ask_to_cancel(live: Live) -> None:
-    """Some agents answer a cancelled prompt only after their open permission request was answered."""
+def ask_to_cancel(live: Live, grace: float | None = None) -> None:
+    """Ask the agent to end its turn; one that does not within the grace is ended with the session.
+
+    Some agents answer a cancelled prompt only after their open permission request was answered.
+    """
     turn, agent = live.turn, live.agent
-    if turn is None or agent is None or turn.cancelled:
+    if turn is None or agent is None:
+        return
+    if grace is not None or not turn.cancelled:
+        limit = live.settings["session.cancel_grace"] if grace is None else float(grace)
+        live.loop.later(limit, lambda: _overdue(live, turn, limit))
+    if turn.cancelled:
         return
     turn.cancelled = True
     with live.batch():
         live.add(marker("prompt_cancel", "the turn was cancelled", turn=turn.turn_id))
         live.then(lambda: agent.notify("session/cancel", {"sessionId": live.meta["acp_session_id"]}))
         cancel_all(live, decided_by="cancel")
+
+
+def _overdue(live: Live, turn: Turn, grace: float) -> None:
+    if live.turn is not turn:
+        return
+    if live.pause_after_turn is not None:
+        live.end(*live.pause_after_turn)
+    else:
+        summary = f"the agent did not end its turn within {grace:g} s of the cancel"
+        live.fail("timeout", "cancellation", summary)
+
+
+def watch_time(live: Live) -> None:
+    """Look at the limit on time when it is due, also while nothing goes on."""
+    limit = spending.limits_of(live.meta, live.record_of_agent, live.settings)["max_time"]
+    if limit:
+        live.loop.later(max(0.0, live.began + limit - time.monotonic()), lambda: _time_is_up(live))
+
+
+def _time_is_up(live: Live) -> None:
+    with live.batch():
+        check_limits(live)
 
 
 def steer_at_boundary(live: Live) -> None:
@@ -122,7 +145,8 @@ def check_limits(live: Live) -> None:
 
 
 def dispatch_next(live: Live) -> None:
-    if live.turn is None and live.ending is None:
+    live.settling = False
+    if live.turn is None and live.ending is None and live.agent and not live.agent.process.over:
         waiting = inputs.next_queued(live.db)
         if waiting is not None:
             with live.batch():
@@ -135,7 +159,7 @@ def answered(live: Live, turn: Turn, result: Response | AghError) -> None:
     if live.turn is not turn:
         return
     if isinstance(result, AghError):
-        abandon(live, turn, result.message)
+        abandon(live, turn, live.failure["summary"] if live.failure else result.message)
     elif result.error is not None:
         message, details = str(result.error.get("message")), result.error.get("data")
         text = message if details is None else f"{message}: {orjson.dumps(details).decode()}"
@@ -193,7 +217,9 @@ def _send(live: Live, turn: Turn, prompt: list[dict[str, Any]], text: str) -> No
 
 
 def _close_turn(live: Live, turn: Turn, status: str, **fields: Any) -> None:
-    live.turn, live.health = None, None
+    live.turn, live.health, live.settling = None, None, True
+    if turn.warned and not turn.timed_out:
+        live.add(marker("session_recovered", "the silent turn has ended"))
     if live.history is not None and status == "sent":
         live.history, live.meta["inject_history"] = None, False
     live.record("error" if status == "failed" else "done", turn_id=turn.turn_id, **fields)

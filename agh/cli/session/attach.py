@@ -58,7 +58,7 @@ def converse(directory: str) -> None:
         seen = reader.last_sequence()
     running = client.call(directory, "hello").get("turn_id")
     if running:
-        _watch(directory, {"turn_id": running, "after": seen})
+        _watch(directory, {"turn_id": running, "after": seen, "status": "dispatching"})
     while True:
         with Reader(directory) as reader:
             seen = reader.last_sequence()

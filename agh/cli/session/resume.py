@@ -89,7 +89,13 @@ def resume(directory: str, attach_only: bool, lease: dict[str, Any], **intent: A
     hello = client.ensure_live(directory, **intent)
     if hello["started"]:
         tell_restored(hello)
-    elif intent.get("agent") and intent["agent"] != session_view(directory).get("agent_name"):
+    elif intent.get("limits"):
+        client.call(directory, "update", limits=intent["limits"])
+    if (
+        not hello["started"]
+        and intent.get("agent")
+        and intent["agent"] != session_view(directory).get("agent_name")
+    ):
         session_id = os.path.basename(directory)
         raise SessionLive(session_id, hint=f"agh session stop {session_id}, then resume it with --agent")
     attached = client.call(directory, "attach", **lease)

@@ -68,11 +68,13 @@ def used(found: list[tuple[str, Meta]]) -> Iterator[dict[str, Any]]:
 
 
 def total(records: Iterator[dict[str, Any]], by: str) -> list[dict[str, Any]]:
-    """Sums per group and currency. A sum over nothing that is known is unknown."""
+    """Sums per group, and per currency where a group has several. A sum over nothing known is unknown."""
+    listed = list(records)
+    currency = {one[by]: one["cost_currency"] for one in listed if one["cost_currency"] is not None}
     groups: dict[tuple[Any, Any], dict[str, Any]] = {}
-    for record in records:
-        key = (record[by], record["cost_currency"])
-        group = groups.setdefault(key, {by: record[by], "turns": 0, "cost_currency": record["cost_currency"]})
+    for record in listed:
+        key = (record[by], record["cost_currency"] or currency.get(record[by]))
+        group = groups.setdefault(key, {by: record[by], "turns": 0, "cost_currency": key[1]})
         group["turns"] += 1
         for name in (*SUMS, "cost_amount"):
             group[name] = add(group.get(name), record[name])
