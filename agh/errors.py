@@ -202,7 +202,7 @@ class KeeperFailed(AghError):
 
 
 class KeeperDied(AghError):
-    """session {0}: its keeper ended in the middle of the turn"""
+    """session {0}: its keeper ended in the middle of it"""
 
     exit = 7
     hint = "agh session resume {0}"

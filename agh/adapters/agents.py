@@ -28,6 +28,7 @@ class AgentRecord:
     env: Mapping[str, str] = field(default_factory=dict)  # added to the user's environment
     drop_env: tuple[str, ...] = ()  # what the agent must not get
     login: str = ""  # the command that logs in
+    auth_method: str = ""  # the agent's own method to authenticate with, by its id
     install: str = ""  # the command that installs it
     restore_skip: tuple[str, ...] = ()  # strategies that do not work with it, whatever it advertises
     resume_argv: tuple[str, ...] = ()  # flags that restore by command line; {id} is the agent's session

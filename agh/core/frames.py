@@ -57,13 +57,14 @@ class Malformed(NamedTuple):
     length: int
     sha256: str
     head: str
+    tail: str = ""  # of a line beyond the cap
 
 
 Frame = Request | Response | Notification | Malformed
 
 
 class Splitter:
-    """Cuts a stream into lines. Of a line beyond the cap only its length, hash and head are kept."""
+    """Cuts a stream into lines. Of a line beyond the cap only its length, hash and ends are kept."""
 
     def __init__(self, max_line: int = MAX_LINE) -> None:
         self.max_line = max_line
@@ -73,6 +74,7 @@ class Splitter:
         self._held = bytearray()
         self._length = 0
         self._sha256: Any = None  # while the line is beyond the cap
+        self._tail = b""
 
     def feed(self, data: bytes) -> list[Frame]:
         frames: list[Frame] = []
@@ -90,20 +92,24 @@ class Splitter:
     def close(self) -> list[Frame]:
         """The end of the stream, or of the line that is held."""
         line, length, sha256 = bytes(self._held), self._length, self._sha256
+        tail = self._tail.decode(errors="replace")
         self._start_line()
         if sha256:
-            return [Malformed(f"longer than {self.max_line} bytes", length, sha256.hexdigest(), _head(line))]
+            reason = f"longer than {self.max_line} bytes"
+            return [Malformed(reason, length, sha256.hexdigest(), _head(line), tail)]
         return [parse(line)] if line and not line.isspace() else []
 
     def _hold(self, piece: bytes) -> None:
         self._length += len(piece)
         if self._sha256:
             self._sha256.update(piece)
+            self._tail = (self._tail + piece[-HEAD:])[-HEAD:]
             self._held += piece[: max(0, HEAD - len(self._held))]
             return
         self._held += piece
         if self._length > self.max_line:
             self._sha256 = _sha256(self._held)
+            self._tail = bytes(self._held[-HEAD:])
             self._held = self._held[:HEAD]
 
 

@@ -42,6 +42,7 @@ def settled(meta: Mapping[str, Any], lock_held: bool) -> dict[str, Any]:
         },
         "keeper": None,
         "activity": None,
+        "attach": None,
     }
 
 

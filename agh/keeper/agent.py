@@ -6,8 +6,11 @@ agent's death; what the agent sends is handed on in batches, in order, before an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import orjson
 
 from agh.core.frames import (
     Frame,
@@ -18,11 +21,13 @@ from agh.core.frames import (
     encode_request,
     encode_result,
 )
+from agh.core.redact import redactor
 from agh.errors import AgentDied, AgentNotInstalled, AghError, TimedOut
 from agh.keeper.leashed import Leashed
 from agh.keeper.loop import Loop
 
 STDERR_TAIL = 64 << 10
+PARSE_ERROR = -32700
 DEAF_GRACE = 0.3  # for one whose stdout ended: it is usually about to exit by itself
 
 Then = Callable[[Response | AghError], None]
@@ -50,6 +55,8 @@ class Agent:
         self._splitter = Splitter()
         self._waiting: dict[int, Then] = {}
         self._asked = 0
+        self._silent = False
+        self._environ = environ
         self.process = Leashed(loop, argv, environ, cwd, self._take_output, self._ended)
 
     def request(self, method: str, params: dict[str, Any], then: Then, limit: float | None = None) -> None:
@@ -93,12 +100,23 @@ class Agent:
         then(response)
         return True
 
+    def lost_answer(self, tail: str) -> Response | None:
+        """The failure of a request whose answer was at the end of a line too long to be read, if so."""
+        for number in self._waiting:
+            if re.search(rf'"id"\s*:\s*{number}\b', tail):
+                error = {
+                    "code": PARSE_ERROR,
+                    "message": "its answer was in a line that is too long to be read",
+                }
+                return Response(number, None, error, orjson.dumps({"error": error}).decode())
+        return None
+
     def death(self) -> AghError:
         if self.process.start_error is not None:
             return AgentNotInstalled(self.name, f"{self.argv[0]}: {self.process.start_error}")
-        said = self.stderr_text().strip().splitlines()
-        words = f"; its last words: {said[-1][:300]}" if said else ""
-        return AgentDied(self.name, self.process.describe_end() + words)
+        how = "it closed its stdout and went on" if self._silent else self.process.describe_end()
+        said = redactor(self._environ).text(self.stderr_text()).strip().splitlines()
+        return AgentDied(self.name, how + (f"; its last words: {said[-1][:300]}" if said else ""))
 
     def stderr_text(self) -> str:
         return bytes(self._stderr).decode(errors="replace")
@@ -112,8 +130,13 @@ class Agent:
         if frames:
             self.on_frames(frames)
         if not data:  # it can say nothing any more: its end is all that is left to report
-            self._loop.later(DEAF_GRACE, self.process.terminate)
-            self._loop.later(DEAF_GRACE * 4, self.process.kill)
+            self._loop.later(DEAF_GRACE, self._end_silent)
+
+    def _end_silent(self) -> None:
+        if not self.process.over:
+            self._silent = True
+            self.process.terminate()
+            self._loop.later(DEAF_GRACE * 3, self.process.kill)
 
     def _ended(self) -> None:
         waiting, self._waiting = self._waiting, {}

@@ -14,7 +14,15 @@ from typing import Any
 
 import orjson
 
-from agh.errors import AghError, KeeperFailed, KeeperGone, Relayed, TimedOut
+from agh.errors import (
+    AghError,
+    KeeperDied,
+    KeeperFailed,
+    KeeperGone,
+    Relayed,
+    SessionStopping,
+    TimedOut,
+)
 from agh.keeper import control
 from agh.keeper.process import spawn
 from agh.store import lock
@@ -27,13 +35,17 @@ ANSWER_LIMIT = 30.0
 
 
 def call(directory: str, verb: str, *, limit: float = ANSWER_LIMIT, **args: Any) -> dict[str, Any]:
-    """The keeper's answer. KeeperGone when there is none to ask, or it dies before it answers."""
+    """The keeper's answer. KeeperGone when there is none to ask; KeeperDied when it took the request to
+    its grave: it may have been done, so nobody asks again by himself."""
     session_id = os.path.basename(directory)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(limit)
         try:
             with control.short_path(directory) as address:
                 connection.connect(address)
+        except OSError:
+            raise KeeperGone(session_id) from None
+        try:
             connection.sendall(control.encode({"v": control.VERSION, "verb": verb, **args}))
             line = _line(connection)
         except TimeoutError:
@@ -41,7 +53,7 @@ def call(directory: str, verb: str, *, limit: float = ANSWER_LIMIT, **args: Any)
         except OSError:
             line = b""
     if not line:
-        raise KeeperGone(session_id)
+        raise KeeperDied(session_id, hint=f"agh session status {session_id}")
     answer = orjson.loads(line)
     if "error" in answer:
         raise Relayed(answer["error"])
@@ -66,8 +78,11 @@ def ensure_live(directory: str, **intent: Any) -> dict[str, Any]:
         while True:
             try:
                 return call(directory, "hello", limit=CONNECT_LIMIT) | {"started": False}
-            except KeeperGone:
+            except (KeeperGone, KeeperDied):
                 pass
+            except Relayed as error:
+                if error.code != SessionStopping().code:
+                    raise
             held = lock.take(directory)
             if held is not None:
                 with held:
@@ -105,15 +120,23 @@ def start(held: Lock, **intent: Any) -> dict[str, Any]:
     return result
 
 
-def await_end(directory: str, limit: float) -> bool:
-    """Wait until nobody holds the session's lock."""
+def await_end(directory: str, limit: float, pid: int | None = None) -> bool:
+    """Wait until nobody holds the session's lock, or at least not the keeper `pid`."""
     deadline = time.monotonic() + limit
     with Watch() as watch:
         watch.add(directory)
-        while lock.is_held(directory):
+        while lock.is_held(directory) and (pid is None or _is_alive(pid)):
             if time.monotonic() > deadline:
                 return False
             watch.wait(0.2)
+    return True
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
     return True
 
 

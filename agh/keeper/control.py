@@ -140,6 +140,8 @@ class _Peer:
             handler(request, self._answer)
         except AghError as error:
             self._answer(error)
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            self._answer(Usage(f"the keeper cannot read this request: {error!r}"))
 
     def _answer(self, result: dict[str, Any] | AghError) -> None:
         if self._connection.fileno() < 0:

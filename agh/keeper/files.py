@@ -86,6 +86,7 @@ def _guarded(
         options=permissions.YES_OR_NO,
         raw=frame.raw,
         finish=finish,
+        rpc_id=frame.id,
     )
 
 

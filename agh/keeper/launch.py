@@ -53,6 +53,7 @@ def start_agent(live: Live, extra_argv: list[str] | None = None) -> None:
         stop_reason=None,
         stop_detail=None,
         failure=None,
+        attach=None,
         launch=launch._asdict(),
         keeper={"pid": os.getpid(), "started_at": timestamp()},
     )

@@ -24,6 +24,7 @@ from agh.errors import (
     EventsEmpty,
     HookStopped,
     SessionArchived,
+    SessionStopping,
     StoreFailed,
     TimedOut,
     Usage,
@@ -206,6 +207,8 @@ def open_session(live: Live, found: restore.Outcome, resuming: bool) -> dict[str
 
 def verbs(live: Live) -> dict[str, Any]:
     def hello(request: dict[str, Any], answer: Answer) -> None:
+        if live.ending is not None:
+            raise SessionStopping(live.session_id)
         answer(describe(live))
 
     return {

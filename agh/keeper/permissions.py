@@ -23,6 +23,7 @@ from agh.keeper.control import Answer
 from agh.keeper.live import Live
 from agh.keeper.loop import Timer
 
+REQUEST_CANCELLED = -32800
 READING = ("read", "search", "think")
 YES_OR_NO = [
     {"optionId": "allow", "name": "Allow", "kind": "allow_once"},
@@ -51,6 +52,7 @@ class Asked(NamedTuple):
     options: list[dict[str, Any]]
     finish: Finish
     timer: Timer
+    rpc_id: int | str | None
 
 
 def asked(live: Live, frame: Request, params: dict[str, Any]) -> None:
@@ -80,6 +82,7 @@ def asked(live: Live, frame: Request, params: dict[str, Any]) -> None:
         options=options,
         raw=frame.raw,
         finish=finish,
+        rpc_id=frame.id,
     )
 
 
@@ -91,6 +94,7 @@ def ask(
     options: list[dict[str, Any]],
     raw: str,
     finish: Finish,
+    rpc_id: int | str | None,
     tool_call_id: str | None = None,
 ) -> None:
     """Inside a batch: record the request, and decide it beforehand or let it wait for a person."""
@@ -113,7 +117,7 @@ def ask(
         f"INSERT INTO permissions ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", list(row.values())
     )
     timer = live.loop.later(live.settings["permissions.timeout"], lambda: _expire(live, request_id))
-    live.asked[request_id] = Asked(request_id, turn_id, asking, tool_call_id, options, finish, timer)
+    live.asked[request_id] = Asked(request_id, turn_id, asking, tool_call_id, options, finish, timer, rpc_id)
     verdict, decided_by = beforehand(live, asking, ours=options is YES_OR_NO)
     if live.turn is not None and live.turn.cancelled:
         verdict, decided_by = "cancel", "cancel"
@@ -156,6 +160,8 @@ def beforehand(live: Live, asking: Asking, *, ours: bool) -> tuple[str | None, s
 
 def decide(live: Live, request_id: str, verdict: str, decided_by: str) -> dict[str, Any]:
     """Settle a waiting request: record the decision, then tell the agent."""
+    if verdict not in _MEANT:
+        raise ValueError(f"{verdict!r} is no verdict")
     if request_id not in live.asked:
         raise PermissionUnknown(request_id)
     request = live.asked.pop(request_id)
@@ -196,6 +202,20 @@ def decide_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
 def cancel_all(live: Live, decided_by: str) -> None:
     for request_id in list(live.asked):
         decide(live, request_id, "cancel", decided_by)
+
+
+def withdraw(live: Live, rpc_id: Any) -> None:
+    """Inside a batch: the agent takes a question back (`$/cancel_request`)."""
+    agent = live.agent
+    assert agent is not None
+
+    def finish(option: dict[str, Any] | None) -> None:
+        agent.refuse(rpc_id, REQUEST_CANCELLED, "cancelled")
+
+    for asked in list(live.asked.values()):
+        if asked.rpc_id is not None and asked.rpc_id == rpc_id:
+            live.asked[asked.request_id] = asked._replace(finish=finish)
+            decide(live, asked.request_id, "cancel", decided_by="agent")
 
 
 def is_allowed(option: dict[str, Any] | None) -> bool:

@@ -25,6 +25,7 @@ REPLAYED = (
     "tool_call_update",
     "plan",
 )
+NONSENSE_KEPT, NONSENSE_COUNTED = 100, 100_000
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 _LATE = ("agent_message", "thought", "tool_call", "tool_result", "plan", "usage")
@@ -49,12 +50,14 @@ def _take(live: Live, frame: Frame) -> None:
     elif isinstance(frame, Request):
         _request(live, agent, frame)
     else:
-        _malformed(live, frame)
+        _malformed(live, agent, frame)
 
 
 def _notification(live: Live, frame: Notification) -> None:
     params = frame.params if isinstance(frame.params, dict) else {}
     update = params.get("update")
+    if frame.method == "$/cancel_request":
+        permissions.withdraw(live, params.get("requestId"))
     if frame.method != "session/update" or not isinstance(update, dict):
         live.record("system", turn_id=_turn_id(live, "system"), title=frame.method, raw=frame.raw)
         return
@@ -113,10 +116,18 @@ def _request(live: Live, agent: Agent, frame: Request) -> None:
         live.then(lambda: agent.refuse(frame.id, INVALID_PARAMS, reason))
 
 
-def _malformed(live: Live, frame: Malformed) -> None:
-    raw = orjson.dumps(
-        {"length": frame.length, "sha256": frame.sha256, "head": frame.head}, default=repr
-    ).decode()
+def _malformed(live: Live, agent: Agent, frame: Malformed) -> None:
+    """Recorded each for the first few, then as a count: nonsense must not fill the disk."""
+    live.nonsense += 1
+    lost = agent.lost_answer(frame.tail)
+    if lost is not None:
+        agent.settle(lost)
+    if live.nonsense > NONSENSE_KEPT:
+        if live.nonsense % NONSENSE_COUNTED == 0:
+            _warn(live, f"the agent has sent {live.nonsense} lines that are not messages", "null")
+        return
+    told = {"length": frame.length, "sha256": frame.sha256, "head": frame.head}
+    raw = orjson.dumps(told, default=repr).decode()
     _warn(live, f"the agent sent something that is not a message: {frame.reason}", raw)
 
 

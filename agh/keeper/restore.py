@@ -44,6 +44,7 @@ class LiveConversation:
     def __init__(self, live: Live, fork_of: str | None = None) -> None:
         self._live = live
         self.forking = fork_of is not None
+        self._tried_login = False
         self.agent_session: str | None = fork_of or live.meta.get("acp_session_id")
         prompted = f"SELECT 1 FROM events WHERE {LANDMARK} AND type = 'user_message' LIMIT 1"
         self.had_turns = live.db.execute(prompted).fetchone() is not None
@@ -63,9 +64,28 @@ class LiveConversation:
         ]
         assert live.agent is not None
         try:
-            return live.agent.call(method, {**params, **place}, limit)
+            try:
+                return live.agent.call(method, {**params, **place}, limit)
+            except RpcError as error:
+                if error.error.get("code") != AUTH_REQUIRED or not self._authenticate(limit):
+                    raise
+                return live.agent.call(method, {**params, **place}, limit)
         except RpcError as error:
             raise RpcFailure(error.error) from None
+
+    def _authenticate(self, limit: float) -> bool:
+        """Log in by the method that the user chose, or by keys that are in the environment; once."""
+        live = self._live
+        methods = [one for one in live.meta.get("auth_methods") or [] if isinstance(one, dict)]
+        chosen = [one for one in methods if one.get("id") == live.record_of_agent.auth_method]
+        chosen += [
+            one for one in methods if one.get("type") == "env_var" and _keys_are_set(one, live.environ)
+        ]
+        if not chosen or self._tried_login or live.agent is None:
+            return False
+        self._tried_login = True
+        live.agent.call("authenticate", {"methodId": chosen[0]["id"]}, limit)
+        return True
 
     def new(self) -> dict[str, Any]:
         answer = self.call("session/new")
@@ -102,6 +122,11 @@ class LiveConversation:
         while seen != live.replayed and time.monotonic() < deadline:
             seen = live.replayed
             live.loop.run_until(lambda: live.replayed != seen, live.record_of_agent.quiet_after_load)  # noqa: B023
+
+
+def _keys_are_set(method: dict[str, Any], environ: Mapping[str, str]) -> bool:
+    wanted = [one for one in method.get("vars") or [] if isinstance(one, dict) and not one.get("optional")]
+    return bool(wanted) and all(environ.get(str(one.get("name"))) for one in wanted)
 
 
 def open_new(live: Live) -> Outcome:

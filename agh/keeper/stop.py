@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
-from agh.core.events import timestamp
 from agh.core.status import phase
 from agh.keeper import crash, hooks, permissions, terminals, turns
 from agh.keeper.control import Answer
@@ -62,7 +62,7 @@ def write_end(live: Live) -> None:
         launch=None,
     )
     for tell in live.farewells:
-        tell({"session_id": live.session_id, "stop_reason": reason, "stopped_at": timestamp()})
+        tell({"session_id": live.session_id, "stop_reason": reason, "pid": os.getpid()})
 
 
 def _close_session(live: Live) -> None:

@@ -91,6 +91,7 @@ def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
         options=permissions.YES_OR_NO,
         raw=frame.raw,
         finish=finish,
+        rpc_id=frame.id,
     )
 
 

@@ -23,6 +23,7 @@ from agh.keeper.live import Live, Turn
 from agh.keeper.permissions import cancel_all
 from agh.store import inputs
 from agh.store.inputs import Input
+from agh.store.schema import LANDMARK
 
 MODES = ("queue", "interrupt", "steer")
 
@@ -34,15 +35,19 @@ def accept(live: Live, request: dict[str, Any], answer: Answer) -> None:
     prompt, mode, key = request["prompt"], str(request.get("mode") or "queue"), request.get("idempotency_key")
     if mode not in MODES:
         raise Usage(f"the mode {mode!r} is none of {', '.join(MODES)}")
-    size, cap = (
-        sum(len(str(block.get("text", "")).encode()) for block in prompt),
-        live.settings["session.input_bytes"],
-    )
+    if not isinstance(prompt, list) or not isinstance(key, str | None):
+        raise ValueError("a prompt is a list of content blocks, its key a text")
+    size = sum(len(str(block.get("text", "")).encode()) for block in prompt)
+    cap = live.settings["session.input_bytes"]
     if size > cap:
         raise InputTooLarge(size, cap)
     known = inputs.by_key(live.db, key) if key else None
     if known is not None:
-        answer(_receipt(live, known, after=0, repeated=True))
+        ((first,),) = live.db.execute(
+            f"SELECT min(sequence) FROM events WHERE {LANDMARK} AND turn_id = ?", [known.turn_id]
+        ).fetchall()
+        after = live.writer.last_sequence if first is None else first - 1
+        answer(_receipt(live, known, after=after, repeated=True))
         return
     busy = live.turn is not None or live.settling
     if busy and mode != "interrupt" and inputs.count_queued(live.db) >= live.settings["session.queue_cap"]:
@@ -80,7 +85,8 @@ def cancel(live: Live, request: dict[str, Any], answer: Answer) -> None:
     turn = live.turn
     if turn is None or request.get("turn_id") not in (None, turn.turn_id):
         raise NoTurn(live.session_id)
-    ask_to_cancel(live, request.get("grace"))
+    grace = request.get("grace")
+    ask_to_cancel(live, None if grace is None else float(grace))
     answer({"turn_id": turn.turn_id})
 
 
@@ -93,7 +99,7 @@ def ask_to_cancel(live: Live, grace: float | None = None) -> None:
     if turn is None or agent is None:
         return
     if grace is not None or not turn.cancelled:
-        limit = live.settings["session.cancel_grace"] if grace is None else float(grace)
+        limit = live.settings["session.cancel_grace"] if grace is None else grace
         live.loop.later(limit, lambda: _overdue(live, turn, limit))
     if turn.cancelled:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from agh.cli.output import output_option, write_result
-from agh.errors import KeeperGone, TimedOut
+from agh.errors import KeeperDied, KeeperGone, TimedOut
 from agh.keeper import client
 from agh.store import lock, sessions
 from agh.store.views import View, session_view
@@ -24,11 +24,12 @@ def stop_command(id: str, output: str) -> None:
 
 def stop_session(directory: str, reason: str | None = None) -> View:
     """Stopping what is stopped already is no error."""
+    pid = None
     try:
-        client.call(directory, "stop", limit=LIMIT, reason=reason)
-    except KeeperGone:
+        pid = client.call(directory, "stop", limit=LIMIT, reason=reason)["pid"]
+    except (KeeperGone, KeeperDied):
         if not lock.is_held(directory):
             return session_view(directory)
-    if not client.await_end(directory, LIMIT):
+    if not client.await_end(directory, LIMIT, pid):
         raise TimedOut("the keeper", LIMIT)
     return session_view(directory)

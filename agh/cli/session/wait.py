@@ -54,4 +54,7 @@ def _holds(view: View, until: str, reader: Reader, start: int) -> bool:
         return view["state"] not in LIVE_STATES
     if until == "permission":
         return str(view["phase"]) == "waiting_for_permission"
-    return str(view["phase"]) == "waiting_for_input" or view["state"] not in LIVE_STATES
+    if view["state"] not in LIVE_STATES:
+        return True
+    waiting = reader.fetch("SELECT 1 FROM inputs WHERE status IN ('queued', 'dispatching') LIMIT 1")
+    return str(view["phase"]) == "waiting_for_input" and not waiting
