@@ -20,7 +20,6 @@ from agh.errors import (
     KeeperFailed,
     KeeperGone,
     Relayed,
-    SessionStopping,
     TimedOut,
 )
 from agh.keeper import control
@@ -81,7 +80,7 @@ def ensure_live(directory: str, **intent: Any) -> dict[str, Any]:
             except (KeeperGone, KeeperDied):
                 pass
             except Relayed as error:
-                if error.code != SessionStopping().code:
+                if error.code != "session_stopping":
                     raise
             held = lock.take(directory)
             if held is not None:

@@ -71,12 +71,13 @@ def _first_start(held: Lock) -> dict[str, Any]:
         raise
 
 
-def check_name(name: str) -> None:
-    """A name must not look like an id, and only one session may have it."""
+def check_name(name: str, owner: str | None = None) -> None:
+    """A name must not look like an id, and no session but `owner` may have it."""
     if not name or name.startswith(("sess-", "@", "-")) or not name.isprintable() or len(name) > 100:
         raise Usage(f"{name!r} cannot be a session's name", hint="use letters, digits, dots and dashes")
     for directory, found in sessions.scan():
-        if isinstance(found, dict) and found.get("name") == name and not found.get("archived"):
+        taken = isinstance(found, dict) and found.get("name") == name and not found.get("archived")
+        if taken and os.path.basename(directory) != owner:
             raise NameTaken(name, os.path.basename(directory))
 
 

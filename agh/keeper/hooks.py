@@ -37,6 +37,11 @@ def fire(live: Live, event: str, **payload: Any) -> str | None:
     return next((why for why in (*_plugins(live, event, told), *_commands(live, event, told)) if why), None)
 
 
+def await_all(live: Live) -> None:
+    """Let those that still run come to their end; each has its timeout."""
+    live.loop.run_until(lambda: not live.hooks_running)
+
+
 def _commands(live: Live, event: str, told: dict[str, Any]) -> Iterator[str | None]:
     for hook in live.settings["hooks"]:
         if hook.event != event:
@@ -76,6 +81,7 @@ class _Started:
             live.loop, argv, live.environ, live.meta["workspace_path"], self._take, self._ended
         )
         self._timer = live.loop.later(hook.timeout, self._expire)
+        live.hooks_running += 1
         self._process.write(orjson.dumps(told, option=orjson.OPT_APPEND_NEWLINE))
         self._process.close_stdin_when_sent()
 
@@ -94,6 +100,7 @@ class _Started:
         hook = self._hook
         _store(self._live, hook.event, hook.command, "config", hook.required, self._at, self._began, run)
         self.run = run
+        self._live.hooks_running -= 1
         if hook.mode == "async" and hook.required and outcome != "ok":
             self._live.end("hook_stopped", f"the hook {hook.command!r} {outcome}")
 

@@ -98,12 +98,13 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
     record = agent_record(stored["agent_name"], stored.get("command"), stored["workspace_path"])
     settings = config.load(stored["workspace_path"])
     validate(stored, held.directory)
-    stored["limits"] = {**(stored.get("limits") or {}), **(intent.get("limits") or {})}
-    spending.refuse_spent(stored, record, settings)
     if resuming:
         recover(held)
     before = meta.read(held.directory)
+    stored["limits"] = {**(stored.get("limits") or {}), **(intent.get("limits") or {})}
     stored = {**before, **{key: stored.get(key) for key in WAY_BACK}}  # type: ignore[typeddict-item]
+    stored["spent"] = spending.spent(held.directory, stored.get("acp_session_id"))
+    spending.refuse_spent(stored, record, settings)
     live = Live(Loop(), held.directory, stored, Writer(held, record.name), settings, record)
     live.way_back = {key: before.get(key) for key in WAY_BACK}
     try:
@@ -198,7 +199,7 @@ def open_session(live: Live, found: restore.Outcome, resuming: bool) -> dict[str
                 acp_session_id=restored.agent_session,
                 previous_acp_session_id=before,
             )
-    spending.recount(live)
+    live.meta["spent"] = spending.spent(live.directory, restored.agent_session)
     live.way_back = {}
     live.update(state="active", restore=used if resuming else None, activity=None)
     told = {"strategy": found.strategy, "reason": found.reason, "context_lost": restored.lost}

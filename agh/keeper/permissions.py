@@ -19,6 +19,7 @@ from agh.core.frames import Request
 from agh.core.rules import Asking
 from agh.core.updates import tool_name
 from agh.errors import PermissionUnknown
+from agh.keeper import hooks
 from agh.keeper.control import Answer
 from agh.keeper.live import Live
 from agh.keeper.loop import Timer
@@ -125,6 +126,11 @@ def ask(
         decide(live, request_id, verdict, decided_by)
     else:
         live.then(live.show_activity)
+        live.then(lambda: _tell_hooks(live, told))
+
+
+def _tell_hooks(live: Live, told: dict[str, Any]) -> None:
+    hooks.fire(live, "permission", **told)
 
 
 def beforehand(live: Live, asking: Asking, *, ours: bool) -> tuple[str | None, str]:

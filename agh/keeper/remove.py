@@ -41,9 +41,9 @@ def _forget(directory: str) -> list[str]:
     """Ask the agent to delete its own session, if it said that it can."""
     try:
         stored = meta.read(directory)
-        token, workspace = stored.get("acp_session_id"), stored["workspace_path"]
+        tokens, workspace = stored.get("acp_session_ids") or [], stored["workspace_path"]
         if (
-            not token
+            not tokens
             or not has_capability(stored.get("acp_caps") or {}, "delete")
             or not os.path.isdir(workspace)
         ):
@@ -59,9 +59,10 @@ def _forget(directory: str) -> list[str]:
     agent.on_frames = lambda frames: settle(agent, frames)
     try:
         agent.call("initialize", CLIENT, limit)
-        agent.call("session/delete", {"sessionId": token}, limit)
+        for token in tokens:
+            agent.call("session/delete", {"sessionId": token}, limit)
     except AghError as error:
-        return [f"the agent's own session {token}: {error.message}"]
+        return [f"the agent's own copy of the conversation: {error.message}"]
     finally:
         agent.process.end(eof=1.0, term=1.0)
     return []

@@ -14,6 +14,7 @@ from agh.core.events import timestamp
 from agh.errors import LimitReached
 from agh.keeper.live import Live
 from agh.store.meta import Meta
+from agh.store.reader import Reader
 
 
 def store_usage(live: Live, turn_id: str, usage: dict[str, Any]) -> None:
@@ -51,23 +52,18 @@ def take_context_usage(live: Live, usage: dict[str, Any]) -> None:
         store_usage(live, turn_id, usage)
 
 
-def recount(live: Live) -> None:
-    """What was spent, from the log: the metadata of a keeper that was killed may lag behind."""
-    ((total, currency),) = live.db.execute(
-        "SELECT sum(cost_amount), max(cost_currency) FROM token_usage"
-    ).fetchall()
-    if total is None:
-        return
-    ((known,),) = live.db.execute(
-        "SELECT max(content ->> '$.usage.cost_amount') FROM events WHERE type = 'usage' "
-        "AND sequence > (SELECT max(sequence) FROM events) - 10000 AND content ->> '$.session_id' = ?",
-        [live.meta.get("acp_session_id")],
-    ).fetchall()
-    live.meta["spent"] = {
-        "agent_cost": known or 0.0,
-        "cost_amount": round(total, 9),
-        "cost_currency": currency,
-    }
+def spent(directory: str, agent_session: str | None) -> dict[str, Any] | None:
+    """What a session has cost, from its log: the metadata of a keeper that was killed may lag behind."""
+    with Reader(directory) as reader:
+        ((total, currency),) = reader.fetch("SELECT sum(cost_amount), max(cost_currency) FROM token_usage")
+        if total is None:
+            return None
+        ((known,),) = reader.fetch(
+            "SELECT max(content ->> '$.usage.cost_amount') FROM events WHERE type = 'usage' "
+            "AND sequence > (SELECT max(sequence) FROM events) - 10000 AND content ->> '$.session_id' = ?",
+            [agent_session],
+        )
+    return {"agent_cost": known or 0.0, "cost_amount": round(total, 9), "cost_currency": currency}
 
 
 def limits_of(stored: Meta, record: AgentRecord, settings: dict[str, Any]) -> dict[str, float]:

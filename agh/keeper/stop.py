@@ -34,6 +34,7 @@ def end_session(live: Live) -> None:
         agent.process.end(eof=EOF_GRACE if live.failure is None else 0.1, term=TERM_GRACE)
     terminals.end_all(live)
     hooks.fire(live, "session_stop", stop_reason=live.ending[0] if live.ending else None)
+    hooks.await_all(live)
     if agent.process.exit is None:  # the leash was killed, so it could not end what was below it
         end_escaped(live.meta)
     if live.failure is not None:

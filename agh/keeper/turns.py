@@ -64,11 +64,13 @@ def accept(live: Live, request: dict[str, Any], answer: Answer) -> None:
             turn_id="turn-" + os.urandom(6).hex(),
             key=key,
         )
-        live.then(lambda: answer(_receipt(live, made, after=after)))
-        if busy:
-            live.add(marker(*_WAITING[mode], turn=made.turn_id))
-        else:
+        if not busy:
             _dispatch(live, made)
+        else:
+            live.add(marker(*_WAITING[mode], turn=made.turn_id))
+        live.then(lambda: answer(_receipt(live, made, after=after)))
+        if not busy:
+            live.then(lambda: _send(live, made))
     if busy and mode == "interrupt":
         ask_to_cancel(live)
 
@@ -158,6 +160,7 @@ def dispatch_next(live: Live) -> None:
             with live.batch():
                 live.add(marker("prompt_accepted", "the queued prompt is sent", turn=waiting.turn_id))
                 _dispatch(live, waiting)
+                live.then(lambda: _send(live, waiting))
 
 
 def answered(live: Live, turn: Turn, result: Response | AghError) -> None:
@@ -188,30 +191,30 @@ def abandon(live: Live, turn: Turn, why: str) -> None:
 
 
 def _dispatch(live: Live, made: Input) -> None:
-    """Inside a batch: record the prompt, then send it."""
-    turn = Turn(made.turn_id, made.id)
-    live.turn, live.last_turn_id = turn, turn.turn_id
-    live.replaying = False
+    """Inside a batch: the prompt's turn begins. It is sent when that is on disk, and seen in the metadata."""
+    live.turn, live.last_turn_id, live.replaying = Turn(made.turn_id, made.id), made.turn_id, False
     live.active("prompt")
     inputs.set_status(live.db, made.id, "dispatching")
-    text = "\n".join(block["text"] for block in made.prompt if isinstance(block.get("text"), str))
     others = [block for block in made.prompt if block.get("type") != "text"]
-    live.record("user_message", turn_id=turn.turn_id, text=text, attachments=others or None)
-    prompt = made.prompt if live.history is None else with_history(live.history, made.prompt)
-    live.then(lambda: _send(live, turn, prompt, text))
+    live.record("user_message", turn_id=made.turn_id, text=_text(made), attachments=others or None)
     live.then(live.show_activity)
 
 
-def _send(live: Live, turn: Turn, prompt: list[dict[str, Any]], text: str) -> None:
-    agent = live.agent
-    assert agent is not None
-    objection = hooks.fire(live, "prompt", turn_id=turn.turn_id, text=text)
-    if objection is not None or turn.cancelled or live.ending is not None:
+def _text(made: Input) -> str:
+    return "\n".join(block["text"] for block in made.prompt if isinstance(block.get("text"), str))
+
+
+def _send(live: Live, made: Input) -> None:
+    turn, agent = live.turn, live.agent
+    assert turn is not None and agent is not None
+    prompt = made.prompt if live.history is None else with_history(live.history, made.prompt)
+    objection = hooks.fire(live, "prompt", turn_id=turn.turn_id, text=_text(made))
+    if objection is not None:
+        live.end("hook_stopped", objection)
+    if live.ending is not None or turn.cancelled:
         with live.batch():
             why = {"error": objection} if objection else {}
             _close_turn(live, turn, "failed" if objection else "cancelled", stop_reason="cancelled", **why)
-        if objection is not None:
-            live.end("hook_stopped", objection)
         return
 
     def then(result: Response | AghError) -> None:
@@ -240,7 +243,9 @@ def _after_turn(live: Live, turn: Turn, stop_reason: Any) -> None:
     live.show_activity()
     if live.pause_after_turn is not None:
         live.end(*live.pause_after_turn)
-    hooks.fire(live, "turn_end", turn_id=turn.turn_id, stop_reason=stop_reason)
+    objection = hooks.fire(live, "turn_end", turn_id=turn.turn_id, stop_reason=stop_reason)
+    if objection is not None:
+        live.end("hook_stopped", objection)
     dispatch_next(live)
 
 

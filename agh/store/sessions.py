@@ -47,13 +47,12 @@ def resolve(reference: str, workspace: str | None = None) -> str:
         if os.path.isdir(directory):
             return directory
     if not reference.startswith("sess-"):
-        named = [
-            path
-            for path, found in scan()
-            if not isinstance(found, MetaInvalid) and found.get("name") == reference
-        ]
-        if named:
-            return _only(reference, named)
+        readable = [(path, found) for path, found in scan() if not isinstance(found, MetaInvalid)]
+        named = [(path, found) for path, found in readable if found.get("name") == reference]
+        in_use = [path for path, found in named if not found.get("archived")]
+        named_paths = in_use or [path for path, _ in named]
+        if named_paths:
+            return _only(reference, named_paths)
     prefix = reference if reference.startswith("sess-") else f"sess-{reference}"
     if prefix != "sess-":
         matching = [session_path(one) for one in session_ids() if one.startswith(prefix)]

@@ -7,6 +7,7 @@ import click
 from agh.cli.output import output_option, write_result
 from agh.cli.session.rename import change
 from agh.errors import SessionLive
+from agh.keeper.create import check_name
 from agh.store import lock, sessions
 from agh.store.views import session_view
 
@@ -20,6 +21,9 @@ def archive_command(id: str, undo: bool, output: str) -> None:
     directory = sessions.resolve(id)
     if lock.is_held(directory) and not undo:
         raise SessionLive(session_view(directory)["id"])
+    name = session_view(directory).get("name")
+    if undo and name:
+        check_name(name, session_view(directory)["id"])
     change(directory, archived=not undo)
     view = session_view(directory)
     write_result("session", view, output, lambda: f"{view['id']}  {'restored' if undo else 'archived'}")

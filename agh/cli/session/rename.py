@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -30,7 +31,7 @@ def rename_command(id: str, name: str, output: str) -> None:
     """Give a session a name. The empty name takes it away."""
     directory = sessions.resolve(id)
     if name:
-        check_name(name)
+        check_name(name, os.path.basename(directory))
     change(directory, name=name or None)
     view = session_view(directory)
     write_result("session", view, output, lambda: f"{view['id']}  {view.get('name') or '-'}")
