@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench soak real-agents clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m tests.demo
@@ -15,6 +15,12 @@ test: $(STAMP)
 
 lint: $(STAMP)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+
+soak: $(STAMP)
+	AGH_SOAK=full $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/faults tests/live $(ARGS)
+
+real-agents: $(STAMP)
+	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/real_agents $(ARGS)
 
 bench: $(STAMP)
 	$(BIN)/python -m tests.bench $(ARGS)

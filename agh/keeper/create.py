@@ -41,22 +41,26 @@ def create(
         agent_name = agent or os.path.basename(command[0])
     else:
         agent_name = registry.default_agent(agent or settings["agent"], path).name
-    session_id = new_session_id()
-    directory = os.path.join(ensure_home(), "sessions", session_id)
-    make_private_dir(os.path.dirname(directory))
-    make_private_dir(directory)
-    held = lock.take(directory)
-    if held is None:
-        raise Bug(f"the lock of the new session {session_id} is taken")
-    with held:
-        writer.create(held)
+    with fresh() as held:
+        session_id = os.path.basename(held.directory)
         made = first_meta(session_id, agent_name, command, name, path, permissions)
         made["limits"] = limits or None
         made["mcp_servers"] = settings["mcp_servers"]
         for key, value in (options or {}).items():
             meta.choose(made, key, value)
-        meta.write(directory, made)
-        return directory, _first_start(held)
+        meta.write(held.directory, made)
+        return held.directory, _first_start(held)
+
+
+def fresh() -> Lock:
+    """The held lock of a new directory with an empty log; its metadata is the caller's to write."""
+    directory = os.path.join(ensure_home(), "sessions", new_session_id())
+    make_private_dir(directory)
+    held = lock.take(directory)
+    if held is None:
+        raise Bug(f"the lock of {directory}, just made, is taken")
+    writer.create(held)
+    return held
 
 
 def _first_start(held: Lock) -> dict[str, Any]:

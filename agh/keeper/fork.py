@@ -6,12 +6,12 @@ import os
 from typing import Any
 
 from agh.core.events import Draft, timestamp
-from agh.errors import Bug, Usage
-from agh.home import make_private_dir, new_session_id
+from agh.errors import Usage
 from agh.keeper import client
-from agh.keeper.create import check_name
+from agh.keeper.create import check_name, fresh
 from agh.keeper.recover import recover
-from agh.store import lock, meta, writer
+from agh.store import meta
+from agh.store.lock import Lock
 from agh.store.reader import EVERYTHING, Reader
 from agh.store.writer import Writer
 
@@ -30,14 +30,8 @@ def fork(directory: str, *, at: int | None = None, name: str | None = None) -> t
             raise Usage(
                 f"--at: {at} is not one of the events 1 to {last}", hint="agh session events ID --last 5"
             )
-        session_id = new_session_id()
-        target = os.path.join(os.path.dirname(directory), session_id)
-        make_private_dir(target)
-        held = lock.take(target)
-        if held is None:
-            raise Bug(f"the lock of the new session {session_id} is taken")
-        with held:
-            writer.create(held)
+        with fresh() as held:
+            target, session_id = held.directory, os.path.basename(held.directory)
             turns = _copy(reader, held, origin["agent_name"], last if at is None else at)
             now = timestamp()
             copied: Any = {
@@ -68,15 +62,13 @@ def fork(directory: str, *, at: int | None = None, name: str | None = None) -> t
             return target, client.start(held, fork=origin.get("acp_session_id") if whole else None)
 
 
-def _copy(reader: Reader, held: lock.Lock, agent_name: str, until: int) -> int:
+def _copy(reader: Reader, held: Lock, agent_name: str, until: int) -> int:
     """The rows up to `until`, in order, under the names of the agents that made them; how many turns."""
     turns: set[str] = set()
     with Writer(held, agent_name) as log:
         after = 0
         while rows := reader.page(EVERYTHING, after, until):
-            for row in rows:
-                log.agent_name = row.agent_name
-                turns.add(row.turn_id)
+            turns |= {row.turn_id for row in rows}
             with log.transaction():
                 for row in rows:
                     log.agent_name = row.agent_name

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from agh import __version__, config
+from agh import config
 from agh.core.events import marker, timestamp
 from agh.errors import (
     AgentNeedsLogin,
@@ -24,19 +24,15 @@ from agh.errors import (
     EventsEmpty,
     HookStopped,
     SessionArchived,
-    SessionStopping,
     StoreFailed,
     TimedOut,
     Usage,
     WorkspaceGone,
 )
 from agh.keeper import (
-    attach,
     crash,
     hooks,
     options,
-    permissions,
-    queue,
     restore,
     spending,
     stop,
@@ -44,11 +40,12 @@ from agh.keeper import (
     turns,
 )
 from agh.keeper.agent import RpcError
-from agh.keeper.control import Answer, Control
+from agh.keeper.control import Control
 from agh.keeper.launch import agent_record, start_agent
 from agh.keeper.live import Live, log
 from agh.keeper.loop import Loop
 from agh.keeper.recover import recover
+from agh.keeper.verbs import describe, verbs
 from agh.store import meta
 from agh.store.lock import Lock
 from agh.store.reader import Reader
@@ -204,47 +201,6 @@ def open_session(live: Live, found: restore.Outcome, resuming: bool) -> dict[str
     live.update(state="active", restore=used if resuming else None, activity=None)
     told = {"strategy": found.strategy, "reason": found.reason, "context_lost": restored.lost}
     return {**describe(live), **told}
-
-
-def verbs(live: Live) -> dict[str, Any]:
-    def hello(request: dict[str, Any], answer: Answer) -> None:
-        if live.ending is not None:
-            raise SessionStopping(live.session_id)
-        answer(describe(live))
-
-    return {
-        "hello": hello,
-        "prompt": lambda request, answer: turns.accept(live, request, answer),
-        "set": lambda request, answer: options.set_verb(live, request, answer),
-        "cancel": lambda request, answer: turns.cancel(live, request, answer),
-        "decide": lambda request, answer: permissions.decide_verb(live, request, answer),
-        "attach": lambda request, answer: attach.attach(live, request, answer),
-        "detach": lambda request, answer: attach.detach(live, request, answer),
-        "queue": lambda request, answer: queue.queue_verb(live, request, answer),
-        "update": lambda request, answer: update_verb(live, request, answer),
-        "stop": lambda request, answer: stop.stop(live, request, answer),
-    }
-
-
-def update_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
-    """The verb `update`: what people may change of a session's metadata while it is live."""
-    changes: dict[str, Any] = {key: request[key] for key in ("name", "archived") if key in request}
-    if request.get("limits"):
-        changes["limits"] = {**(live.meta.get("limits") or {}), **request["limits"]}
-    live.update(**changes)
-    turns.watch_time(live)
-    answer(changes)
-
-
-def describe(live: Live) -> dict[str, Any]:
-    return {
-        "session_id": live.session_id,
-        "version": __version__,
-        "pid": os.getpid(),
-        "agent_pid": live.agent.process.pid if live.agent else None,
-        "turn_id": live.turn.turn_id if live.turn else None,
-        "last_sequence": live.writer.last_sequence,
-    }
 
 
 def end_failed_start(live: Live, error: AghError) -> None:
