@@ -9,7 +9,10 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         from agh import __version__
 
-        print(f"agh {__version__}")
+        try:
+            print(f"agh {__version__}", flush=True)
+        except OSError as error:
+            _leave(error)
         return
     import gc
 
@@ -17,6 +20,16 @@ def main() -> None:
     from agh.cli.main import main
 
     main()
+
+
+def _leave(error: OSError) -> None:
+    """Stdout is closed, full or gone: end as any other command would."""
+    import os
+
+    if isinstance(error, BrokenPipeError):
+        os._exit(141)
+    os.write(2, f"agh: the output cannot be written: {error.strerror}\n".encode())
+    os._exit(1)
 
 
 if __name__ == "__main__":

@@ -61,6 +61,13 @@ class AmbiguousSession(AghError):
     hint = "agh session list --all"
 
 
+class OutputFailed(AghError):
+    """the output cannot be written: {0}"""
+
+    exit = 1
+    hint = "df -h ."
+
+
 class HomeUnsafe(AghError):
     """{0} is not private: {1}"""
 
@@ -108,6 +115,13 @@ class SessionArchived(AghError):
 
     exit = 6
     hint = "agh session archive {0} --undo"
+
+
+class SessionStarting(AghError):
+    """session {0} is still starting"""
+
+    exit = 6
+    hint = "agh session status {0}"
 
 
 class SessionStopping(AghError):
@@ -195,10 +209,10 @@ class KeeperGone(AghError):
 
 
 class KeeperFailed(AghError):
-    """session {0}: its keeper could not start: {1}"""
+    """session {0}: its keeper ended while it was starting: {1}"""
 
-    exit = 70
-    hint = "agh session status {0}"
+    exit = 7
+    hint = "agh session resume {0}"
 
 
 class KeeperDied(AghError):

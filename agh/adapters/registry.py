@@ -74,7 +74,7 @@ def manager() -> tuple[Any, list[Plugin]]:
         except (Exception, SystemExit) as error:
             if plugin is not None and made.get_plugin(point.name) is plugin:
                 made.unregister(name=point.name)
-            point = point._replace(error=f"{type(error).__name__}: {error}".splitlines()[0])
+            point = point._replace(error=" ".join(f"{type(error).__name__}: {error}".split()))
             warn(f"plugin {point.name} ({point.distribution}) is skipped: {point.error}")
         tried.append(point)
     return made, tried

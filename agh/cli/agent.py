@@ -14,7 +14,7 @@ from agh.cli import terminal
 from agh.cli.output import columns, output_option, write_result
 
 
-@click.group("agent")
+@click.group("agent", epilog="Example:  agh agent list")
 def agent() -> None:
     """See which agents there are, and whether they work."""
 

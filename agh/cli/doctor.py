@@ -15,7 +15,7 @@ from agh.adapters import registry
 from agh.cli import terminal
 from agh.cli.output import output_option, write_result
 from agh.config import load
-from agh.errors import AghError
+from agh.errors import AghError, EventsDamaged
 from agh.home import checked_home, home_path
 from agh.keeper.recover import orphans_of, repair
 from agh.store import lock, meta, sessions
@@ -84,7 +84,10 @@ def _sessions() -> Iterator[Check]:
             continue
         try:
             escaped += len(orphans_of(meta.read(directory)))
-            Reader(directory).close()
+            with Reader(directory) as reader:
+                ((said,),) = reader.fetch("PRAGMA quick_check(1)")
+                if said != "ok":
+                    raise EventsDamaged(name, said)
             if repair(directory, dry_run=True)["actions"]:
                 stale.append(name)
         except AghError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agh.cli.terminal import one_line, styled, width
+from agh.cli.terminal import clean, one_line, styled, width
 from agh.core.events import Row
 
 _COLOURS = {
@@ -21,7 +21,7 @@ _COLOURS = {
 
 def event_line(row: Row) -> str:
     kind = row.type.removeprefix("transcript_")
-    head = f"{row.sequence:>6}  {row.timestamp[11:19]}  {kind:<17}"
+    head = clean(f"{row.sequence:>6}  {row.timestamp[11:19]}  {kind:<17}")
     text = one_line(summary(row.type, row.parsed()), max(20, width() - len(head) - 2))
     colour = _COLOURS.get(row.type, "dim")
     return f"{styled(head, 'dim')}  {styled(text, colour) if colour != 'dim' else text}".rstrip()
@@ -31,7 +31,7 @@ def summary(type: str, content: dict[str, Any]) -> str:
     """What an event says, in a few words."""
     if type in ("tool_call", "tool_result"):
         name = content.get("tool_name") or content.get("title") or content.get("tool_call_id") or "tool"
-        result = content.get("tool_result") or {}
+        result = as_dict(content.get("tool_result"))
         said = next((str(result[key]) for key in ("error", "stdout", "content") if result.get(key)), "")
         title = str(content.get("title") or "")
         if type == "tool_call":
@@ -42,9 +42,13 @@ def summary(type: str, content: dict[str, Any]) -> str:
         asked = content.get("title") or f"{content.get('action')} {content.get('resource') or ''}"
         return f"{content.get('decision') or 'asked'}: {asked}"
     if type == "usage":
-        usage = content.get("usage") or {}
+        usage = as_dict(content.get("usage"))
         return ", ".join(f"{key} {value}" for key, value in usage.items() if value is not None)
     if type.startswith("transcript_marker"):
         return f"{content.get('kind')}: {content.get('summary')}"
     keys = ("text", "error", "title", "stop_reason", "strategy", "summary", "attached_to")
     return next((str(content[key]) for key in keys if content.get(key)), "")
+
+
+def as_dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -11,7 +11,7 @@ import click
 
 from agh import __version__
 from agh.cli.lazy import LazyGroup
-from agh.errors import BROKEN_PIPE, INTERRUPTED, AghError, Bug, Usage
+from agh.errors import BROKEN_PIPE, INTERRUPTED, AghError, Bug, OutputFailed, Usage
 
 COMMANDS = {
     "agent": "agh.cli.agent:agent",
@@ -52,6 +52,8 @@ def main() -> NoReturn:
         sys.stdout.flush()
     except BrokenPipeError:
         code = code or BROKEN_PIPE
+    except OSError as error:
+        code = code or report(OutputFailed(error.strerror), sys.argv[1:])
     os._exit(code)
 
 
@@ -67,10 +69,15 @@ def run(args: Sequence[str]) -> int:
         return end.exit_code
     except AghError as error:
         return report(error, args)
+    except click.exceptions.NoArgsIsHelpError as help:
+        click.echo(help.format_message())
+        return 0
     except click.ClickException as error:
         return report(_usage(error), args)
     except BrokenPipeError:
         return BROKEN_PIPE
+    except UnicodeEncodeError as error:
+        return report(Usage(f"{error.object!r} is not text"), args)
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except Exception as error:
@@ -80,13 +87,13 @@ def run(args: Sequence[str]) -> int:
 
 
 def report(error: AghError, args: Sequence[str]) -> int:
+    from agh.cli.terminal import clean, clean_json
+
     if _wants_json(args):
         import orjson
 
-        text = orjson.dumps({"error": error.as_dict()}, default=str).decode()
+        text = clean_json(orjson.dumps({"error": error.as_dict()}, default=str).decode())
     else:
-        from agh.cli.terminal import clean
-
         text = f"agh: {clean(error.message)}"
         if error.hint:
             text += f"\nhint: {clean(error.hint)}"

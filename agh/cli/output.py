@@ -7,13 +7,15 @@ could act on it are escaped.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
 import orjson
 
 from agh.cli import terminal
+from agh.errors import OutputFailed
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,8 +33,28 @@ def output_option(*choices: str, default: str | None = "human") -> Callable[[F],
 
 def write_text(text: str) -> None:
     """Text for stdout that was already made safe."""
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    with _told():
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def write_utf8(text: str) -> None:
+    """Text that says of itself that it is UTF-8, whatever the locale."""
+    with _told():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """A full disk is no bug of ours; a reader that went away is the funnel's business."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputFailed(error.strerror) from None
 
 
 def write_lines(lines: Iterable[str]) -> None:
@@ -42,9 +64,7 @@ def write_lines(lines: Iterable[str]) -> None:
         return
     if terminal.is_terminal():
         data = "\n".join(map(terminal.clean_json, data.split("\n")))
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data.encode() + b"\n")
-    sys.stdout.buffer.flush()
+    write_utf8(data + "\n")
 
 
 def write_json(value: Any, *, lines: bool = False) -> None:

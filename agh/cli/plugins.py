@@ -10,7 +10,7 @@ from agh.cli import terminal
 from agh.cli.output import columns, output_option, write_result
 
 
-@click.group("plugins")
+@click.group("plugins", epilog="Example:  agh plugins list")
 def plugins() -> None:
     """See the plugins that are installed."""
 

@@ -37,7 +37,7 @@ def send(directory: str, prompt: list[dict[str, Any]], **args: Any) -> dict[str,
         try:
             return client.call(directory, "prompt", prompt=prompt, **args)
         except AghError as error:
-            if error.code not in ("session_stopping", "keeper_gone"):
+            if error.code not in ("session_stopping", "session_starting", "keeper_gone"):
                 raise
             client.await_end(directory, client.CONNECT_LIMIT)
 

@@ -21,13 +21,17 @@ def span(text: str, option: str) -> float:
 
 def moment(text: str, option: str) -> str:
     """A timestamp from RFC 3339, or from how long ago it was."""
-    if text[-1:] in _UNITS and text[:1].isdigit():
-        return timestamp(datetime.now(UTC) - timedelta(seconds=span(text, option)))
+    when = None
     try:
-        when = datetime.fromisoformat(text)
-    except ValueError:
-        when = None
-    if when is None or when.tzinfo is None:
+        if text[-1:] in _UNITS and text[:1].isdigit():
+            when = datetime.now(UTC) - timedelta(seconds=span(text, option))
+        else:
+            when = (
+                datetime.fromisoformat(text).astimezone(UTC) if datetime.fromisoformat(text).tzinfo else None
+            )
+    except (ValueError, OverflowError):
+        pass
+    if when is None:
         raise Usage(
             f"{option}: {text!r} is not a time", hint=f"write {option} 5m, or {option} 2026-04-16T01:10:06Z"
         )
@@ -38,7 +42,7 @@ def age(at: str | None, now: datetime) -> str:
     """How long ago, in one unit: 5s, 12m, 3h, 4d."""
     try:
         seconds = (now - datetime.fromisoformat(at or "")).total_seconds()
-    except ValueError:
+    except (ValueError, TypeError):
         return "-"
     for unit in "wdhm":
         if seconds >= _UNITS[unit]:

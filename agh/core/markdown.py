@@ -78,8 +78,8 @@ def _plain(message: Message) -> str:
 
 def _tool(message: Message) -> str:
     name, title = message.get("tool_name"), message.get("title")
-    words = [_one_line(word) for word in dict.fromkeys([name, title]) if word]
-    return ": ".join(words) or _one_line(message["tool_call_id"])
+    words = [_one_line(word) for word in (name, title) if word]
+    return ": ".join(dict.fromkeys(words)) or _one_line(message["tool_call_id"])
 
 
 def _one_line(text: object) -> str:

@@ -81,6 +81,6 @@ def _matches(rule: Rule, asking: Asking, workspace: str) -> bool:
         return False
     if rule.path is None:
         return True
-    pattern = rule.path if rule.path.startswith("/") else f"{workspace.rstrip('/')}/{rule.path}"
+    pattern = rule.path if rule.path.startswith("/") else f"{exactly(workspace.rstrip('/'))}/{rule.path}"
     found = [fnmatchcase(path, pattern) for path in asking.paths]
     return bool(found) and (all(found) if rule.decision == "allow" else any(found))

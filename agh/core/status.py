@@ -119,11 +119,9 @@ def view(meta: Mapping[str, Any], lock_held: bool, now: str) -> dict[str, Any]:
     """A session as it is printed: settled metadata, and what is derived from it."""
     shown = settled(meta, lock_held)
     lease = shown.get("attach") or {}
-    return {
-        **shown,
-        "phase": phase(shown),
-        "badge": badge(shown),
-        "attachable": attachable(shown, now),
-        "attached_to": lease.get("attached_to"),
-        "attach_expires_at": lease.get("attach_expires_at"),
-    }
+    shown["phase"] = phase(shown)
+    shown["badge"] = badge(shown)
+    shown["attachable"] = shown["state"] == "active" and attachable(shown, now)
+    shown["attached_to"] = lease.get("attached_to")
+    shown["attach_expires_at"] = lease.get("attach_expires_at")
+    return shown

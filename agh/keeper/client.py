@@ -80,7 +80,7 @@ def ensure_live(directory: str, **intent: Any) -> dict[str, Any]:
             except (KeeperGone, KeeperDied):
                 pass
             except Relayed as error:
-                if error.code != "session_stopping":
+                if error.code not in ("session_starting", "session_stopping"):
                     raise
             held = lock.take(directory)
             if held is not None:

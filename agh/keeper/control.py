@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from agh.errors import AghError, ControlVersion, Usage
+from agh.errors import AghError, ControlVersion, StoreFailed, Usage
 from agh.keeper.loop import READ, WRITE, Loop
 
 VERSION = 1
@@ -140,6 +140,8 @@ class _Peer:
             handler(request, self._answer)
         except AghError as error:
             self._answer(error)
+            if isinstance(error, StoreFailed):
+                raise  # nothing may go on unrecorded
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             self._answer(Usage(f"the keeper cannot read this request: {error!r}"))
 

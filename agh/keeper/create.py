@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from agh import config
@@ -34,14 +35,13 @@ def create(
         raise WorkspaceGone("(new)", path, hint="name a directory with --workspace")
     if permissions is not None and permissions not in PERMISSION_MODES:
         raise Usage(f"permissions: {permissions!r} is none of {', '.join(PERMISSION_MODES)}")
-    if name is not None:
-        check_name(name)
     settings = config.load(path)
     if command:
         agent_name = agent or os.path.basename(command[0])
     else:
         agent_name = registry.default_agent(agent or settings["agent"], path).name
-    with fresh() as held:
+    with _named(name):
+        held = fresh()
         session_id = os.path.basename(held.directory)
         made = first_meta(session_id, agent_name, command, name, path, permissions)
         made["limits"] = limits or None
@@ -49,7 +49,19 @@ def create(
         for key, value in (options or {}).items():
             meta.choose(made, key, value)
         meta.write(held.directory, made)
+    with held:
         return held.directory, _first_start(held)
+
+
+@contextmanager
+def _named(name: str | None) -> Iterator[None]:
+    """While a name is being given nobody else gives one."""
+    if name is None:
+        yield
+        return
+    with sessions.naming():
+        check_name(name)
+        yield
 
 
 def fresh() -> Lock:

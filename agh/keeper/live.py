@@ -65,6 +65,7 @@ class Live:
         self.agent: Agent | None = None
         self.turn: Turn | None = None
         self.last_turn_id = ""
+        self.ready = False  # the start is over, and commands are served
         self.settling = False  # a turn has ended, and what follows from it is still being done
         self.way_back: dict[str, Any] = {}  # what meta.json keeps saying until the start has succeeded
         self.replaying = False

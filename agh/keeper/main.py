@@ -104,6 +104,7 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
     spending.refuse_spent(stored, record, settings)
     live = Live(Loop(), held.directory, stored, Writer(held, record.name), settings, record)
     live.way_back = {key: before.get(key) for key in WAY_BACK}
+    control = Control(live.loop, held.directory, verbs(live))
     try:
         if intent.get("fresh"):
             live.meta["acp_session_id"] = None
@@ -113,11 +114,12 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
         objection = hooks.fire(live, "session_resume" if resuming else "session_start")
         if objection is not None:
             raise HookStopped(objection)
-        control = Control(live.loop, held.directory, verbs(live))
     except AghError as error:
         live.meta |= live.way_back  # type: ignore[typeddict-item]
         end_failed_start(live, error)
+        control.close()
         raise
+    live.ready = True
     live.watch_turn = lambda turn: supervise.watch(live, turn)
     live.loop.on_signal((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), lambda: live.end("shutdown"))
     live.loop.later(live.settings["session.idle_after"], lambda: end_when_idle(live))
@@ -162,7 +164,7 @@ def hand_over(stored: meta.Meta, agent_name: str) -> None:
     """Give the session to another agent: it has no memory of it, and its own models and modes."""
     if agent_name != stored["agent_name"]:
         stored["agent_name"], stored["command"], stored["acp_session_id"] = agent_name, None, None
-        stored["model"], stored["mode"], stored["options"] = None, None, {}
+        stored["model"], stored["mode"], stored["options"], stored["offers"] = None, None, {}, {}
 
 
 def converse(live: Live, intent: dict[str, Any]) -> restore.Outcome:
@@ -214,11 +216,15 @@ def end_failed_start(live: Live, error: AghError) -> None:
         kind = "handshake_failure"
     elif error.code in ("restore_failed", "context_lost"):
         kind = "load_session_failure"
-    live.failure = {"kind": kind, "summary": error.message, "crash_bundle_path": None}
-    live.ending = ("hook_stopped" if isinstance(error, HookStopped) else "error", error.message)
+    if live.farewells:  # somebody did not want to wait for it
+        live.ending = ("user_canceled", "stopped while it was starting")
+        live.failure = None
+    else:
+        live.ending = ("hook_stopped" if isinstance(error, HookStopped) else "error", error.message)
+        live.failure = {"kind": kind, "summary": error.message, "crash_bundle_path": None}
     if live.agent is not None:
         live.agent.process.end(eof=0.5, term=0.5)
-        if error.exit != Usage.exit:  # what the user got wrong is no crash
+        if live.failure and error.exit != Usage.exit:  # what the user got wrong is no crash
             live.failure["crash_bundle_path"] = crash.write_bundle(live)
     stop.write_end(live)
     live.writer.close()

@@ -17,6 +17,10 @@ CANCEL_GRACE, CLOSE_LIMIT, EOF_GRACE, TERM_GRACE = 5.0, 2.0, 2.0, 2.0
 def stop(live: Live, request: dict[str, Any], answer: Answer) -> None:
     """The verb `stop`; answered when the end is on disk."""
     live.farewells.append(answer)
+    if not live.ready:  # it will fail now, and that is its end
+        if live.agent is not None:
+            live.agent.process.kill()
+        return
     live.end(str(request.get("reason") or ("user_canceled" if live.turn else "completed")))
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 from agh import __version__
-from agh.errors import SessionStopping
+from agh.errors import SessionStarting, SessionStopping
 from agh.keeper import attach, options, permissions, queue, stop, turns
 from agh.keeper.control import Answer, Handler
 from agh.keeper.live import Live
@@ -18,16 +19,24 @@ def verbs(live: Live) -> dict[str, Handler]:
             raise SessionStopping(live.session_id)
         answer(describe(live))
 
+    def when_ready(handler: Callable[[Live, dict[str, Any], Answer], None]) -> Handler:
+        def handle(request: dict[str, Any], answer: Answer) -> None:
+            if not live.ready:
+                raise SessionStarting(live.session_id)
+            handler(live, request, answer)
+
+        return handle
+
     return {
-        "hello": hello,
-        "prompt": lambda request, answer: turns.accept(live, request, answer),
-        "set": lambda request, answer: options.set_verb(live, request, answer),
-        "cancel": lambda request, answer: turns.cancel(live, request, answer),
-        "decide": lambda request, answer: permissions.decide_verb(live, request, answer),
-        "attach": lambda request, answer: attach.attach(live, request, answer),
-        "detach": lambda request, answer: attach.detach(live, request, answer),
-        "queue": lambda request, answer: queue.queue_verb(live, request, answer),
-        "update": lambda request, answer: update_verb(live, request, answer),
+        "hello": when_ready(lambda live, request, answer: hello(request, answer)),
+        "prompt": when_ready(turns.accept),
+        "set": when_ready(options.set_verb),
+        "cancel": when_ready(turns.cancel),
+        "decide": when_ready(permissions.decide_verb),
+        "attach": when_ready(attach.attach),
+        "detach": when_ready(attach.detach),
+        "queue": when_ready(queue.queue_verb),
+        "update": when_ready(update_verb),
         "stop": lambda request, answer: stop.stop(live, request, answer),
     }
 

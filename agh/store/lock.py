@@ -50,8 +50,8 @@ def is_held(directory: str) -> bool:
     """Whether anyone holds the lock now. Never takes it, never creates the file."""
     try:
         fd = os.open(os.path.join(directory, "lock"), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return False
+    except OSError:
+        return False  # not there, or a link: nobody takes it through that
     try:
         if _OFD:
             answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _whole_file(fcntl.F_WRLCK))

@@ -61,7 +61,7 @@ class Meta(TypedDict, total=False):
     updated_at: str
 
 
-FILE = "meta.json"
+FILE, READ_SIZE = "meta.json", 1 << 16
 # What readers rely on: text or nothing, an object or nothing.
 _KINDS: list[tuple[str, tuple[type, ...]]] = [
     *(
@@ -74,10 +74,16 @@ _KINDS: list[tuple[str, tuple[type, ...]]] = [
 
 def read(directory: str) -> Meta:
     """The session's metadata. Anything but a JSON object about this very session is refused."""
-    session_id = os.path.basename(directory)
+    session_id = directory[directory.rfind("/") + 1 :]
     try:
-        with open(os.path.join(directory, FILE), "rb") as file:
-            meta = orjson.loads(file.read())
+        fd = os.open(f"{directory}/{FILE}", os.O_RDONLY | os.O_CLOEXEC)  # half the price of open()
+        try:
+            text = os.read(fd, READ_SIZE)
+            while piece := os.read(fd, READ_SIZE):
+                text += piece
+        finally:
+            os.close(fd)
+        meta = orjson.loads(text)
     except FileNotFoundError:
         raise MetaInvalid(session_id, "the file is missing") from None
     except OSError as error:

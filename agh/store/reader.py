@@ -131,13 +131,20 @@ class Reader:
     def _rows(self, query: Query, sql: str, values: list[Any], max_bytes: int | None = None) -> list[Row]:
         def read() -> list[Row]:
             cursor = self._connection.execute(sql, values)
-            if max_bytes is None:
-                return list(map(Row._make, cursor))
             rows, size = [], 0
             for found in cursor:
+                if (
+                    not str
+                    is type(found[1])
+                    is type(found[2])
+                    is type(found[3])
+                    is type(found[4])
+                    is type(found[5])
+                ):
+                    raise sqlite3.DatabaseError(f"row {found[0]} holds something that is not text")
                 rows.append(Row._make(found))
-                size += len(found[4] or ())
-                if size > max_bytes:
+                size += len(found[4])
+                if max_bytes is not None and size > max_bytes:
                     cursor.close()
                     break
             return rows

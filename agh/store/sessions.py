@@ -7,12 +7,16 @@ metadata cannot be read is listed as such and never hides the others.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
-from agh.errors import AmbiguousSession, MetaInvalid, SessionNotFound
-from agh.home import SESSION_ID, session_path, sessions_path
-from agh.store import meta
+from agh.errors import AmbiguousSession, DataDamaged, MetaInvalid, SessionBusy, SessionNotFound
+from agh.home import SESSION_ID, make_private_dir, session_path, sessions_path
+from agh.store import lock, meta
 from agh.store.meta import Meta
+
+NAMING_LIMIT = 10.0
 
 
 def session_ids() -> list[str]:
@@ -21,6 +25,8 @@ def session_ids() -> list[str]:
         names = os.listdir(sessions_path())
     except FileNotFoundError:
         return []
+    except NotADirectoryError:
+        raise DataDamaged(f"{sessions_path()} is not a directory") from None
     return sorted(filter(SESSION_ID.fullmatch, names))
 
 
@@ -28,7 +34,7 @@ def scan() -> Iterator[tuple[str, Meta | MetaInvalid]]:
     """Every session's directory, with its metadata or the reason why there is none."""
     base = sessions_path()
     for session_id in session_ids():
-        directory = os.path.join(base, session_id)
+        directory = f"{base}/{session_id}"
         try:
             yield directory, meta.read(directory)
         except MetaInvalid as error:
@@ -41,7 +47,7 @@ def resolve(reference: str, workspace: str | None = None) -> str:
     `@last` is the newest session of `workspace` (default: the working directory) or of one above it.
     """
     if reference == "@last":
-        return _last(os.path.realpath(workspace or os.getcwd()))
+        return _last(os.path.realpath(workspace or here()))
     if SESSION_ID.fullmatch(reference):
         directory = session_path(reference)
         if os.path.isdir(directory):
@@ -59,6 +65,28 @@ def resolve(reference: str, workspace: str | None = None) -> str:
         if matching:
             return _only(reference, matching)
     raise SessionNotFound(repr(reference))
+
+
+@contextmanager
+def naming() -> Iterator[None]:
+    """Hold the names of this home: what is found free inside is still free when it is taken."""
+    base = sessions_path()
+    make_private_dir(base)
+    deadline = time.monotonic() + NAMING_LIMIT
+    while (held := lock.take(base)) is None:
+        if time.monotonic() > deadline:
+            raise SessionBusy("(the names)")
+        time.sleep(0.005)
+    with held:
+        yield
+
+
+def here() -> str:
+    """The working directory; one that was removed is nowhere."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return os.sep
 
 
 def in_workspace(found: Meta, workspace: str) -> bool:

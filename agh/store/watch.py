@@ -16,7 +16,8 @@ from typing import Any
 _IN_MODIFY, _IN_CLOSE_WRITE, _IN_MOVED_TO, _IN_CREATE = 0x2, 0x8, 0x80, 0x100
 _IN_ONLYDIR = 0x01000000
 _MASK = _IN_MODIFY | _IN_CLOSE_WRITE | _IN_MOVED_TO | _IN_CREATE | _IN_ONLYDIR
-_LOOKS_AGAIN = (0.0002, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
+# Quick at first, then patient: a slow disk may take long from the write to the commit.
+_LOOKS_AGAIN = (0.0002, 0.0005, 0.001, 0.002, 0.004, 0.008, *(0.016,) * 120)
 _POLL = 0.01
 IDLE = 1.0
 

@@ -38,10 +38,11 @@ T = TypeVar("T")
 
 def wait_until(condition: Callable[[], T], limit: float = PATIENCE, what: object = "") -> T:
     """The condition's first true value; a test failure when there is none in time."""
-    end = time.monotonic() + limit
+    end, pause = time.monotonic() + limit, 0.002
     while not (found := condition()):
         assert time.monotonic() < end, f"waited {limit:g} s in vain: {what or condition}"
-        time.sleep(0.005)
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.05)
     return found
 
 
@@ -136,6 +137,13 @@ class Session:
     def call(self, verb: str, **args: Any) -> dict[str, Any]:
         return client.call(str(self.directory), verb, **args)
 
+    def revive(self) -> int:
+        """Make the session live if it is not; the pid of its keeper, which is then a child of ours."""
+        hello = client.ensure_live(str(self.directory))
+        if hello["started"]:
+            self.live.children.append(hello["pid"])
+        return int(hello["pid"])
+
     def begin(self, text: str) -> str:
         """Send a prompt to the live session; the id of its turn."""
         return str(self.call("prompt", prompt=[{"type": "text", "text": text}])["turn_id"])
@@ -143,8 +151,11 @@ class Session:
     def tell(self, text: str) -> str:
         """Send a prompt to the live session; what the agent said, once the turn has ended."""
         turn_id = self.begin(text)
-        wait_until(lambda: self.events("done", "error", turn=turn_id), what=text)
+        wait_until(lambda: self.has_ended(turn_id), what=text)
         return self.text(turn_id)
+
+    def has_ended(self, turn_id: str) -> bool:
+        return bool(self.events("done", "error", turn=turn_id))
 
     def settle(self, limit: float = PATIENCE) -> None:
         """Wait until no prompt is running or queued."""
@@ -181,12 +192,15 @@ class Session:
             return reader.fetch(sql, values)
 
     def events(self, *types: str, turn: str | None = None) -> list[Event]:
-        rows = self.fetch("SELECT sequence, turn_id, type, content FROM events ORDER BY sequence")
-        found = [Event(number, turn_id, type, json.loads(text)) for number, turn_id, type, text in rows]
-        return [one for one in found if (not types or one.type in types) and turn in (None, one.turn_id)]
+        terms = [f"type IN ({','.join('?' * len(types))})" if types else "1", "turn_id = ?" if turn else "1"]
+        columns = "sequence, turn_id, type, content"
+        sql = f"SELECT {columns} FROM events WHERE {' AND '.join(terms)} ORDER BY sequence"
+        rows = self.fetch(sql, *types, *([turn] if turn else []))
+        return [Event(number, turn_id, type, json.loads(text)) for number, turn_id, type, text in rows]
 
     def count(self, *types: str) -> int:
-        return len(self.events(*types))
+        marks = ",".join("?" * len(types))
+        return int(self.fetch(f"SELECT count(*) FROM events WHERE type IN ({marks})", *types)[0][0])
 
     def text(self, turn: str | None = None) -> str:
         """All the agent's words."""
@@ -259,6 +273,7 @@ class Live:
     def __init__(self, home: Path, workspace: Path) -> None:
         self.home, self.workspace = home, workspace
         self.cookies: set[str] = set()
+        self.children: list[int] = []
         self._run = Agh()
         self._started: list[subprocess.Popen[bytes]] = []
 
@@ -318,7 +333,7 @@ class Live:
         return [self.session(name) for name in sorted(names)]
 
     def processes(self) -> list[Process]:
-        """Whatever lives and belongs to this home, but what the test itself has started and still waits for."""
+        """Whatever lives and belongs to this home, but for what the test itself has started."""
         ids = {session.id for session in self.sessions()}
         ours = {process.pid for process in self._started}
         return [
@@ -342,8 +357,12 @@ class Live:
             with suppress(AghError, OSError, KeyError, TypeError, ValueError):
                 self.cookies.add(session.meta()["launch"]["cookie"])
             if session.is_live():
-                with suppress(AghError):
+                try:
                     client.call(str(session.directory), "stop", limit=PATIENCE)
+                except AghError:  # it has not come so far as to answer: its leash will end the rest
+                    for one in self.processes():
+                        if "agh.keeper.main" in one.argv and str(session.directory) in one.argv:
+                            kill(one.pid)
         try:
             wait_until(lambda: not self.processes(), 5)
         except AssertionError:
@@ -354,6 +373,9 @@ class Live:
                         kill(one.pid)
             if left:
                 pytest.fail("left over: " + "; ".join(map(str, left)))
+        finally:
+            for pid in self.children:
+                os.waitpid(pid, 0)
 
 
 def _argv(pid: int) -> list[str]:

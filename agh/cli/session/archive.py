@@ -21,9 +21,10 @@ def archive_command(id: str, undo: bool, output: str) -> None:
     directory = sessions.resolve(id)
     if lock.is_held(directory) and not undo:
         raise SessionLive(session_view(directory)["id"])
-    name = session_view(directory).get("name")
-    if undo and name:
-        check_name(name, session_view(directory)["id"])
-    change(directory, archived=not undo)
+    with sessions.naming():
+        name = session_view(directory).get("name")
+        if undo and name:
+            check_name(name, session_view(directory)["id"])
+        change(directory, archived=not undo)
     view = session_view(directory)
     write_result("session", view, output, lambda: f"{view['id']}  {'restored' if undo else 'archived'}")

@@ -13,22 +13,23 @@ import orjson
 
 from agh.cli import terminal
 from agh.cli.event_line import event_line
-from agh.cli.output import output_option, write_lines, write_text
+from agh.cli.output import output_option, talk, write_lines, write_text
 from agh.cli.when import moment
 from agh.core.events import TYPES, Row, envelopes
-from agh.errors import EventsMissing, Usage
+from agh.errors import DataDamaged, EventsMissing, MetaInvalid, Usage
 from agh.store import meta, sessions
 from agh.store.follow import follow
 from agh.store.reader import Query, Reader
 from agh.store.views import stop_notice
 
+MAX_SEQUENCE = (1 << 63) - 1
 Printer = Callable[[str, list[Row]], list[str]]
 
 
 @click.command(
     "events",
-    epilog="Examples:  agh session events @last --follow | jq -r .type   |   "
-    "agh session events ID --where \"content->>'$.tool_name' = 'Bash'\" --last 5",
+    epilog="\b\nExamples:\n  agh session events @last --follow | jq -r .type\n"
+    "  agh session events ID --where \"content->>'$.tool_name' = 'Bash'\" --last 5",
 )
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option("--all", "everything", is_flag=True, help="The events of every session, in order of time.")
@@ -40,7 +41,11 @@ Printer = Callable[[str, list[Row]], list[str]]
     "--after", "--last-event-id", metavar="SEQ", default="0", help="Only events after this sequence."
 )
 @click.option(
-    "--last", "--limit", "last", type=click.IntRange(min=0), help="The newest N that match, ascending."
+    "--last",
+    "--limit",
+    "last",
+    type=click.IntRange(0, MAX_SEQUENCE),
+    help="The newest N that match, ascending.",
 )
 @click.option("--where", metavar="SQL", help="An SQL expression over the columns and content->>'$.…'.")
 @click.option(
@@ -64,7 +69,7 @@ def events_command(
 
     Prints for people on a terminal and one JSON object per line in a pipe.
     """
-    if not after.isdecimal():
+    if not after.isdecimal() or int(after) > MAX_SEQUENCE:
         raise Usage(f"--after: {after!r} is not a sequence number", hint="agh session events ID --after 42")
     if bool(ids) == everything:
         raise Usage("name one or more sessions, or --all", hint="agh session events @last")
@@ -72,15 +77,19 @@ def events_command(
     output = output or ("human" if terminal.is_terminal() else "jsonl")
     if output == "json" and following:
         raise Usage("--follow has no end, and -o json is one document", hint="use -o jsonl")
-    directories = _directories(ids, everything)
+    directories, damaged = _all_directories() if everything else (_directories(ids), [])
     printer = _printer(output, directories)
     write = _writer(output)
     if following:
         _follow(directories, query, int(after), last, printer, write, output)
-        return
-    pages = _stored(directories, query, int(after), last, printer)
-    for lines in _document(pages) if output == "json" else pages:
-        write(lines)
+    else:
+        pages = _stored(directories, query, int(after), last, printer)
+        for lines in _document(pages) if output == "json" else pages:
+            write(lines)
+    for error in damaged:
+        talk(f"left out: {error.message}")
+    if damaged:
+        raise click.exceptions.Exit(DataDamaged.exit)
 
 
 def _writer(output: str) -> Callable[[list[str]], None]:
@@ -91,10 +100,22 @@ def _writer(output: str) -> Callable[[list[str]], None]:
     )
 
 
-def _directories(ids: tuple[str, ...], everything: bool) -> list[str]:
-    if everything:
-        return [path for path, _ in sessions.scan() if os.path.exists(os.path.join(path, "events.db"))]
+def _directories(ids: tuple[str, ...]) -> list[str]:
     return list(dict.fromkeys(map(sessions.resolve, ids)))
+
+
+def _all_directories() -> tuple[list[str], list[DataDamaged]]:
+    """Every session that can be read, and what is wrong with the others."""
+    readable, damaged = [], []
+    for path, found in sessions.scan():
+        try:
+            if isinstance(found, MetaInvalid):
+                raise found
+            Reader(path).close()
+            readable.append(path)
+        except DataDamaged as error:
+            damaged.append(error)
+    return readable, damaged
 
 
 def _stored(

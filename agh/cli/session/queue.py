@@ -20,7 +20,7 @@ from agh.store.reader import Reader
 _SHOWN = ("id", "status", "mode", "generation", "turn_id", "detail", "created_at", "updated_at")
 
 
-@click.group("queue")
+@click.group("queue", epilog="Example:  agh session queue list @last")
 def queue_command() -> None:
     """See and change the prompts that wait in a session."""
 

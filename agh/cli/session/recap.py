@@ -23,7 +23,7 @@ from agh.store.views import recap_view
 @click.option(
     "--at", metavar="TIME", help="Write this time as generated_at, so that the bytes can be compared."
 )
-@output_option("human", "json")
+@output_option()
 def recap_command(id: str, limit: int, at: str | None, output: str) -> None:
     """A short, redacted look back: the last messages, markers, and what waits."""
     generated_at = moment(at, "--at") if at else None

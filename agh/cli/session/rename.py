@@ -30,8 +30,9 @@ def change(directory: str, **changes: Any) -> None:
 def rename_command(id: str, name: str, output: str) -> None:
     """Give a session a name. The empty name takes it away."""
     directory = sessions.resolve(id)
-    if name:
-        check_name(name, os.path.basename(directory))
-    change(directory, name=name or None)
+    with sessions.naming():
+        if name:
+            check_name(name, os.path.basename(directory))
+        change(directory, name=name or None)
     view = session_view(directory)
     write_result("session", view, output, lambda: f"{view['id']}  {view.get('name') or '-'}")

@@ -56,7 +56,10 @@ def _one_of_all(directory: str, dry_run: bool, force: bool) -> Report:
 def _print(reports: list[Report], output: str, one: bool = False) -> None:
     if output == "human":
         write_text(
-            "".join(f"{report['session_id']}  {terminal.clean(_describe(report))}\n" for report in reports)
+            "".join(
+                f"{report['session_id']}  {terminal.one_line(_describe(report), 2000)}\n"
+                for report in reports
+            )
         )
     elif output == "json":
         write_json(reports[0] if one else {"repairs": reports})

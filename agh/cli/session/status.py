@@ -40,7 +40,7 @@ def describe(view: View) -> str:
     lines = [("session", view["id"])]
     lines += [(label, str(view[key])) for label, key in _SHOWN if view.get(key) not in (None, "")]
     if view.get("failure"):
-        lines.append(("failure", f"{view['failure']['kind']}: {view['failure']['summary']}"))
+        lines.append(("failure", f"{view['failure'].get('kind')}: {view['failure'].get('summary')}"))
     if view["needs_resume"]:
         lines.append(("next", f"agh session resume {view['id']}"))
-    return "\n".join(f"{label + ':':<13}{terminal.clean(value)}" for label, value in lines)
+    return "\n".join(f"{label + ':':<13}{terminal.one_line(value, 1000)}" for label, value in lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from agh.cli import terminal
-from agh.cli.output import output_option, write_json, write_text
+from agh.cli.output import output_option, write_json, write_text, write_utf8
 from agh.core.events import timestamp
 from agh.store import sessions
 from agh.store.views import messages, session_view
@@ -26,7 +26,7 @@ def transcript_command(id: str, output: str) -> None:
     elif output == "html":
         from agh.core.html import page
 
-        write_text(page(session_view(directory), found, generated_at=timestamp()))
+        write_utf8(page(session_view(directory), found, generated_at=timestamp()))
     elif output == "markdown":
         from agh.core.markdown import markdown
 

@@ -1,0 +1,75 @@
+"""`python -m tests.bench`: the figures that agh promises, measured on this machine.
+
+Multiples are of `python -c pass` with the same interpreter in the same run. Everything is made in a
+temporary directory and removed at the end. Run it on a machine that has nothing else to do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tests.bench import dumping, following, starting
+from tests.bench.measure import Figure
+
+ROWS: dict[str, Callable[[Path, bool], Iterator[Figure]]] = {
+    "version": starting.version,
+    "list": starting.listing_json,
+    "list-human": starting.listing_human,
+    "repair": starting.repairing,
+    "dump": dumping.dump,
+    "follow": following.latency,
+    "idle": following.idle,
+    "append": following.append,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--only", action="append", choices=ROWS, metavar="NAME", help=", ".join(ROWS))
+    parser.add_argument("--quick", action="store_true", help="small sizes: does the bench work at all?")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="also write the figures to this file")
+    asked = parser.parse_args()
+    for name in [name for name in os.environ if name.startswith("AGH_")]:
+        del os.environ[name]
+    load = os.getloadavg()[0]
+    figures: list[tuple[str, Figure]] = []
+    with tempfile.TemporaryDirectory(prefix="agh-bench-") as place:
+        for name in asked.only or ROWS:
+            for figure in ROWS[name](Path(place) / name / "agh", asked.quick):
+                figures.append((name, figure))
+                print(line(figure), flush=True)
+    if asked.json:
+        asked.json.write_text(json.dumps(report(figures, asked.quick, load), indent=2) + "\n")
+
+
+def line(figure: Figure) -> str:
+    limit = "" if figure.limit is None else f"{'>=' if figure.at_least else '<='} {figure.limit:g}"
+    value = f"{figure.value:,.0f}" if figure.value >= 1000 else f"{figure.value:.2f}"
+    head = f"{figure.name:<44} {value:>9} {figure.unit:<10}"
+    return f"{head} {limit:>8} {figure.verdict:<6}  {figure.note}".rstrip()
+
+
+def report(figures: list[tuple[str, Figure]], quick: bool, load: float) -> dict[str, object]:
+    return {
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+        "system": f"{platform.system()} {platform.release()}, {os.cpu_count()} CPUs",
+        "load_before": load,
+        "quick": quick,
+        "figures": [
+            {"row": row, **figure._asdict(), "verdict": figure.verdict or None} for row, figure in figures
+        ],
+    }
+
+
+if __name__ == "__main__":
+    main()

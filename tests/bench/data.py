@@ -1,0 +1,133 @@
+"""Homes full of sessions, made in seconds: metadata written directly, logs copied from one template."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agh.core.events import SCHEMA, Draft, timestamp
+from agh.home import make_private_dir
+from agh.store import writer
+from agh.store.lock import take
+from agh.store.writer import Writer
+from tests.support.build import Home, calls, conversation, done, says, user
+
+BATCH = 10_000
+ROWS_ID = "sess-rows000000"
+
+
+def use(path: Path) -> Home:
+    """A home that the programs we start will find."""
+    os.environ["AGH_HOME"] = str(path)
+    return Home(path)
+
+
+def metadata(session_id: str, number: int, **fields: Any) -> bytes:
+    """What a keeper would have written, in size and shape."""
+    at = timestamp(datetime.now(UTC) - timedelta(seconds=number * 7))
+    return orjson.dumps(
+        {
+            "id": session_id,
+            "name": f"session number {number}",
+            "title": "Explain the stop path and fix what is wrong with it",
+            "agent_name": ("claude", "codex", "gemini")[number % 3],
+            "command": ["npx", "-y", "@zed-industries/claude-code-acp"],
+            "model": "default",
+            "mode": "default",
+            "permissions": "approve-reads",
+            "workspace_id": f"ws-{number % 10}",
+            "workspace_path": f"/workspaces/repository-{number % 10}",
+            "worktree": None,
+            "state": "stopped",
+            "stop_reason": "completed",
+            "stop_detail": None,
+            "failure": None,
+            "acp_session_id": f"0198c1de-0000-7000-8000-{number:012d}",
+            "acp_session_ids": [f"0198c1de-0000-7000-8000-{number:012d}"],
+            "acp_caps": {"loadSession": True, "promptCapabilities": {"image": True, "embeddedContext": True}},
+            "restore": None,
+            "attach": None,
+            "limits": None,
+            "spent": {"cost": 0.25, "currency": "USD"},
+            "activity": None,
+            "last_sequence": 420,
+            "turns": 12,
+            "keeper": None,
+            "archived": False,
+            "created_at": at,
+            "updated_at": at,
+            **fields,
+        },
+        option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE,
+    )
+
+
+def many_sessions(path: Path, count: int, *, crashed: int = 0) -> None:
+    """`count` sessions; with `crashed`, all have logs and that many of them lost their keeper in a turn."""
+    home = use(path)
+    logs = _templates(home) if crashed else None
+    for number in range(count):
+        session_id = f"sess-{number:012d}"
+        directory = path / "sessions" / session_id
+        make_private_dir(str(directory))
+        fields: dict[str, Any] = {}
+        if logs:
+            broken = number < crashed
+            shutil.copyfile(logs[broken], directory / "events.db")
+            (directory / "lock").touch(0o600)
+            fields = {"state": "active", "stop_reason": None} if broken else {}
+        (directory / "meta.json").write_bytes(metadata(session_id, number, **fields))
+
+
+def _templates(home: Home) -> tuple[Path, Path]:
+    """A log that ended and one that was cut off, outside the sessions that are counted."""
+    whole = [event for _ in range(5) for event in conversation()]
+    cut = [*whole, user("go on", turn="turn-9"), says("yes", turn="turn-9"), calls("call-9", turn="turn-9")]
+    made = []
+    for name, drafts in (("whole", [*whole, done()]), ("cut", cut)):
+        directory = home.session(drafts, id=f"sess-template{name}")
+        kept = home.path / f"{name}.db"
+        shutil.copyfile(directory / "events.db", kept)
+        shutil.rmtree(directory)
+        made.append(kept)
+    return made[0], made[1]
+
+
+def long_log(path: Path, rows: int) -> Path:
+    """One session with `rows` events of the kinds and sizes that agents send."""
+    directory = use(path).directory(id=ROWS_ID)
+    owner = take(str(directory))
+    assert owner is not None
+    with owner:
+        writer.create(owner)
+        with Writer(owner, "claude") as log:
+            events = _stream()
+            for _ in range(rows // BATCH):
+                log.append([next(events) for _ in range(BATCH)])
+            log.append([next(events) for _ in range(rows % BATCH)])
+    return directory
+
+
+def _stream() -> Iterator[Draft]:
+    """Mostly chunks of text, some tools: about 300 bytes of content each."""
+    number = 0
+    while True:
+        turn = f"turn-{number // 500:06d}"
+        second = number // 100
+        clock = f"{second // 3600 % 24:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
+        at = f"2026-04-16T{clock}.{number % 100 * 10:03d}Z"
+        kind = ("agent_message", "agent_message", "thought", "agent_message", "tool_call")[number % 5]
+        text = f"chunk number {number} of an answer that goes on for a while, as answers do"
+        content = (
+            f'{{"schema":"{SCHEMA}","type":"{kind}","session_id":"0198c1de-7000","turn_id":"{turn}",'
+            f'"timestamp":"{at}","text":"{text}","raw":{{"sessionUpdate":"{kind}_chunk",'
+            f'"content":{{"type":"text","text":"{text}"}}}}}}'
+        )
+        yield Draft(kind, turn, content, at)
+        number += 1

@@ -1,0 +1,91 @@
+"""Timing programs: interleaved runs and medians, next to `python -c pass` of the same interpreter."""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+AGH = str(Path(sys.executable).with_name("agh"))
+BARE = (sys.executable, "-c", "pass")
+
+
+class Figure(NamedTuple):
+    """One line of the table. `limit` is what the issue asks for; `at_least` says which side of it is good."""
+
+    name: str
+    value: float
+    unit: str
+    limit: float | None = None
+    at_least: bool = False
+    note: str = ""
+
+    @property
+    def verdict(self) -> str:
+        if self.limit is None:
+            return ""
+        good = self.value >= self.limit if self.at_least else self.value <= self.limit
+        return "ok" if good else "MISSED"
+
+
+class Taken(NamedTuple):
+    """What a run took, in seconds: by the clock, and of the processor by it and its children."""
+
+    wall: float
+    cpu: float
+
+
+def taken(argv: Sequence[str], env: Mapping[str, str] | None = None) -> Taken:
+    """One run, its output thrown away."""
+    before, start = cpu_of_children(), time.perf_counter()
+    subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
+    return Taken(time.perf_counter() - start, cpu_of_children() - before)
+
+
+def cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def interleaved(rounds: int, *runs: Callable[[], Taken]) -> list[Taken]:
+    """The median of each after one round that warms the caches; a busy moment hurts all of them alike."""
+    for run in runs:
+        run()
+    columns = zip(*([run() for run in runs] for _ in range(rounds)), strict=True)
+    return [
+        Taken(statistics.median(one.wall for one in column), statistics.fmean(one.cpu for one in column))
+        for column in columns
+    ]
+
+
+def against_bare(rounds: int, run: Callable[[], Taken]) -> tuple[float, str]:
+    """How many times longer than a bare interpreter a run takes, and in what times.
+
+    On a busy machine the clock is unkind to the longer of two; the processor's time is steadier.
+    """
+    bare, ours = interleaved(rounds, lambda: taken(BARE), run)
+    times = f"{ours.wall * 1000:.1f} ms / {bare.wall * 1000:.1f} ms"
+    return ours.wall / bare.wall, f"{times}; by CPU time {ours.cpu / bare.cpu:.2f} x"
+
+
+def peak_memory(argv: Sequence[str]) -> float:
+    """The most resident memory that a run had, in MB; the kernel keeps the mark, we read it until the end."""
+    highest = 0
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+        while process.poll() is None:
+            for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
+                if line.startswith("VmHWM:"):
+                    highest = max(highest, int(line.split()[1]))
+            time.sleep(0.005)
+    assert process.returncode == 0
+    return highest / 1024
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]

@@ -1,0 +1,31 @@
+"""The bench must not rot: it runs, at small sizes, and writes what it says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.bench.__main__ import ROWS
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.slow
+def test_every_row_can_be_measured(tmp_path: Path) -> None:
+    written = tmp_path / "figures.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.bench", "--quick", "--json", str(written)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=110,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(written.read_text())
+    assert {figure["row"] for figure in found["figures"]} == set(ROWS)
+    assert all(figure["value"] > 0 for figure in found["figures"])
+    assert len(done.stdout.splitlines()) == len(found["figures"])

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agh.core.rules import Asking, Rule, decide, exactly, read_rules
+
+WORK = "/home/me/project"
+
+
+def asking(
+    kind: str = "edit", name: str | None = None, path: str | None = None, command: str | None = None
+) -> Asking:
+    made = Asking(kind, name)
+    if path is not None:
+        made = made._replace(**({"paths": (path,)} if "paths" in Asking._fields else {"path": path}))
+    return made._replace(command=command)
+
+
+@pytest.mark.parametrize(
+    ("rule", "asked", "matches"),
+    [
+        ({"kind": "edit"}, asking("edit"), True),
+        ({"kind": "edit"}, asking("delete"), False),
+        ({"kind": "*"}, asking("delete"), True),
+        ({"kind": "e*"}, asking("execute"), True),
+        ({"kind": "Edit"}, asking("edit"), False),
+        ({"name": "Bash"}, asking(name="Bash"), True),
+        ({"name": "mcp__*"}, asking(name="mcp__db__drop"), True),
+        ({"name": "Bash"}, asking(), False),
+        ({"path": "src/*"}, asking(path=f"{WORK}/src/a.py"), True),
+        ({"path": "src/*"}, asking(path=f"{WORK}/src/deep/a.py"), True),
+        ({"path": "src/*"}, asking(path=f"{WORK}/lib/a.py"), False),
+        ({"path": "src/*"}, asking(path=f"{WORK}/srcs/a.py"), False),
+        ({"path": "src/*"}, asking(path="/elsewhere/src/a.py"), False),
+        ({"path": "*"}, asking(path=f"{WORK}/a.py"), True),
+        ({"path": "*"}, asking(path="/etc/passwd"), False),
+        ({"path": "*"}, asking(), False),
+        ({"path": "/etc/*"}, asking(path="/etc/passwd"), True),
+        ({"path": "*.py"}, asking(path=f"{WORK}/deep/a.py"), True),
+        ({"path": "?.py"}, asking(path=f"{WORK}/ab.py"), False),
+        ({"path": "[ab].py"}, asking(path=f"{WORK}/b.py"), True),
+        ({"command": "git *"}, asking("execute", command="git push"), True),
+        ({"command": "git *"}, asking("execute", command="git"), False),
+        ({"command": "git *"}, asking("execute", command="sudo git push"), False),
+        ({"command": "git status"}, asking("execute", command="git status; rm -rf x"), False),
+        ({"command": "*"}, asking("execute"), False),
+        ({"kind": "edit", "path": "src/*"}, asking("edit", path=f"{WORK}/src/a.py"), True),
+        ({"kind": "edit", "path": "src/*"}, asking("read", path=f"{WORK}/src/a.py"), False),
+        (
+            {"kind": "execute", "name": "B*", "command": "ls*"},
+            asking("execute", "Bash", command="ls -l"),
+            True,
+        ),
+        (
+            {"kind": "execute", "name": "B*", "command": "ls*"},
+            asking("execute", "Sh", command="ls -l"),
+            False,
+        ),
+    ],
+)
+def test_a_rule_matches_when_all_its_patterns_do(rule: dict[str, str], asked: Asking, matches: bool) -> None:
+    for decision in ("allow", "deny", "ask"):
+        found = decide(read_rules([{"decision": decision, **rule}]), asked, WORK)
+        assert found == (decision if matches else None)
+
+
+def test_the_first_that_matches_decides() -> None:
+    rules = read_rules(
+        [
+            {"decision": "deny", "path": ".env"},
+            {"decision": "allow", "kind": "edit"},
+            {"decision": "deny", "kind": "edit", "path": "src/*"},
+            {"decision": "ask", "kind": "*"},
+        ]
+    )
+    assert decide(rules, asking("edit", path=f"{WORK}/.env"), WORK) == "deny"
+    assert decide(rules, asking("read", path=f"{WORK}/.env"), WORK) == "deny"
+    assert decide(rules, asking("edit", path=f"{WORK}/src/a.py"), WORK) == "allow"
+    assert decide(rules, asking("read"), WORK) == "ask"
+    assert decide([], asking(), WORK) is None
+
+
+@pytest.mark.parametrize("workspace", ["/", "/w", "/w/"])
+def test_a_path_is_taken_from_the_workspace_on(workspace: str) -> None:
+    (rule,) = read_rules([{"decision": "allow", "path": "a.txt"}])
+    inside = f"{workspace.rstrip('/')}/a.txt"
+    assert decide([rule], asking(path=inside), workspace) == "allow"
+    assert decide([rule], asking(path="/other/a.txt"), workspace) is None
+
+
+@pytest.mark.parametrize("workspace", ["/w/[old] project", "/w/a[b-c]"])
+def test_the_workspaces_name_is_not_a_pattern(workspace: str) -> None:
+    (rule,) = read_rules([{"decision": "deny", "path": "secrets/*"}])
+    assert decide([rule], asking(path=f"{workspace}/secrets/key"), workspace) == "deny"
+
+
+def test_nor_does_it_reach_into_another_workspace() -> None:
+    (rule,) = read_rules([{"decision": "allow", "path": "*"}])
+    assert decide([rule], asking(path="/w/project-b/x"), "/w/project-*") is None
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_exactly_matches_one_text_only(text: str, other: str) -> None:
+    rule = Rule("allow", command=exactly(text))
+    assert decide([rule], asking("execute", command=text), WORK) == "allow"
+    assert (decide([rule], asking("execute", command=other), WORK) == "allow") == (text == other)
+
+
+@pytest.mark.parametrize("text", ["ls *", "rm [ab]?", "a[!b]c", "[[", "]", "[]", "a]b[c", "*?[", "ls\n-l"])
+def test_exactly_takes_patterns_for_what_they_are(text: str) -> None:
+    rule = Rule("allow", command=exactly(text))
+    assert decide([rule], asking("execute", command=text), WORK) == "allow"
+    assert decide([rule], asking("execute", command=text + "x"), WORK) is None
+    assert decide([rule], asking("execute", command=text.replace("*", "anything", 1) + "y"), WORK) is None
+
+
+@pytest.mark.parametrize(
+    ("given_rules", "said"),
+    [
+        ({}, "list of tables"),
+        ("allow", "list of tables"),
+        (["allow"], "rule 1 is not a table"),
+        ([{"decision": "allow"}], "at least one pattern"),
+        ([{"decision": "permit", "kind": "edit"}], "decision is one of"),
+        ([{"kind": "edit"}], "decision is one of"),
+        (
+            [{"decision": "allow", "kind": "edit"}, {"decision": "deny", "tool": "x"}],
+            "rule 2: unknown key 'tool'",
+        ),
+        ([{"decision": "allow", "kind": 7}], "as text"),
+        ([{"decision": "allow", "kind": ["edit", "read"]}], "as text"),
+        ([{"decision": ["allow"], "kind": "edit"}], "decision is one of"),
+    ],
+)
+def test_what_is_wrong_with_a_rule_is_said(given_rules: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        read_rules(given_rules)

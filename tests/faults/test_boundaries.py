@@ -1,0 +1,113 @@
+"""kill -9 of the keeper before its n-th act, for every n until a whole life (new, prompt, stop) gets through.
+
+Whatever n is: a prompt that was acknowledged is in the log, no event is there twice, the session can be
+resumed, and the next prompt works. A prompt whose acknowledgement was lost is not sent a second time.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from agh.errors import AghError
+from tests.support.live import Live, Session, wait_until
+
+HERE = str(Path(__file__).with_name("at_boundary"))
+TEXT = "/say hello\n/tool Read id=c1\n/ask kind=read\n/say bye"
+STEP = 3  # the loop is cut into this many tests: each takes every third n
+
+
+class Life:
+    """One life of a session, with the keeper killed at a boundary."""
+
+    def __init__(self, live: Live, at: object, log: Path) -> None:
+        self.live, self.log = live, log
+        paths = os.pathsep.join(filter(None, [HERE, os.environ.get("PYTHONPATH")]))
+        self.env = {"PYTHONPATH": paths, "AGH_TEST_KILL_AT": str(at), "AGH_TEST_BOUNDARIES": str(log)}
+
+    def lines(self) -> list[str]:
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+    def was_killed(self) -> bool:
+        return any(line.endswith("KILLED") for line in self.lines())
+
+    def run(self) -> tuple[Session, bool]:
+        """The session, and whether its prompt was acknowledged."""
+        done = self.live.agh("session", "new", "--agent", "echo", env=self.env, code=None)
+        (session,) = self.live.sessions()
+        acknowledged = False
+        try:
+            if done.returncode == 0:
+                session.begin(TEXT)
+                acknowledged = True
+                wait_until(lambda: session.count("done") or not session.is_live())
+            session.call("stop")
+        except AghError:
+            assert self.was_killed()
+        wait_until(lambda: not session.is_live())
+        return session, acknowledged
+
+
+def check_life(session: Session, acknowledged: bool) -> None:
+    """What must hold after a death at any moment."""
+    session.check_log()
+    before = session.events()
+    sent = [text for _, text in session.inputs()]
+    assert sent in ([TEXT], [] if not acknowledged else [TEXT])
+    assert [one.content["text"] for one in session.events("user_message")] == sent
+    session.revive()
+    said = session.tell("what did I say?")
+    assert session.events()[: len(before)] == before, "history was changed"
+    assert '"what did I say?"' in said
+    if session.count("done") == 2:
+        assert f'"{TEXT}"' in said
+    session.check_log()
+    begun = {one.turn_id for one in session.events("user_message")}
+    assert begun == {one.turn_id for one in session.events("done", "error")}, "every turn has an end"
+    assert session.meta()["failure"] is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(1, STEP + 1))
+def test_killed_before_its_nth_act(live: Live, tmp_path: Path, first: int) -> None:
+    deaths = []
+    for at in count(first, STEP):
+        life = Life(live, at, tmp_path / f"boundaries-{at}")
+        session, acknowledged = life.run()
+        assert life.lines(), "the keeper is not watched"
+        check_life(session, acknowledged)
+        if not life.was_killed():
+            break
+        deaths.append(life.lines()[-1])
+        session.stop()
+        for path in session.directory.iterdir():
+            path.unlink()
+        session.directory.rmdir()
+    assert len(deaths) >= 5, "the loop ended before it began"
+    assert acknowledged, "a life without a death goes through"
+    print(f"{len(deaths)} deaths; a whole life has {len(life.lines())} boundaries")
+
+
+def test_a_prompt_is_seen_to_run_before_it_is_acknowledged(live: Live, tmp_path: Path) -> None:
+    """Else `prompt --detach` and then `wait --until idle` may find the session idle before it began."""
+    life = Life(live, "never", tmp_path / "boundaries")
+    session = live.new(env=life.env)
+    before = len(life.lines())
+    session.tell("/say hello")
+    acts = [line.split()[1] for line in life.lines()[before:]]
+    assert "answer" in acts, acts
+    assert "replace" in acts[: acts.index("answer")], acts
+
+
+def test_a_prompt_whose_acknowledgement_was_lost_is_not_sent_again(live: Live, tmp_path: Path) -> None:
+    """It is in the log as interrupted: the command says so, and does not send it a second time by itself."""
+    life = Life(live, "answer 2", tmp_path / "boundaries")  # the first is the hello, the second the receipt
+    session = live.new(env=life.env)
+    done = session.prompt("/say hello", code=None)
+    assert life.was_killed()
+    assert [text for _, text in session.inputs()] == ["/say hello"]
+    assert session.count("user_message") == 1
+    assert done.returncode == 7

@@ -1,0 +1,69 @@
+"""Many commands at once: exactly one agent."""
+
+from __future__ import annotations
+
+from tests.support.live import Live, carrying, wait_until
+
+MANY = 64
+
+
+def test_many_resumes_of_one_stopped_session(live: Live) -> None:
+    session = live.new()
+    session.tell("remember me")
+    session.stop()
+    crowd = [live.start("session", "resume", session.id) for _ in range(MANY)]
+    ends = []
+    for one in crowd:
+        out, err = one.communicate(timeout=100)
+        ends.append((one.returncode, out.decode(), err.decode()))
+    assert [end for end in ends if end[0] != 0] == []
+    assert {out for _, out, _ in ends} == {f"{session.id}  idle\n"}
+    assert [err for _, _, err in ends if err] == ["resumed by native_resume\n"]
+    assert session.count("session_resumed") == 1
+    assert session.count("session_attached") == 1
+    keepers = [one for one in live.processes() if "agh.keeper.main" in one.argv]
+    assert [one.pid for one in keepers] == [session.keeper]
+    assert {one.environ["AGH_LAUNCH"] for one in live.processes() if "AGH_LAUNCH" in one.environ} == {
+        session.cookie
+    }
+    agents = [
+        one for one in carrying(session.cookie) if "agh_echo" in one.argv and "leash.py" not in str(one)
+    ]
+    assert [one.pid for one in agents] == [session.agent]
+    assert session.tell("what did I say?").startswith("SEEN 2")
+    session.check_log()
+
+
+def test_prompts_to_a_session_that_is_not_live_are_all_answered(live: Live) -> None:
+    session = live.new()
+    session.kill_keeper()
+    crowd = [session.start_prompt(f"/say number {n}", "-o", "text") for n in range(6)]
+    said = []
+    for one in crowd:
+        out, err = one.communicate(timeout=60)
+        assert one.returncode == 0, err
+        said.append(out.decode().strip())
+    assert sorted(said) == [f"number {n}" for n in range(6)]
+    assert session.count("session_resumed") == 1
+    assert session.count("user_message") == session.count("done") == 6
+    session.check_log()
+
+
+def test_a_stop_waits_for_its_own_keeper_only(live: Live) -> None:
+    """Another command may resume the session at once: that is not what the stop waits for."""
+    session = live.new("--deaf")
+    stopping = live.start("session", "stop", session.id)
+    wait_until(lambda: session.meta()["state"] == "stopping")
+    session.start_prompt("/sleep 60")
+    wait_until(lambda: session.count("user_message"))
+    assert stopping.wait(5) == 0
+
+
+def test_a_name_is_given_once(live: Live) -> None:
+    crowd = [live.start("session", "new", "--agent", "echo", "--name", "mine") for _ in range(6)]
+    codes = []
+    for one in crowd:
+        one.communicate(timeout=60)
+        codes.append(one.returncode)
+    assert sorted(codes) == [0, 6, 6, 6, 6, 6]
+    assert len([one for one in live.sessions() if one.meta()["name"] == "mine"]) == 1

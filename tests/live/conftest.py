@@ -1,0 +1,3 @@
+from tests.support.live import live
+
+__all__ = ["live"]

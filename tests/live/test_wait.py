@@ -1,0 +1,81 @@
+"""`agh session wait`"""
+
+from __future__ import annotations
+
+import json
+import time
+
+from tests.support.live import Live
+
+
+def test_until_idle(live: Live) -> None:
+    session = live.new()
+    session.begin("/sleep 0.4\n/say done")
+    done = session.agh("wait", "--timeout", "10s", "-o", "json")
+    view = json.loads(done.stdout)["session"]
+    assert (view["phase"], view["badge"]) == ("waiting_for_input", "idle")
+    assert session.text() == "done"
+
+
+def test_until_the_turn_ends_though_another_one_waits(live: Live) -> None:
+    session = live.new()
+    session.begin("/ask path=a.txt")
+    session.begin("/sleep 30")
+    with live.start("session", "wait", session.id, "--until", "turn", "--timeout", "20s") as waiting:
+        live.reads_the_log(waiting, session)
+        session.agh("approve")
+        waiting.communicate(timeout=30)
+    assert waiting.returncode == 0
+    assert session.count("done") == 1
+    assert session.status()["phase"] == "running"
+
+
+def test_until_stopped(live: Live) -> None:
+    session = live.new()
+    waiting = live.start("session", "wait", session.id, "--until", "stopped", "--timeout", "20s")
+    session.begin("/sleep 0.1\n/exit 4")
+    out, _ = waiting.communicate(timeout=20)
+    assert waiting.returncode == 0
+    assert out == f"{session.id}  failed\n".encode()
+    assert session.agh("wait", "--until", "stopped", "--timeout", "1s").returncode == 0
+
+
+def test_until_permission(live: Live) -> None:
+    session = live.new()
+    session.begin("/sleep 0.3\n/ask path=a.txt May I?")
+    done = session.agh("wait", "--until", "permission", "--timeout", "10s", "-o", "json")
+    view = json.loads(done.stdout)["session"]
+    assert (view["phase"], view["badge"]) == ("waiting_for_permission", "waiting-for-input")
+    session.call("decide", verdict="deny")
+
+
+def test_a_timeout_is_3_and_on_time(live: Live) -> None:
+    session = live.new()
+    session.begin("/sleep 30")
+    for until in ("idle", "turn", "stopped", "permission"):
+        begun = time.monotonic()
+        assert session.error("wait", "--until", until, "--timeout", "0.3s", code=3)["code"] == "timed_out"
+        assert 0.3 <= time.monotonic() - begun < 3
+
+
+def test_what_can_no_longer_happen_is_not_waited_for(live: Live) -> None:
+    session = live.new()
+    session.begin("/sleep 30")
+    waiting = [
+        live.start("session", "wait", session.id, "--until", until, "--timeout", "30s")
+        for until in ("turn", "permission")
+    ]
+    for one in waiting:
+        live.reads_the_log(one, session)
+    session.kill_keeper()
+    for one in waiting:
+        one.communicate(timeout=10)
+        assert one.returncode == 7
+    assert session.agh("wait", "--until", "idle", "--timeout", "5s").returncode == 0
+
+
+def test_usage(live: Live) -> None:
+    live.agh("session", "wait", "nobody", code=4)
+    session = live.new()
+    session.agh("wait", "--until", "later", code=2)
+    session.agh("wait", "--timeout", "later", code=2)

@@ -1,0 +1,90 @@
+"""The house rules that a program can check."""
+
+from __future__ import annotations
+
+import ast
+import os
+import pwd
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+BIN = Path(sys.executable).parent
+# Where this was made, and where it is now. Assembled, so that this file does not name them itself.
+PLACES = {
+    "/" + "root/",
+    "/" + "work/main",
+    "/" + "work/shared",
+    str(ROOT),
+    pwd.getpwuid(os.getuid()).pw_dir + "/",
+}
+SOMEONES_HOME = re.compile(r"(?<![\w.])/(?:home|Users)/(?!(?:me|you|user)\b)[a-z]\w*")
+
+
+def passes(*command: str | Path) -> None:
+    done = subprocess.run(
+        list(map(str, command)),
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=110,
+    )
+    assert done.returncode == 0, f"\n{done.stdout}"
+
+
+def test_ruff() -> None:
+    passes(BIN / "ruff", "check", ".")
+
+
+def test_format() -> None:
+    passes(BIN / "ruff", "format", "--check", ".")
+
+
+def test_types() -> None:
+    passes(sys.executable, "-m", "mypy")
+
+
+def test_layers() -> None:
+    passes(BIN / "lint-imports")
+
+
+def tracked() -> list[Path]:
+    """The files that git has or would take; outside a checkout there is nothing to say."""
+    done = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        pytest.skip("not a git checkout")
+    return [path for name in done.stdout.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def test_no_path_of_someones_machine() -> None:
+    """Documents may speak of /home/me, and the inputs of tests of any made-up home; nothing of a real one."""
+    found = []
+    for path in tracked():
+        name = path.relative_to(ROOT)
+        for line in path.read_bytes().decode(errors="replace").splitlines():
+            made_up = name.parts[0] == "tests"
+            if any(place in line for place in PLACES - {"//"}) or (
+                SOMEONES_HOME.search(line) and not made_up
+            ):
+                found.append(f"{name}: {line.strip()}")
+    assert found == []
+
+
+def test_every_module_says_what_it_is() -> None:
+    silent = [
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "agh").rglob("*.py"))
+        if (source := path.read_text()).strip() and not ast.get_docstring(ast.parse(source))
+    ]
+    assert silent == []
