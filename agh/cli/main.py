@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -81,6 +82,8 @@ def run(args: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return report(OutputFailed(error.strerror), args)
         if os.environ.get("AGH_DEBUG"):
             raise
         return report(Bug(f"{type(error).__name__}: {error}"), args)

@@ -362,7 +362,8 @@ class Live:
                 except AghError:  # it has not come so far as to answer: its leash will end the rest
                     for one in self.processes():
                         if "agh.keeper.main" in one.argv and str(session.directory) in one.argv:
-                            kill(one.pid)
+                            with suppress(ProcessLookupError):
+                                kill(one.pid)
         try:
             wait_until(lambda: not self.processes(), 5)
         except AssertionError:

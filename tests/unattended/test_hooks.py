@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +53,13 @@ def test_a_whole_life_is_told(live: Live, tmp_path: Path) -> None:
 
 
 def test_a_hook_runs_in_the_workspace_and_knows_the_session(live: Live) -> None:
-    live.configure(hook("prompt", 'pwd; echo "$AGH_SESSION_ID"'))
+    live.configure(hook("prompt", 'pwd; echo "$AGH_SESSION_ID"; readlink /proc/$$/fd/* || true'))
     session = live.new()
     session.tell("hello")
-    assert runs(session, "output") == [(f"{live.workspace}\n{session.id}\n",)]
+    ((output,),) = runs(session, "output")
+    where, who, *open_files = output.splitlines()
+    assert (where, who) == (str(live.workspace), session.id)
+    assert not [path for path in open_files if str(live.home) in path], "neither the lock nor the log"
 
 
 def test_a_required_hook_that_fails_stops_the_session(live: Live) -> None:
@@ -140,6 +144,18 @@ def test_an_async_hook_at_the_end_is_run_to_its_end(live: Live) -> None:
     assert runs(session, "event", "outcome") == [("session_stop", "ok")]
 
 
+def test_a_hanging_async_hook_does_not_hold_up_the_end(live: Live) -> None:
+    live.configure(hook("prompt", "sleep 303", mode="async", timeout="5m"))
+    session = live.new()
+    session.tell("hello")
+    begun = time.monotonic()
+    session.agh("stop")
+    assert time.monotonic() - begun < 20
+    assert not session.is_live()
+    assert runs(session, "event", "outcome") == [("prompt", "timeout")]
+    assert [one for one in live.processes() if one.argv[0] == "sleep"] == []
+
+
 def test_a_required_hook_can_stop_the_start(live: Live) -> None:
     live.configure(hook("session_start", "exit 5", required=True))
     done = live.agh("session", "new", "--agent", "echo", code=1)
@@ -180,6 +196,14 @@ def test_a_hook_hears_of_permissions(live: Live, tmp_path: Path) -> None:
     told = json.loads((tmp_path / "told.json").read_text())
     assert (told["event"], told["resource"]) == ("permission", str(live.workspace / "a.txt"))
     assert session.call("decide", verdict="allow")["decision"] == "allowed"
+
+
+def test_a_required_hook_can_stop_the_session_at_a_permission(live: Live) -> None:
+    live.configure(hook("permission", "exit 7", required=True))
+    session = live.new()
+    session.begin("/ask path=a.txt")
+    stopped_by_hook(session, "exit 7")
+    assert session.fetch("SELECT decision FROM permissions") == [("cancelled",)]
 
 
 def test_what_waits_behind_a_stopped_prompt_is_kept(live: Live) -> None:

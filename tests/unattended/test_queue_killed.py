@@ -1,8 +1,9 @@
 """kill -9 of the keeper at every boundary of queue → dispatch → done, until the whole way is gone unharmed.
 
-Three prompts with idempotency keys: the first asks for a permission, the others wait behind it. Wherever the
-keeper dies, each of them is in the log once, was sent to the agent at most once, is `sent` or `interrupted`
-in the end, and all are in order; what waited is sent after the resume, and to repeat the prompts is safe.
+Three prompts with idempotency keys: the first asks for a permission, the second waits behind it, the third
+waits too, or interrupts. Wherever the keeper dies, each of them is in the log once, was sent to the agent at
+most once, and has come to an end; all are in order. What waited is sent after the resume, and to repeat the
+prompts is safe.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tests.support.live import Live, Session, wait_until
 from tests.unattended.asking import received, requests
 
 HERE = str(Path(__file__).with_name("at_boundary"))
-SHARES = 2  # the rounds are shared out to this many tests: each takes every second n
+ENDS = {"queue": {"sent", "interrupted"}, "interrupt": {"sent", "interrupted", "cancelled"}}
 Acknowledged = dict[str, bool]
 
 
@@ -40,101 +41,104 @@ class Fault:
     def disarm(self) -> None:
         self._armed.unlink()
 
-    def fired_at(self) -> str | None:
-        """The boundary at which the keeper died."""
-        lines = self.log.read_text().splitlines()
-        return lines[-1].removesuffix(" KILLED") if lines and lines[-1].endswith("KILLED") else None
+    def boundaries(self) -> list[str]:
+        return self.log.read_text().splitlines()
+
+    def has_fired(self) -> bool:
+        return self.boundaries()[-1:] != [] and self.boundaries()[-1].endswith(" KILLED")
 
 
-def send(session: Session, text: str, key: str) -> bool:
-    """Whether the prompt was acknowledged."""
-    try:
-        session.call("prompt", prompt=[{"type": "text", "text": text}], idempotency_key=key)
-    except AghError as error:
-        assert error.code in ("keeper_gone", "keeper_died"), error.message
-        return False
-    return True
+class Round:
+    """The three prompts of one round; `last` is the mode of the third."""
 
+    def __init__(self, session: Session, number: int, last: str) -> None:
+        self.session, self.last = session, last
+        self.texts = [f"/say {number}a\n/ask path={number}.txt\n/tool Look", f"{number}b", f"/say {number}c"]
+        self.acknowledged: Acknowledged = {}
 
-def texts(number: int) -> list[str]:
-    return [
-        f"/say {number}a\n/ask path={number}.txt\n/tool Look",
-        f"{number}b",
-        f"/tool Look\n/say {number}c",
-    ]
+    def play(self) -> None:
+        """Queue, dispatch, ask, answer, end; or whatever of it comes about before the keeper dies."""
+        self.acknowledged = dict(zip(self.texts, self.send(), strict=True))
+        self.finish()
 
+    def send(self) -> list[bool]:
+        """Which of the prompts were acknowledged."""
+        first, second, third = self.texts
+        told = [self._send(first, "queue")]
+        wait_until(lambda: not self.session.is_live() or self._is_waiting(first))
+        return [*told, self._send(second, "queue"), self._send(third, self.last)]
 
-def play(session: Session, number: int) -> Acknowledged:
-    """Queue, dispatch, ask, answer, end; or whatever of it comes about before the keeper dies."""
-    told = {text: send(session, text, f"key-{text}") for text in texts(number)}
-    finish(session)
-    return told
+    def finish(self) -> None:
+        """Allow what is asked for, until everything has ended or the keeper is dead."""
 
+        def is_over() -> bool:
+            if [one for one in requests(self.session) if one.status == "pending"] and self.session.is_live():
+                with suppress(AghError):
+                    self.session.call("decide", verdict="allow")
+            statuses = {status for status, _ in self.session.inputs()}
+            return statuses <= ENDS[self.last] or not self.session.is_live()
 
-def finish(session: Session) -> None:
-    """Allow what is asked for, until everything has ended or the keeper is dead."""
+        wait_until(is_over)
 
-    def is_over() -> bool:
-        if [one for one in requests(session) if one.status == "pending"] and session.is_live():
-            with suppress(AghError):
-                session.call("decide", verdict="allow")
-        return {status for status, _ in session.inputs()} <= {"sent", "interrupted"} or not session.is_live()
+    def check(self) -> None:
+        """After the resume: everything is sent once more with the same keys, and has settled."""
+        assert all(self.send())
+        self.finish()
+        assert self.session.is_live()
+        mine = [(text, status) for status, text in self.session.inputs() if text in self.texts]
+        assert [text for text, _ in mine] == self.texts, "each once, in order"
+        got = [text for text in received(self.session) if text in self.texts]
+        assert got == [text for text, _ in mine if text in got], "each at most once, in order"
+        for text, status in mine:
+            assert status != "sent" or text in got, "said to be sent, and it was not"
+            assert status != "cancelled" or (text == self.texts[1] and text not in got)
+        assert [status for _, status in mine].count("interrupted") <= 1, "only what was under way"
+        self.session.check_log()
+        begun = {one.turn_id for one in self.session.events("user_message")}
+        assert begun == {one.turn_id for one in self.session.events("done", "error")}
+        assert [one for one in requests(self.session) if one.status == "pending"] == []
 
-    wait_until(is_over)
+    def _send(self, text: str, mode: str) -> bool:
+        prompt = [{"type": "text", "text": text}]
+        try:
+            self.session.call("prompt", prompt=prompt, mode=mode, idempotency_key=f"key-{text}")
+        except AghError as error:
+            assert error.code in ("keeper_gone", "keeper_died"), error.message
+            return False
+        return True
 
-
-def check(session: Session, number: int, acknowledged: Acknowledged) -> None:
-    """After the resume, everything repeated, everything settled."""
-    for text in texts(number):
-        assert send(session, text, f"key-{text}")
-    finish(session)
-    assert session.is_live()
-    mine = [(status, text) for status, text in session.inputs() if text in acknowledged]
-    assert sorted(text for _, text in mine) == sorted(acknowledged), "each once"
-    got = [text for text in received(session) if text in acknowledged]
-    for status, text in mine:
-        assert got.count(text) <= 1, "sent twice"
-        assert status == "interrupted" or got.count(text) == 1, "said to be sent, and it was not"
-    assert got == [text for _, text in mine if text in got], "in order"
-    if all(acknowledged.values()):
-        assert [text for _, text in mine] == texts(number), "as they were acknowledged"
-    assert [status for status, _ in mine].count("interrupted") <= 1, "only what was under way is interrupted"
-    session.check_log()
-    open_turns = {one.turn_id for one in session.events("user_message")} - {
-        one.turn_id for one in session.events("done", "error")
-    }
-    assert open_turns == set()
-    assert [one for one in requests(session) if one.status == "pending"] == []
+    def _is_waiting(self, text: str) -> bool:
+        """Whether the agent was told and has asked, or the prompt has come to its end."""
+        status = {known: status for status, known in self.session.inputs()}.get(text)
+        return status in ENDS[self.last] or [one.status for one in requests(self.session)][-1:] == ["pending"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(1, SHARES + 1))
+@pytest.mark.parametrize(("last", "first", "step"), [("queue", 1, 2), ("queue", 2, 2), ("interrupt", 1, 1)])
 def test_killed_at_every_boundary(
-    live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int
+    live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str, first: int, step: int
 ) -> None:
     paths = [HERE, os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
-    live.configure("[[permissions.rules]]\ndecision = 'allow'\nkind = 'other'")
     fault = Fault(monkeypatch, tmp_path, first)
     directory, _ = create(agent="echo", workspace=str(live.workspace))
     session = live.session(os.path.basename(directory))
-    deaths: list[str] = []
-    for at in count(first, SHARES):
+    for at in count(first, step):
         fault.arm()
-        acknowledged = play(session, at)
-        died_at = fault.fired_at()
-        if died_at is None:
+        now = Round(session, at, last)
+        now.play()
+        if not fault.has_fired():
             break
-        deaths.append(died_at)
         wait_until(lambda: not session.is_live())
-        fault = Fault(monkeypatch, tmp_path, at + SHARES)
+        fault = Fault(monkeypatch, tmp_path, at + step)
         client.ensure_live(directory)
-        check(session, at, acknowledged)
+        now.check()
     fault.disarm()
-    assert all(acknowledged.values())
-    check(session, at, acknowledged)
-    assert [status for status, _ in session.inputs()[-3:]] == ["sent"] * 3
-    kinds = {line.split(" ", 1)[1] for line in fault.log.read_text().splitlines()}
+    assert all(now.acknowledged.values())
+    now.check()
+    statuses = [status for status, _ in session.inputs()[-3:]]
+    assert statuses == ["sent", "sent" if last == "queue" else "cancelled", "sent"]
+    kinds = {line.split(" ", 1)[1] for line in fault.boundaries()}
     assert len(kinds) == 6, f"not every kind of boundary was met: {kinds}"
-    assert deaths
-    print(f"{len(deaths)} deaths")
+    assert at > 20, "the loop ended before it began"
+    print(f"{(at - first) // step} deaths")

@@ -121,7 +121,7 @@ def test_delete_says_what_could_not_be_deleted(live: Live) -> None:
     (live.home.parent / "echo" / own).unlink()
     done = session.agh("delete", "-o", "json")
     (kept,) = json.loads(done.stdout)["deleted"]["not_removed"]
-    assert own.removesuffix(".jsonl") in kept
+    assert "the agent's own" in kept
     assert "not removed" in done.stderr
     assert not session.directory.exists()
 
@@ -134,6 +134,19 @@ def test_delete_takes_every_conversation_that_the_session_had(live: Live) -> Non
     session.tell("hello again")
     session.stop()
     assert len(agent_files(live)) == 2
+    session.agh("delete")
+    assert agent_files(live) == []
+
+
+def test_delete_takes_the_conversation_though_an_older_one_is_gone(live: Live) -> None:
+    session = live.new()
+    session.tell("hello")
+    session.stop()
+    (own,) = agent_files(live)
+    (live.home.parent / "echo" / own).unlink()
+    session.say("hello again")
+    session.stop()
+    assert len(agent_files(live)) == 1
     session.agh("delete")
     assert agent_files(live) == []
 

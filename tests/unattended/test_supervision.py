@@ -173,6 +173,15 @@ def test_the_end_of_a_silent_turn_is_a_recovery_too(live: Live) -> None:
     assert session.markers() == ["session_unhealthy", "session_recovered"]
 
 
+def test_zero_is_off(live: Live) -> None:
+    off = ("heartbeat", "progress_notify_interval", "inactivity_warning_after", "inactivity_timeout")
+    supervise(live, **dict.fromkeys(off, "0s"), tool_inactivity_timeout="0s", timeout_cancel_grace="0.2s")
+    session = live.new()
+    assert session.tell("/sleep 1\n/tool Build delay=0.5\n/say done") == "done"
+    assert session.events("runtime_progress", "runtime_warning") == []
+    assert session.markers() == []
+
+
 @pytest.mark.parametrize(("manners", "ends"), [("", True), ("/ignore-cancel\n", False)])
 def test_a_turn_that_takes_too_long_though_it_talks(live: Live, manners: str, ends: bool) -> None:
     supervise(live, prompt_deadline="0.6s")
