@@ -21,6 +21,7 @@ from agh.keeper.leashed import Leashed
 from agh.keeper.live import Live
 
 OUTPUT_LIMIT = 4_000
+LAST_GRACE = 5.0
 
 
 class Run(NamedTuple):
@@ -38,15 +39,18 @@ def fire(live: Live, event: str, **payload: Any) -> str | None:
 
 
 def await_all(live: Live) -> None:
-    """Let those that still run come to their end; each has its timeout."""
-    live.loop.run_until(lambda: not live.hooks_running)
+    """Let those that still run come to their end; the session's own end cannot wait long for them."""
+    if not live.loop.run_until(lambda: not live.hooks_running, LAST_GRACE):
+        for started in list(live.hooks_running):
+            started.expire()
+        live.loop.run_until(lambda: not live.hooks_running, LAST_GRACE)
 
 
 def _commands(live: Live, event: str, told: dict[str, Any]) -> Iterator[str | None]:
     for hook in live.settings["hooks"]:
         if hook.event != event:
             continue
-        started = _Started(live, hook, told)
+        started = Started(live, hook, told)
         if hook.mode == "sync":
             live.loop.run_until(lambda started=started: started.run is not None)  # type: ignore[misc]
             if started.run is not None and started.run.outcome != "ok" and hook.required:
@@ -67,7 +71,7 @@ def _plugins(live: Live, event: str, told: dict[str, Any]) -> Iterator[str | Non
         yield f"plugin {name} objects: {run.output}" if run.outcome == "veto" else None
 
 
-class _Started:
+class Started:
     """A command that is running; `run` is None until it has ended."""
 
     def __init__(self, live: Live, hook: Hook, told: dict[str, Any]) -> None:
@@ -80,15 +84,15 @@ class _Started:
         self._process = Leashed(
             live.loop, argv, live.environ, live.meta["workspace_path"], self._take, self._ended
         )
-        self._timer = live.loop.later(hook.timeout, self._expire)
-        live.hooks_running += 1
+        self._timer = live.loop.later(hook.timeout, self.expire)
+        live.hooks_running.append(self)
         self._process.write(orjson.dumps(told, option=orjson.OPT_APPEND_NEWLINE))
         self._process.close_stdin_when_sent()
 
     def _take(self, stream: int, data: bytes) -> None:
         self._output += data[: max(0, OUTPUT_LIMIT - len(self._output))]
 
-    def _expire(self) -> None:
+    def expire(self) -> None:
         self._timed_out = True
         self._process.kill()
 
@@ -100,7 +104,7 @@ class _Started:
         hook = self._hook
         _store(self._live, hook.event, hook.command, "config", hook.required, self._at, self._began, run)
         self.run = run
-        self._live.hooks_running -= 1
+        self._live.hooks_running.remove(self)
         if hook.mode == "async" and hook.required and outcome != "ok":
             self._live.end("hook_stopped", f"the hook {hook.command!r} {outcome}")
 

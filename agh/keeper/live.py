@@ -27,6 +27,7 @@ from agh.store.writer import Writer
 
 if TYPE_CHECKING:
     from agh.keeper.control import Answer
+    from agh.keeper.hooks import Started
     from agh.keeper.permissions import Asked
     from agh.keeper.terminals import Terminal
 
@@ -70,7 +71,7 @@ class Live:
         self.way_back: dict[str, Any] = {}  # what meta.json keeps saying until the start has succeeded
         self.replaying = False
         self.replayed = 0
-        self.hooks_running = 0
+        self.hooks_running: list[Started] = []
         self.nonsense = 0  # lines from the agent that were no messages
         self.ending: tuple[str, str | None] | None = None  # stop_reason and detail, once the end is decided
         self.failure: meta.Failure | None = None

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from agh.errors import AmbiguousSession, DataDamaged, MetaInvalid, SessionBusy, SessionNotFound
-from agh.home import SESSION_ID, make_private_dir, session_path, sessions_path
+from agh.home import SESSION_ID, ensure_home, session_path, sessions_path
 from agh.store import lock, meta
 from agh.store.meta import Meta
 
@@ -70,8 +70,7 @@ def resolve(reference: str, workspace: str | None = None) -> str:
 @contextmanager
 def naming() -> Iterator[None]:
     """Hold the names of this home: what is found free inside is still free when it is taken."""
-    base = sessions_path()
-    make_private_dir(base)
+    base = ensure_home()
     deadline = time.monotonic() + NAMING_LIMIT
     while (held := lock.take(base)) is None:
         if time.monotonic() > deadline:

@@ -117,6 +117,7 @@ def test_everything_is_private_whatever_the_umask(live: Live) -> None:
         session.agh("resume")
         found = {path: path.lstat().st_mode for path in [live.home, *live.home.rglob("*")]}
         session.prompt("/crash", code=7)
+        wait_until(lambda: not session.is_live())
         found |= {path: path.lstat().st_mode for path in live.home.rglob("*")}
     finally:
         os.umask(before)

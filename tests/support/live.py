@@ -330,7 +330,7 @@ class Live:
             names = os.listdir(self.home / "sessions")
         except FileNotFoundError:
             return []
-        return [self.session(name) for name in sorted(names)]
+        return [self.session(name) for name in sorted(names) if SESSION_ID.fullmatch(name)]
 
     def processes(self) -> list[Process]:
         """Whatever lives and belongs to this home, but for what the test itself has started."""

@@ -230,7 +230,9 @@ def test_a_heartbeat_is_metadata_only(live: Live) -> None:
 
 
 def test_a_keeper_that_slept_does_not_take_it_for_silence(live: Live) -> None:
-    supervise(live, inactivity_warning_after="0.4s", inactivity_timeout="0.8s")
+    supervise(
+        live, inactivity_warning_after="0.4s", inactivity_timeout="0.8s", progress_notify_interval="0.2s"
+    )
     session = live.new()
     session.begin("/stream 60 0.05\n/say done")
     session.said("chunk 3")
@@ -243,6 +245,8 @@ def test_a_keeper_that_slept_does_not_take_it_for_silence(live: Live) -> None:
     session.settle()
     assert session.text().endswith("done")
     assert "prompt_timeout" not in session.markers()
+    told = [one.content["runtime"]["idle_seconds"] for one in session.events("runtime_progress")]
+    assert min(told) >= 0
 
 
 def test_an_idle_session_ends_and_the_next_prompt_revives_it(live: Live) -> None:
