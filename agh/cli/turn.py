@@ -18,6 +18,7 @@ from agh.store.follow import follow
 from agh.store.reader import EVERYTHING
 
 INTERRUPTED = 130
+LAST_WAIT = 5.0  # for a turn that was cancelled at its timeout to show its end
 
 
 class Outcome(NamedTuple):
@@ -59,7 +60,10 @@ def watch_turn(directory: str, receipt: dict[str, Any], view: View, timeout: flo
     with _Presses(directory, receipt) as presses:
         for row in _rows(directory, int(receipt["after"]), deadline):
             if deadline is not None and time.monotonic() >= deadline:
-                timed_out, deadline = True, None
+                if timed_out:
+                    view.close()
+                    raise _timed_out(directory, timeout)
+                timed_out, deadline = True, time.monotonic() + LAST_WAIT
                 presses.cancel()
             if row is None:
                 continue

@@ -125,11 +125,11 @@ class _Peer:
         if not data or len(self._received) + len(data) > MAX_MESSAGE:
             self.close()
             return
-        self._received += data
-        while (end := self._received.find(b"\n")) >= 0:
-            line = bytes(self._received[:end])
-            del self._received[: end + 1]
-            self._take(line)
+        *lines, rest = data.split(b"\n")
+        for line in lines:
+            self._take(bytes(self._received) + line)
+            self._received.clear()
+        self._received += rest
 
     def _take(self, line: bytes) -> None:
         try:

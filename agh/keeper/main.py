@@ -71,11 +71,12 @@ def main() -> None:
     for fd in (lock_fd, ready_fd):
         os.set_inheritable(int(fd), False)
     os.chdir("/")
-    ready = Ready(int(ready_fd))
+    ready, held = Ready(int(ready_fd)), Lock(int(lock_fd), directory)
     try:
-        keep(Lock(int(lock_fd), directory), ready, orjson.loads(intent))
+        keep(held, ready, orjson.loads(intent))
     except AghError as error:
         log(f"{error.code}: {error.message}")
+        held.release()  # whoever hears of the failure may try again at once
         ready.failed(error)
         sys.exit(error.exit)
     except Exception as error:

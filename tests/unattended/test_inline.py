@@ -104,10 +104,10 @@ def test_the_prompts_timeout_counts_while_the_question_stands(live: Live) -> Non
 
 def test_one_who_attaches_is_asked_what_waits(live: Live) -> None:
     session = live.new()
-    session.begin("/ask path=a.txt Edit a.txt\n/say went on")
+    session.begin("/ask path=a.txt Edit a.txt")
     pending(session)
     with on_a_terminal(live, "session", "attach", session.id, TERM="xterm") as terminal:
         terminal.shows(QUESTION, 10)
         terminal.type("y\n")
-        terminal.shows("went on")
+        terminal.shows("permission: allow_once")
     assert outcomes(session) == [("allowed", "terminal")]
