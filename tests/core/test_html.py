@@ -546,7 +546,7 @@ MESSAGES = st.lists(
 
 
 @given(MESSAGES, st.dictionaries(st.sampled_from([*SESSION, "stop_detail"]), JSON), ODD_TEXT)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_any_messages_give_an_inert_page(messages: list[Message], session: dict[str, Any], at: str) -> None:
     text = html.page(session, messages, generated_at=at)
     read = check_inert(text, FRAME | PARTS | MARKDOWN)
@@ -555,13 +555,13 @@ def test_any_messages_give_an_inert_page(messages: list[Message], session: dict[
 
 
 @given(ODD_TEXT)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_user_text_is_all_there(text: str) -> None:
     read = Page(html.fragment(said("user", content=text)))
     assert read.text == f"09:12:04\nUser\n{html_text.visible(text)}\n" if text else "User" in read.text
 
 
 @given(ODD_TEXT)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_assistant_text_is_inert(text: str) -> None:
     answer(text)

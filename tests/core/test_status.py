@@ -121,7 +121,8 @@ def test_a_held_or_stopped_session_reads_as_it_is_stored() -> None:
 )
 def test_a_vanished_keeper_is_classified(state: str, reason: str, kind: str) -> None:
     shown = status.settled(
-        {"state": state, "keeper": {"pid": 1}, "activity": {"turn_id": "t"}}, lock_held=False
+        {"state": state, "keeper": {"pid": 1}, "activity": {"turn_id": "t"}, "attach": {"attached_to": "me"}},
+        lock_held=False,
     )
     assert shown == {
         "state": "stopped",
@@ -134,6 +135,7 @@ def test_a_vanished_keeper_is_classified(state: str, reason: str, kind: str) -> 
         },
         "keeper": None,
         "activity": None,
+        "attach": None,
     }
 
 
