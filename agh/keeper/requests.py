@@ -67,6 +67,9 @@ def _notification(live: Live, frame: Notification) -> None:
     type, fields = event_of(update)
     if live.turn is not None and type in ("agent_message", "tool_call", "tool_result"):
         live.turn.said_something = True
+        if live.history is not None:  # it answers, so it has the prompt, and with it the history
+            live.history, live.meta["inject_history"] = None, False
+            live.then(live.update)
     raw = frame.raw if frame.sanitized else update_text(frame.raw, update)
     if frame.sanitized:
         fields["sanitized"] = True

@@ -211,10 +211,6 @@ def test_history_told_with_a_refused_prompt(live: Live, standin: Standin, agent:
     stop(session)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a turn that began to be answered does not count as told: its history is injected again",
-)
 @pytest.mark.parametrize("agent", EVERY)
 def test_history_that_was_being_answered_is_not_told_again(live: Live, standin: Standin, agent: str) -> None:
     session = start(live, agent)
