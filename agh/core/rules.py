@@ -2,8 +2,8 @@
 
 A rule matches a request when every pattern it gives matches; the first rule that matches decides.
 Patterns are shell patterns (`*`, `?`, `[…]`); a path pattern is taken from the workspace on, unless it is
-absolute. A command is matched whole. Of several paths, an allowing rule must match all, any other rule
-one.
+absolute. A command is matched whole. Of several paths, all must be matched by allowing rules; any other
+rule decides when it matches one.
 """
 
 from __future__ import annotations
@@ -47,9 +47,17 @@ def read_rules(given: Any) -> list[Rule]:
 
 
 def decide(rules: Sequence[Rule], asking: Asking, workspace: str) -> str | None:
-    """allow, deny or ask; None when no rule speaks of it."""
+    """allow, deny or ask; None when no rule speaks of it, or not of all of it."""
+    uncovered = set(asking.paths)
     for rule in rules:
-        if _matches(rule, asking, workspace):
+        if not _speaks_of(rule, asking):
+            continue
+        if rule.path is None:
+            return rule.decision
+        pattern = rule.path if rule.path.startswith("/") else f"{exactly(workspace.rstrip('/'))}/{rule.path}"
+        matched = {path for path in asking.paths if fnmatchcase(path, pattern)}
+        uncovered -= matched
+        if matched and (rule.decision != "allow" or not uncovered):
             return rule.decision
     return None
 
@@ -73,14 +81,9 @@ def _rule(given: Any, number: int) -> Rule:
     return Rule(given["decision"], **patterns)
 
 
-def _matches(rule: Rule, asking: Asking, workspace: str) -> bool:
+def _speaks_of(rule: Rule, asking: Asking) -> bool:
+    """Whether every pattern but the path's matches."""
     wanted = ((rule.kind, asking.kind), (rule.name, asking.name), (rule.command, asking.command))
-    if not all(
+    return all(
         pattern is None or (value is not None and fnmatchcase(value, pattern)) for pattern, value in wanted
-    ):
-        return False
-    if rule.path is None:
-        return True
-    pattern = rule.path if rule.path.startswith("/") else f"{exactly(workspace.rstrip('/'))}/{rule.path}"
-    found = [fnmatchcase(path, pattern) for path in asking.paths]
-    return bool(found) and (all(found) if rule.decision == "allow" else any(found))
+    )

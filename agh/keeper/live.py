@@ -43,7 +43,7 @@ class Turn:
     said_something: bool = False
     warned: bool = False
     warned_before: bool = False
-    timed_out: bool = False
+    timed_out: tuple[str, str] | None = None  # the stop detail and the failure, if it does not end by itself
     last_progress: float = field(default_factory=time.monotonic)
     last_heartbeat: float = field(default_factory=time.monotonic)
     tools: dict[str, str] = field(default_factory=dict)  # calls in progress, by id

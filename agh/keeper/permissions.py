@@ -130,7 +130,9 @@ def ask(
 
 
 def _tell_hooks(live: Live, told: dict[str, Any]) -> None:
-    hooks.fire(live, "permission", **told)
+    objection = hooks.fire(live, "permission", **told)
+    if objection is not None:
+        live.end("hook_stopped", objection)
 
 
 def beforehand(live: Live, asking: Asking, *, ours: bool) -> tuple[str | None, str]:

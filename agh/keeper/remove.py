@@ -6,10 +6,10 @@ import os
 import shutil
 
 from agh import config
-from agh.adapters.restore import has_capability
+from agh.adapters.restore import NOT_FOUND, has_capability
 from agh.errors import AghError, MetaInvalid, SessionLive
 from agh.home import home_path
-from agh.keeper.agent import Agent
+from agh.keeper.agent import Agent, RpcError
 from agh.keeper.launch import CLIENT, agent_record
 from agh.keeper.loop import Loop
 from agh.keeper.probe import settle
@@ -59,13 +59,21 @@ def _forget(directory: str) -> list[str]:
     agent.on_frames = lambda frames: settle(agent, frames)
     try:
         agent.call("initialize", CLIENT, limit)
-        for token in tokens:
-            agent.call("session/delete", {"sessionId": token}, limit)
+        return [said for token in tokens if (said := _delete(agent, token, limit))]
     except AghError as error:
         return [f"the agent's own copy of the conversation: {error.message}"]
     finally:
         agent.process.end(eof=1.0, term=1.0)
-    return []
+
+
+def _delete(agent: Agent, token: str, limit: float) -> str | None:
+    """What went wrong; a conversation that the agent no longer has is deleted."""
+    try:
+        agent.call("session/delete", {"sessionId": token}, limit)
+    except RpcError as error:
+        if error.error.get("code") != NOT_FOUND:
+            return f"the agent's own copy of the conversation, {token}: {error.message}"
+    return None
 
 
 def _bundles(session_id: str) -> list[str]:

@@ -44,10 +44,10 @@ def _look(live: Live, turn: Turn) -> None:
     if live.asked:
         live.last_activity = now
     idle, elapsed = now - live.last_activity, now - turn.began
-    if now - turn.last_heartbeat >= settings["session.supervision.heartbeat"]:
+    if 0 < settings["session.supervision.heartbeat"] <= now - turn.last_heartbeat:
         turn.last_heartbeat = now
         live.show_activity()
-    if now - turn.last_progress >= settings["session.supervision.progress_notify_interval"]:
+    if 0 < settings["session.supervision.progress_notify_interval"] <= now - turn.last_progress:
         turn.last_progress = now
         _tell(
             live, turn, "runtime_progress", f"Still working... ({_minutes(elapsed)} elapsed)", idle, elapsed
@@ -58,7 +58,7 @@ def _look(live: Live, turn: Turn) -> None:
     elif (
         not turn.warned
         and not turn.cancelled
-        and idle >= settings["session.supervision.inactivity_warning_after"]
+        and 0 < settings["session.supervision.inactivity_warning_after"] <= idle
     ):
         turn.warned = True
         if not turn.warned_before:
@@ -79,19 +79,12 @@ def _look(live: Live, turn: Turn) -> None:
 
 def _time_out(live: Live, turn: Turn, detail: str, why: str, idle: float, elapsed: float) -> None:
     """Cancel the turn; if the agent does not end it within the grace, end the session."""
-    if turn.timed_out:
+    if turn.timed_out is not None:
         return
-    turn.timed_out = True
+    turn.timed_out = (detail, f"{why}, and the agent did not end its turn when it was cancelled")
     _tell(live, turn, "runtime_warning", f"Cancelled: {why}", idle, elapsed)
     _health(live, "hung", marker("prompt_timeout", f"the turn is cancelled: {why}", severity="warning"))
-    turns.ask_to_cancel(live)
-
-    def overdue() -> None:
-        if live.turn is turn:
-            summary = f"{why}, and the agent did not end its turn when it was cancelled"
-            live.fail("timeout", "timeout", summary, detail=detail)
-
-    live.loop.later(live.settings["session.supervision.timeout_cancel_grace"], overdue)
+    turns.ask_to_cancel(live, live.settings["session.supervision.timeout_cancel_grace"])
 
 
 def _tell(live: Live, turn: Turn, type: str, text: str, idle: float, elapsed: float) -> None:

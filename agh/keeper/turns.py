@@ -117,6 +117,9 @@ def _overdue(live: Live, turn: Turn, grace: float) -> None:
         return
     if live.pause_after_turn is not None:
         live.end(*live.pause_after_turn)
+    elif turn.timed_out is not None:
+        detail, summary = turn.timed_out
+        live.fail("timeout", "timeout", summary, detail=detail)
     else:
         summary = f"the agent did not end its turn within {grace:g} s of the cancel"
         live.fail("timeout", "cancellation", summary)

@@ -39,6 +39,31 @@ def test_answered_from_another_terminal_though_the_viewer_was_killed(live: Live)
     assert session.status()["phase"] == "waiting_for_input"
 
 
+def test_two_wait_and_each_has_its_own_answer(live: Live) -> None:
+    session = live.new()
+    session.begin("\n".join(raw_request({"kind": kind}) for kind in ("move", "delete")))
+    wait_until(lambda: len(requests(session)) == 2)
+    _, newer = requests(session)
+    session.agh("deny", newer.request_id)
+    session.agh("approve")
+    assert outcomes(session) == [("allowed", "user"), ("denied", "user")]
+
+
+def test_of_two_answers_at_once_one_counts(live: Live) -> None:
+    session = live.new()
+    session.begin("/ask path=a.txt")
+    request = pending(session).request_id
+    racers = [live.start("session", verb, session.id, request) for verb in ("approve", "deny")]
+    for racer in racers:
+        racer.communicate(timeout=20)
+    codes = [racer.returncode for racer in racers]
+    assert sorted(codes) == [0, 4]
+    session.settle()
+    allowed = codes[0] == 0
+    assert session.text() == f"permission: {'allow' if allowed else 'reject'}_once"
+    assert session.count("permission") == 2
+
+
 def test_an_answer_survives_neither_asker_nor_viewer_but_the_session_does(live: Live) -> None:
     """The keeper dies while the request waits: it is closed, the turn is interrupted, the session goes on."""
     session = live.new()
@@ -170,6 +195,7 @@ def test_always_for_one_command_is_not_for_all_commands(live: Live) -> None:
     assert pending(session).status == "pending"
 
 
+@pytest.mark.xfail(strict=True, reason="it is remembered as two rules, and neither matches both paths")
 def test_always_for_an_edit_of_two_files(live: Live) -> None:
     session = live.new()
     paths = [{"path": str(live.workspace / name)} for name in ("a.txt", "b.txt")]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.live import Live
+from tests.unattended.terminal import on_a_terminal
 
 
 def usage(live: Live, *args: object) -> list[dict[str, Any]]:
@@ -97,6 +98,17 @@ def test_a_fresh_conversation_begins_a_new_sum(live: Live) -> None:
     session.tell("/usage 10 1 0.5")
     assert [row["cost_amount"] for row in usage(live, session.id)] == pytest.approx([0.4, 0.5])
     assert session.meta()["spent"]["cost_amount"] == pytest.approx(0.9)
+
+
+def test_bars_on_a_terminal_only(live: Live) -> None:
+    session = live.new()
+    session.tell("/usage 10 10")
+    session.tell("/usage 20 20")
+    with on_a_terminal(live, "session", "usage", session.id, TERM="xterm", COLUMNS="160") as terminal:
+        assert terminal.ends() == 0
+    bars = [line.count("█") for line in terminal.printed.splitlines()[1:]]
+    assert bars == [15, 30]
+    assert "█" not in live.agh("session", "usage", session.id).stdout
 
 
 def test_of_a_session_that_is_not_there(live: Live) -> None:

@@ -24,6 +24,7 @@ from agh.keeper import client
 from agh.store import sessions
 from agh.store.follow import follow
 from agh.store.reader import EVERYTHING, Query, Reader
+from agh.store.schema import LANDMARK
 from agh.store.views import recap_view, session_view
 
 PROMPT = "> "
@@ -54,11 +55,11 @@ def attach_command(id: str, holder: str | None, ttl: str, steal: bool) -> None:
 
 def converse(directory: str) -> None:
     """Prompt after prompt, until Ctrl-D."""
-    with Reader(directory) as reader:
-        seen = reader.last_sequence()
     running = client.call(directory, "hello").get("turn_id")
     if running:
-        _watch(directory, {"turn_id": running, "after": seen, "status": "dispatching"})
+        _watch(
+            directory, {"turn_id": running, "after": _joins_at(directory, running), "status": "dispatching"}
+        )
     while True:
         with Reader(directory) as reader:
             seen = reader.last_sequence()
@@ -73,6 +74,19 @@ def converse(directory: str) -> None:
                 continue
         if text.strip():
             _watch(directory, send(directory, [{"type": "text", "text": text}]))
+
+
+def _joins_at(directory: str, turn_id: str) -> int:
+    """After which event to go on: what the agent waits to be asked for is shown again."""
+    with Reader(directory) as reader:
+        ((asked, last),) = reader.fetch(
+            "SELECT (SELECT min(sequence) FROM events WHERE "
+            f"{LANDMARK} AND type = 'permission' AND turn_id = ? AND content ->> '$.request_id' IN "
+            "(SELECT request_id FROM permissions WHERE status = 'pending')), "
+            "(SELECT max(sequence) FROM events)",
+            [turn_id],
+        )
+    return int(last if asked is None else asked - 1)
 
 
 def _watch(directory: str, receipt: dict[str, object]) -> None:
