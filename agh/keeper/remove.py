@@ -6,7 +6,7 @@ import os
 import shutil
 
 from agh import config
-from agh.adapters.restore import NOT_FOUND, has_capability
+from agh.adapters.restore import has_capability
 from agh.errors import AghError, MetaInvalid, SessionLive
 from agh.home import home_path
 from agh.keeper.agent import Agent, RpcError
@@ -67,12 +67,11 @@ def _forget(directory: str) -> list[str]:
 
 
 def _delete(agent: Agent, token: str, limit: float) -> str | None:
-    """What went wrong; a conversation that the agent no longer has is deleted."""
+    """What went wrong, in words; one that fails does not keep the others."""
     try:
         agent.call("session/delete", {"sessionId": token}, limit)
     except RpcError as error:
-        if error.error.get("code") != NOT_FOUND:
-            return f"the agent's own copy of the conversation, {token}: {error.message}"
+        return f"the agent's own copy of the conversation, {token}: {error.message}"
     return None
 
 

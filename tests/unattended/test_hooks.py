@@ -198,7 +198,6 @@ def test_a_hook_hears_of_permissions(live: Live, tmp_path: Path) -> None:
     assert session.call("decide", verdict="allow")["decision"] == "allowed"
 
 
-@pytest.mark.xfail(strict=True, reason="what a permission hook says is not listened to")
 def test_a_required_hook_can_stop_the_session_at_a_permission(live: Live) -> None:
     live.configure(hook("permission", "exit 7", required=True))
     session = live.new()

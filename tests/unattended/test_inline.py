@@ -102,9 +102,6 @@ def test_the_prompts_timeout_counts_while_the_question_stands(live: Live) -> Non
     assert outcomes(session) == [("cancelled", "cancel")]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a question that was asked before the terminal attached is not asked on it"
-)
 def test_one_who_attaches_is_asked_what_waits(live: Live) -> None:
     session = live.new()
     session.begin("/ask path=a.txt Edit a.txt")

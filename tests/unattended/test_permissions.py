@@ -195,7 +195,6 @@ def test_always_for_one_command_is_not_for_all_commands(live: Live) -> None:
     assert pending(session).status == "pending"
 
 
-@pytest.mark.xfail(strict=True, reason="it is remembered as two rules, and neither matches both paths")
 def test_always_for_an_edit_of_two_files(live: Live) -> None:
     session = live.new()
     paths = [{"path": str(live.workspace / name)} for name in ("a.txt", "b.txt")]

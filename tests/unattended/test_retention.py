@@ -138,7 +138,6 @@ def test_delete_takes_every_conversation_that_the_session_had(live: Live) -> Non
     assert agent_files(live) == []
 
 
-@pytest.mark.xfail(strict=True, reason="the first that cannot be deleted keeps the others")
 def test_delete_takes_the_conversation_though_an_older_one_is_gone(live: Live) -> None:
     session = live.new()
     session.tell("hello")

@@ -94,9 +94,6 @@ def test_silence_without_a_tool_is_cancelled(live: Live) -> None:
     assert session.status()["badge"] == "idle"
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the grace of an ordinary cancel runs out first, and it tells another reason"
-)
 @pytest.mark.parametrize("deaf", ["/hang", "/ignore-cancel\n/sleep 30"])
 def test_one_that_ignores_the_cancel_is_stopped(live: Live, deaf: str) -> None:
     # By default the grace of this cancel and that of any other are equal, too.
@@ -176,7 +173,6 @@ def test_the_end_of_a_silent_turn_is_a_recovery_too(live: Live) -> None:
     assert session.markers() == ["session_unhealthy", "session_recovered"]
 
 
-@pytest.mark.xfail(strict=True, reason="0 is every time, but for the limits")
 def test_zero_is_off(live: Live) -> None:
     off = ("heartbeat", "progress_notify_interval", "inactivity_warning_after", "inactivity_timeout")
     supervise(live, **dict.fromkeys(off, "0s"), tool_inactivity_timeout="0s", timeout_cancel_grace="0.2s")
