@@ -2,8 +2,8 @@
 
 A rule matches a request when every pattern it gives matches; the first rule that matches decides.
 Patterns are shell patterns (`*`, `?`, `[…]`); a path pattern is taken from the workspace on, unless it is
-absolute. A command is matched whole. Of several paths, all must be matched by allowing rules; any other
-rule decides when it matches one.
+absolute. A command is matched whole. Of several paths each is judged by itself, and the strictest
+decision counts.
 """
 
 from __future__ import annotations
@@ -48,18 +48,10 @@ def read_rules(given: Any) -> list[Rule]:
 
 def decide(rules: Sequence[Rule], asking: Asking, workspace: str) -> str | None:
     """allow, deny or ask; None when no rule speaks of it, or not of all of it."""
-    uncovered = set(asking.paths)
-    for rule in rules:
-        if not _speaks_of(rule, asking):
-            continue
-        if rule.path is None:
-            return rule.decision
-        pattern = rule.path if rule.path.startswith("/") else f"{exactly(workspace.rstrip('/'))}/{rule.path}"
-        matched = {path for path in asking.paths if fnmatchcase(path, pattern)}
-        uncovered -= matched
-        if matched and (rule.decision != "allow" or not uncovered):
-            return rule.decision
-    return None
+    if len(asking.paths) > 1:
+        found = {decide(rules, asking._replace(paths=(path,)), workspace) for path in asking.paths}
+        return next((one for one in ("deny", "ask", None) if one in found), "allow")
+    return next((rule.decision for rule in rules if _matches(rule, asking, workspace)), None)
 
 
 def exactly(text: str) -> str:
@@ -81,9 +73,16 @@ def _rule(given: Any, number: int) -> Rule:
     return Rule(given["decision"], **patterns)
 
 
-def _speaks_of(rule: Rule, asking: Asking) -> bool:
-    """Whether every pattern but the path's matches."""
-    wanted = ((rule.kind, asking.kind), (rule.name, asking.name), (rule.command, asking.command))
+def _matches(rule: Rule, asking: Asking, workspace: str) -> bool:
+    path = rule.path
+    if path is not None and not path.startswith("/"):
+        path = f"{exactly(workspace.rstrip('/'))}/{path}"
+    wanted = (
+        (rule.kind, asking.kind),
+        (rule.name, asking.name),
+        (rule.command, asking.command),
+        (path, asking.paths[0] if asking.paths else None),
+    )
     return all(
         pattern is None or (value is not None and fnmatchcase(value, pattern)) for pattern, value in wanted
     )

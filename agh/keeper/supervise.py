@@ -30,7 +30,7 @@ def watch(live: Live, turn: Turn) -> None:
         now = time.monotonic()
         overslept = now - looked - pause
         if overslept > pause + 0.5:  # we were stopped or starved: that is not the agent's silence
-            live.last_activity += overslept
+            live.last_activity = min(now, live.last_activity + overslept)
         looked = now
         if live.turn is turn and live.ending is None:
             _look(live, turn)

@@ -14,10 +14,7 @@ WORK = "/home/me/project"
 def asking(
     kind: str = "edit", name: str | None = None, path: str | None = None, command: str | None = None
 ) -> Asking:
-    made = Asking(kind, name)
-    if path is not None:
-        made = made._replace(**({"paths": (path,)} if "paths" in Asking._fields else {"path": path}))
-    return made._replace(command=command)
+    return Asking(kind, name, () if path is None else (path,), command)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +98,28 @@ def test_the_workspaces_name_is_not_a_pattern(workspace: str) -> None:
 def test_nor_does_it_reach_into_another_workspace() -> None:
     (rule,) = read_rules([{"decision": "allow", "path": "*"}])
     assert decide([rule], asking(path="/w/project-b/x"), "/w/project-*") is None
+
+
+@pytest.mark.parametrize(
+    ("rules", "decision"),
+    [
+        ("allow a.txt", None),
+        ("allow a.txt, allow b.txt", "allow"),
+        ("allow ?.txt", "allow"),
+        ("deny b.txt, allow *", "deny"),
+        ("allow a.txt, deny b.txt", "deny"),
+        ("ask b.txt, allow *", "ask"),
+        pytest.param(
+            "ask a.txt, deny b.txt",
+            "deny",
+        ),
+        ("deny c.txt", None),
+    ],
+)
+def test_of_several_paths_the_strictest_decision_counts(rules: str, decision: str | None) -> None:
+    given_rules = [dict(zip(("decision", "path"), one.split(), strict=True)) for one in rules.split(", ")]
+    both = Asking("edit", paths=(f"{WORK}/a.txt", f"{WORK}/b.txt"))
+    assert decide(read_rules(given_rules), both, WORK) == decision
 
 
 PATTERN_TEXTS = st.text(alphabet="ab*?[]!-^.\\/ \n", min_size=1, max_size=8)

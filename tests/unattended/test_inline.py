@@ -16,11 +16,10 @@ QUESTION = "allow it?"
 @pytest.mark.parametrize(
     ("typed", "outcome", "remembered"),
     [
-        ("y", "allow_once", None),
+        ("YES", "allow_once", None),
         ("n", "reject_once", None),
         ("a", "allow_always", "allow"),
         ("d", "reject_always", "deny"),
-        ("YES", "allow_once", None),
     ],
 )
 def test_answered_where_it_was_asked(live: Live, typed: str, outcome: str, remembered: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from typing import Any
 
 import pytest
 
@@ -314,38 +315,19 @@ def test_a_workspaces_rules_win(live: Live) -> None:
     assert outcomes(session) == [("denied", "rule"), ("allowed", "mode")]
 
 
-@pytest.mark.parametrize(
-    ("tool", "pattern"),
-    [
-        pytest.param(
-            {"kind": "execute", "rawInput": {"command": ["bash", "-lc", "rm -rf x"]}},
-            "command = '*rm *'",
-            id="command-as-a-list",
-        ),
-        pytest.param(
-            {"kind": "edit", "locations": [{"path": "{work}/a.txt"}, {"path": "{work}/.env"}]},
-            "path = '.env'",
-            id="second-path",
-        ),
-        pytest.param(
-            {"kind": "edit", "content": [{"type": "diff", "path": "{work}/.env", "newText": "x"}]},
-            "path = '.env'",
-            id="path-of-the-diff",
-        ),
-        pytest.param(
-            {"kind": "edit", "rawInput": {"file_path": "{work}/.env"}},
-            "path = '.env'",
-            id="path-in-the-input",
-        ),
-    ],
-)
-def test_a_denied_thing_is_denied_however_it_is_worded(
-    live: Live, tool: dict[str, object], pattern: str
-) -> None:
-    live.configure(f"[[permissions.rules]]\ndecision = 'deny'\n{pattern}")
+def test_a_denied_thing_is_denied_however_it_is_worded(live: Live) -> None:
+    denied = ("path = '.env'", "command = '*rm *'")
+    live.configure("".join(f"[[permissions.rules]]\ndecision = 'deny'\n{one}\n" for one in denied))
     session = live.new(args=("--permissions", "approve-all"))
-    session.tell(raw_request(json.loads(json.dumps(tool).replace("{work}", str(live.workspace)))))
-    assert outcomes(session) == [("denied", "rule")]
+    secret = str(live.workspace / ".env")
+    tools: tuple[dict[str, Any], ...] = (
+        {"kind": "execute", "rawInput": {"command": ["bash", "-lc", "rm -rf x"]}},
+        {"kind": "edit", "locations": [{"path": str(live.workspace / "a.txt")}, {"path": secret}]},
+        {"kind": "edit", "content": [{"type": "diff", "path": secret, "newText": "x"}]},
+        {"kind": "edit", "rawInput": {"file_path": secret}},
+    )
+    session.tell("\n".join(map(raw_request, tools)))
+    assert outcomes(session) == [("denied", "rule")] * len(tools)
 
 
 def test_allowed_for_one_path_is_not_allowed_for_two(live: Live) -> None:

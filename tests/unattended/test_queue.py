@@ -109,10 +109,11 @@ def test_an_interrupt_drops_what_waits_and_begins_a_new_generation(live: Live) -
     assert recap["snapshot"]["queue_generation"] == 1
 
 
-def test_an_interrupt_of_nothing_is_a_prompt(live: Live) -> None:
+def test_to_interrupt_or_steer_nothing_is_a_prompt(live: Live) -> None:
     session = live.new()
-    assert session.prompt("/say hello", "--interrupt", "-o", "text").stdout == "hello\n"
-    assert generations(session) == [0]
+    for mode in ("--interrupt", "--steer"):
+        assert session.prompt("/say hello", mode, "-o", "text").stdout == "hello\n"
+    assert generations(session) == [0, 0]
     assert session.markers() == []
 
 
@@ -171,11 +172,6 @@ def test_steering_without_a_tool_comes_after_the_turn(live: Live) -> None:
     assert "prompt_cancel" not in session.markers()
     assert [one.content["stop_reason"] for one in session.events("done")] == ["end_turn", "end_turn"]
     assert "whole" in session.text()
-
-
-def test_steering_of_nothing_is_a_prompt(live: Live) -> None:
-    session = live.new()
-    assert session.prompt("/say hello", "--steer", "-o", "text").stdout == "hello\n"
 
 
 def test_the_queue_of_a_live_session(live: Live) -> None:

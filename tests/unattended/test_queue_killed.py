@@ -114,7 +114,7 @@ class Round:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("last", "first", "step"), [("queue", 1, 2), ("queue", 2, 2), ("interrupt", 1, 1)])
+@pytest.mark.parametrize(("last", "first", "step"), [("queue", 1, 2), ("queue", 2, 2), ("interrupt", 1, 2)])
 def test_killed_at_every_boundary(
     live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str, first: int, step: int
 ) -> None:

@@ -6,11 +6,14 @@ import json
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from agh.keeper import supervise as supervise_turns
 from agh.store.views import session_view
 from tests.support.live import PATIENCE, Event, Live, Session, wait_until
 from tests.unattended.asking import pending
@@ -158,7 +161,7 @@ def test_one_warning_per_turn_and_every_recovery(live: Live) -> None:
     supervise(live, inactivity_warning_after="0.4s")
     session = live.new()
     for _ in range(2):
-        session.tell("/sleep 1\n/say a\n/sleep 1\n/say b\n/stream 6 0.1")
+        session.tell("/sleep 0.8\n/say a\n/sleep 0.8\n/stream 4 0.1")
     warnings = session.events("runtime_warning")
     assert len(warnings) == 2
     assert len({one.turn_id for one in warnings}) == 2
@@ -234,12 +237,12 @@ def test_a_keeper_that_slept_does_not_take_it_for_silence(live: Live) -> None:
         live, inactivity_warning_after="0.4s", inactivity_timeout="0.8s", progress_notify_interval="0.2s"
     )
     session = live.new()
-    session.begin("/stream 60 0.05\n/say done")
+    session.begin("/stream 40 0.05\n/say done")
     session.said("chunk 3")
     keeper = session.keeper
     os.kill(keeper, signal.SIGSTOP)
     try:
-        time.sleep(1.5)
+        time.sleep(1.2)
     finally:
         os.kill(keeper, signal.SIGCONT)
     session.settle()
@@ -252,14 +255,14 @@ def test_a_keeper_that_slept_does_not_take_it_for_silence(live: Live) -> None:
 def test_an_idle_session_ends_and_the_next_prompt_revives_it(live: Live) -> None:
     live.configure("[session]\nidle_after = '0.4s'")
     session = live.new()
-    session.tell("/sleep 1\n/say remembered")
+    session.tell("/sleep 0.6\n/say remembered")
     assert session.events("done")[0].content["stop_reason"] == "end_turn", "a turn is not idle"
     wait_until(lambda: not session.is_live())
     shown = session.status()
     assert (shown["stop_reason"], shown["phase"], shown["badge"]) == ("idle", "idle", "stopped")
     assert (shown["needs_resume"], shown["is_resumable"], shown["failure"]) == (False, True, None)
     assert session.events()[-1].type == "session_stopped"
-    assert session.say("what did I say?").startswith('SEEN 2 user texts: "/sleep 1\n/say remembered"')
+    assert session.say("what did I say?").startswith('SEEN 2 user texts: "/sleep 0.6\n/say remembered"')
 
 
 def test_what_the_log_says_of_time_is_in_order(live: Live) -> None:
@@ -271,3 +274,18 @@ def test_what_the_log_says_of_time_is_in_order(live: Live) -> None:
     moments = [one["last_progress_at"] for one in seen]
     assert moments == sorted(moments)
     assert all(one["last_activity_at"] <= one["last_progress_at"] for one in seen)
+
+
+def test_to_have_overslept_gives_a_hanging_agent_no_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The keeper was stopped for an hour; what it read on waking is activity of now, not of later."""
+    planned: list[Callable[[], None]] = []
+    settings = {"session.supervision.heartbeat": 4.0}
+    loop = SimpleNamespace(later=lambda _, call: planned.append(call))
+    live: Any = SimpleNamespace(settings=settings, loop=loop, turn=None, ending=None, last_activity=0.0)
+    clock = 1000.0
+    monkeypatch.setattr(supervise_turns.time, "monotonic", lambda: clock)
+    supervise_turns.watch(live, cast(Any, object()))
+    clock += 3600
+    live.last_activity = clock
+    planned.pop()()
+    assert live.last_activity == clock

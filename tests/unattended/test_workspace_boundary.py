@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,17 +66,15 @@ def test_one_path_outside_is_enough(live: Live, place: Path) -> None:
     assert outcomes(session) == [("denied", "timeout")]
 
 
-@pytest.mark.parametrize("where", ["content", "path", "file_path", "filePath"])
-def test_wherever_the_agent_tells_the_path(live: Live, place: Path, where: str) -> None:
+def test_wherever_the_agent_tells_the_path(live: Live, place: Path) -> None:
     live.configure("[permissions]\ntimeout = '0.1s'")
     session = live.new(args=("--permissions", "approve-all"))
     path = str(place / "there.txt")
-    diff = {"content": [{"type": "diff", "path": path, "oldText": None, "newText": "x"}]}
-    session.tell(
-        raw_request({"kind": "edit", **(diff if where == "content" else {"rawInput": {where: path}})})
-    )
-    wait_until(lambda: requests(session)[0].decision)
-    assert outcomes(session) == [("denied", "timeout")]
+    tools: list[dict[str, Any]] = [{"rawInput": {key: path}} for key in ("path", "file_path", "filePath")]
+    tools.append({"content": [{"type": "diff", "path": path, "oldText": None, "newText": "x"}]})
+    session.tell("\n".join(raw_request({"kind": "edit", **tool}) for tool in tools))
+    wait_until(lambda: all(one.decision for one in requests(session)))
+    assert outcomes(session) == [("denied", "timeout")] * len(tools)
 
 
 def test_a_person_may_allow_the_agent_what_is_outside(live: Live, place: Path) -> None:
