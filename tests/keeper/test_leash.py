@@ -215,7 +215,8 @@ def test_the_agent_starts_with_default_signals(leashed: Leashed) -> None:
         signal.signal(signal.SIGUSR2, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     masks = dict(line.split() for line in iter(leash.read, b"") if line.startswith((b"SigBlk", b"SigIgn")))
-    assert masks == {b"SigBlk:": b"0" * 16, b"SigIgn:": b"0" * 16}
+    settable = sum(1 << number - 1 for number in signal.valid_signals())  # the C library keeps 32 and 33 to itself
+    assert {name: int(mask, 16) & settable for name, mask in masks.items()} == {b"SigBlk:": 0, b"SigIgn:": 0}
 
 
 def test_the_leash_does_not_hear_signals_meant_for_others(leashed: Leashed) -> None:
