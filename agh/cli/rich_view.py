@@ -39,26 +39,29 @@ class RichView(View):
         if row.type == "agent_message":
             self._end_thought()
             self._text += clean(str(content.get("text") or ""))
-            self._print_finished_blocks()
         elif row.type == "thought":
             self._thought += clean(str(content.get("text") or ""))
         elif row.type in ("tool_call", "tool_result"):
-            self._flush()
+            self._settle()
             self._tool(row.type, content)
         elif row.type == "plan":
-            self._flush()
+            self._settle()
             self._plan((content.get("raw") or {}).get("entries") or [])
         elif row.type == "permission":
             if not content.get("decision"):
-                self._flush()
+                self._settle()
                 self._console.print(Text(f"? {one_line(summary(row.type, content), 200)}", "yellow"))
                 self._console.print(Text(f"  {answer_command(self._session_id, content)}", "dim"))
         elif row.type not in UNSPOKEN:
-            self._flush()
+            self._settle()
             self._console.print(Text(f"! {one_line(summary(row.type, content), 400)}", "yellow"))
+
+    def flush(self) -> None:
+        self._print_finished_blocks()
         self._draw()
 
     def pause(self) -> None:
+        self.flush()
         self._live.update(Text(""))
         self._live.stop()
 
@@ -68,7 +71,7 @@ class RichView(View):
         self._draw()
 
     def close(self) -> None:
-        self._flush()
+        self._settle()
         self._live.update(Text(""))
         self._live.stop()
 
@@ -96,7 +99,8 @@ class RichView(View):
             self._console.print(_markdown(self._text[:end]))
             self._text = self._text[end:]
 
-    def _flush(self) -> None:
+    def _settle(self) -> None:
+        """What was said is final, whatever comes next."""
         self._end_thought()
         if self._text.strip():
             self._console.print(_markdown(self._text))

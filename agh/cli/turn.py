@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from agh.cli.ask import ask_inline, can_ask
@@ -58,31 +57,33 @@ def watch_turn(directory: str, receipt: dict[str, Any], view: View, timeout: flo
     if receipt["status"] == "cancelled":
         raise PromptDropped(_name(directory))
     with _Presses(directory, receipt) as presses:
-        for row in _rows(directory, int(receipt["after"]), deadline):
+        # With a deadline a batch, if an empty one, comes often enough for a look at the clock.
+        tick = None if deadline is None else 0.1
+        for _, rows in follow([(directory, int(receipt["after"]))], EVERYTHING, tick=tick):
             if deadline is not None and time.monotonic() >= deadline:
                 if timed_out:
                     view.close()
                     raise _timed_out(directory, timeout)
                 timed_out, deadline = True, time.monotonic() + LAST_WAIT
                 presses.cancel()
-            if row is None:
-                continue
-            if row.type == MARKER_CREATED and _is_drop(row, turn_id):
-                view.close()
-                if timed_out:
-                    raise _timed_out(directory, timeout)
-                raise PromptDropped(_name(directory))
-            if row.turn_id not in (turn_id, ""):
-                continue
-            presses.started = presses.started or row.turn_id == turn_id
-            view.show(row)
-            if row.type == "permission" and can_ask() and not row.parsed().get("decision"):
-                ask_inline(directory, row, view, deadline)
-            if row.turn_id == turn_id and row.type in TURN_END_TYPES:
-                view.close()
-                if timed_out:
-                    raise _timed_out(directory, timeout)
-                return Outcome(row, str(row.parsed().get("stop_reason") or ""), presses.count > 0)
+            for row in rows:
+                if row.type == MARKER_CREATED and _is_drop(row, turn_id):
+                    view.close()
+                    if timed_out:
+                        raise _timed_out(directory, timeout)
+                    raise PromptDropped(_name(directory))
+                if row.turn_id not in (turn_id, ""):
+                    continue
+                presses.started = presses.started or row.turn_id == turn_id
+                view.show(row)
+                if row.type == "permission" and can_ask() and not row.parsed().get("decision"):
+                    ask_inline(directory, row, view, deadline)
+                if row.turn_id == turn_id and row.type in TURN_END_TYPES:
+                    view.close()
+                    if timed_out:
+                        raise _timed_out(directory, timeout)
+                    return Outcome(row, str(row.parsed().get("stop_reason") or ""), presses.count > 0)
+            view.flush()
     view.close()
     raise KeeperDied(_name(directory))
 
@@ -106,14 +107,6 @@ def exit_code(outcome: Outcome, directory: str) -> int:
     if outcome.stop_reason == "interrupted":
         raise TurnInterrupted(_name(directory), said)
     raise TurnFailed(said, hint=f"agh session events {_name(directory)} --last 5")
-
-
-def _rows(directory: str, after: int, deadline: float | None) -> Iterator[Row | None]:
-    """Rows as they come; with a deadline also None now and then, for a look at the clock."""
-    for _, rows in follow([(directory, after)], EVERYTHING, tick=None if deadline is None else 0.1):
-        if not rows:
-            yield None
-        yield from rows
 
 
 def _name(directory: str) -> str:

@@ -1,13 +1,15 @@
-"""A turn as it happens, for people and for pipes. Views are given rows in order and never look elsewhere."""
+"""A turn as it happens, for people and for pipes. Views are given rows in order and never look elsewhere.
+
+What a view was given is visible after the next `flush`: a burst of chunks costs one write.
+"""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from agh.cli import terminal
 from agh.cli.event_line import summary
-from agh.cli.output import write_json, write_lines
+from agh.cli.output import write_json, write_lines, write_text
 from agh.core.events import MARKER_TYPES, Row, envelopes
 from agh.core.transcript import Assembler
 
@@ -21,11 +23,14 @@ class View:
     def show(self, row: Row) -> None:
         raise NotImplementedError
 
-    def close(self) -> None:
+    def flush(self) -> None:
         pass
 
+    def close(self) -> None:
+        self.flush()
+
     def pause(self) -> None:
-        pass
+        self.flush()
 
     def resume(self) -> None:
         pass
@@ -50,9 +55,14 @@ class Lines(View):
 
     def __init__(self, session: dict[str, Any]) -> None:
         self._place = session["id"], session.get("workspace_id"), session.get("workspace_path")
+        self._rows: list[Row] = []
 
     def show(self, row: Row) -> None:
-        write_lines(envelopes([row], *self._place))
+        self._rows.append(row)
+
+    def flush(self) -> None:
+        rows, self._rows = self._rows, []
+        write_lines(envelopes(rows, *self._place))
 
 
 class Document(View):
@@ -90,21 +100,30 @@ class Words(View):
 
     def __init__(self) -> None:
         self._tail = "\n"
+        self._said: list[str] = []
 
     def show(self, row: Row) -> None:
         if row.type == "agent_message":
             self._say(str(row.parsed().get("text") or ""))
-        elif row.type in ("tool_call", "tool_result") and self._tail != "\n":
-            self._say("\n")
+        elif row.type in ("tool_call", "tool_result"):
+            self._end_line()
+
+    def flush(self) -> None:
+        text, self._said = "".join(self._said), []
+        if text:
+            write_text(terminal.clean(text) if terminal.is_terminal() else text)
 
     def close(self) -> None:
+        self._end_line()
+        self.flush()
+
+    def _end_line(self) -> None:
         if self._tail != "\n":
             self._say("\n")
 
     def _say(self, text: str) -> None:
         if text:
-            sys.stdout.write(terminal.clean(text) if terminal.is_terminal() else text)
-            sys.stdout.flush()
+            self._said.append(text)
             self._tail = text[-1]
 
 
@@ -127,7 +146,7 @@ class Plain(Words):
                 return
             name = content.get("tool_name") or content.get("title")
             content["tool_name"] = self._tools[call] = str(name or self._tools.get(call) or call)
-        super().close()
+        self._end_line()
         label = "note" if row.type in MARKER_TYPES else row.type
         line = f"[{label}] {summary(row.type, content)}"
         self._say(terminal.one_line(line, 400) + "\n")

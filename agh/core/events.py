@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
@@ -72,8 +73,8 @@ def event_id(sequence: int) -> str:
 
 def timestamp(when: datetime | None = None) -> str:
     """UTC, RFC 3339, milliseconds, Z."""
-    when = when or datetime.now(UTC)
-    return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{when.microsecond // 1000:03d}Z"
+    when = when.astimezone(UTC) if when else datetime.now(UTC)
+    return when.isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
 
 
 def parse_content(content: str) -> dict[str, Any]:
@@ -89,16 +90,29 @@ def draft(
     type: str, *, turn_id: str = "", agent_session: str | None = None, at: str | None = None, **fields: Any
 ) -> Draft:
     """An event with the shared content fields filled in; fields that are None are left out."""
-    at = at or timestamp()
-    content = {
+    return draft_of(type, turn_id, agent_session, at or timestamp(), fields)
+
+
+def draft_of(type: str, turn_id: str, agent_session: str | None, at: str, fields: dict[str, Any]) -> Draft:
+    """The same for fields that are at hand as a mapping: one is made for every chunk of a stream."""
+    if None in fields.values():
+        fields = {key: value for key, value in fields.items() if value is not None}
+    head = _head(type, agent_session, turn_id, at)
+    content = f"{head},{orjson.dumps(fields)[1:].decode()}" if fields else head + "}"
+    return Draft(type, turn_id, content, at)
+
+
+@lru_cache(64)
+def _head(type: str, agent_session: str | None, turn_id: str, at: str) -> str:
+    """The shared fields as JSON without the closing brace: the same for the chunks of one batch."""
+    shared = {
         "schema": SCHEMA,
         "type": type,
         "session_id": agent_session,
         "turn_id": turn_id,
         "timestamp": at,
-        **{key: value for key, value in fields.items() if value is not None},
     }
-    return Draft(type, turn_id, orjson.dumps(content).decode(), at)
+    return orjson.dumps(shared)[:-1].decode()
 
 
 def marker(kind: str, summary: str, *, severity: str = "info", at: str | None = None, **fields: Any) -> Draft:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from agh.adapters.agents import AgentRecord
-from agh.core.events import Draft, draft, timestamp
+from agh.core.events import Draft, draft_of, timestamp
 from agh.keeper.agent import Agent
 from agh.keeper.loop import Loop
 from agh.store import meta
@@ -87,6 +87,7 @@ class Live:
         self.pause_after_turn: tuple[str, str] | None = None  # stop reason and the limit that was reached
         self._drafts: list[Draft] | None = None
         self._acts: list[Callable[[], None]] = []
+        self._at = ""  # the time of what is recorded in the batch
 
     @property
     def session_id(self) -> str:
@@ -102,7 +103,7 @@ class Live:
         if self._drafts is not None:
             yield
             return
-        self._drafts, self._acts = [], []
+        self._drafts, self._acts, self._at = [], [], timestamp()
         try:
             with self.writer.transaction():
                 yield
@@ -116,7 +117,7 @@ class Live:
     def record(self, type: str, *, turn_id: str = "", raw: str | None = None, **fields: Any) -> None:
         if raw is not None:
             fields["raw"] = orjson.Fragment(raw)
-        self.add(draft(type, turn_id=turn_id, agent_session=self.meta.get("acp_session_id"), **fields))
+        self.add(draft_of(type, turn_id, self.meta.get("acp_session_id"), self._at, fields))
 
     def add(self, made: Draft) -> None:
         assert self._drafts is not None, "events are recorded inside a batch"

@@ -6,11 +6,13 @@ are named reach the child.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+PIPE_SIZE = 1 << 20
 LEASH = os.path.join(os.path.dirname(__file__), "leash.py")
 
 
@@ -39,12 +41,21 @@ class Started(NamedTuple):
     status: int
 
 
+def _widen(pipe: int) -> None:
+    """Room for a burst: the more of it one read takes, the fewer commits it costs. Where that is allowed."""
+    try:
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
+    except (AttributeError, OSError):
+        pass
+
+
 def start_leash(
     argv: Sequence[str], environ: Mapping[str, str], cwd: str, *, merged: bool = False
 ) -> Started:
     """Start `argv` below a leash, in `cwd`; `merged` sends its errors down the same pipe as its output."""
     agent_in, stdin = os.pipe()
     stdout, agent_out = os.pipe()
+    _widen(stdout)
     stderr, agent_err = (-1, os.dup(agent_out)) if merged else os.pipe()
     life_end, life = os.pipe()
     status, status_end = os.pipe()

@@ -22,8 +22,12 @@ APPLICATION_ID = 0x61676821  # "agh!"
 SNAPSHOT = os.path.join(os.path.dirname(__file__), "schema.sql")
 
 # Everything but the stream of chunks: turn bounds, markers and lifecycle are found without a scan.
-# A query must repeat this term to be answered from the index.
-LANDMARK = "type NOT IN ('agent_message', 'thought', 'tool_call', 'tool_result', 'usage', 'runtime_progress')"
+# A query must repeat these terms to be answered from the index. Not as one NOT IN (...): SQLite would
+# build a table of its values for every row that is inserted.
+LANDMARK = " AND ".join(
+    f"type <> '{one}'"
+    for one in ("agent_message", "thought", "tool_call", "tool_result", "usage", "runtime_progress")
+)
 
 Migration = Callable[["Database"], None]
 MIGRATIONS: list[Migration] = []
@@ -52,7 +56,8 @@ def create_tables(db: Database) -> None:
     db.execute(
         """
         CREATE TRIGGER events_have_no_gaps BEFORE INSERT ON events
-        WHEN NEW.sequence IS NOT (SELECT coalesce(max(sequence), 0) + 1 FROM events)
+        WHEN NEW.sequence IS NOT 1
+         AND NOT EXISTS (SELECT 1 FROM events WHERE sequence = NEW.sequence - 1)
         BEGIN SELECT RAISE(ABORT, 'event sequence must follow the last one'); END
         """
     )

@@ -18,6 +18,7 @@ _IN_ONLYDIR = 0x01000000
 _MASK = _IN_MODIFY | _IN_CLOSE_WRITE | _IN_MOVED_TO | _IN_CREATE | _IN_ONLYDIR
 # Quick at first, then patient: a slow disk may take long from the write to the commit.
 _LOOKS_AGAIN = (0.0002, 0.0005, 0.001, 0.002, 0.004, 0.008, *(0.016,) * 120)
+_BREATH = 0.001  # a commit of many pages wakes for each of them
 _POLL = 0.01
 IDLE = 1.0
 
@@ -64,8 +65,10 @@ class Watch:
         self.close()
 
     def _woken(self, limit: float) -> bool:
+        looked = time.monotonic()
         if not self._poll.poll(limit * 1000):
             return False
+        time.sleep(max(0.0, looked + _BREATH - time.monotonic()))
         os.read(self._fd, 65536)
         return True
 

@@ -16,6 +16,7 @@ from agh.store.lock import Lock
 from agh.store.meta import sync_directory
 from agh.store.reader import FILE, Reader
 
+WAL_PAGES = 4000  # 16 MB before it is folded in: a long turn seldom waits for that
 _INSERT = (
     "INSERT INTO events (sequence, turn_id, type, agent_name, content, timestamp) VALUES (?, ?, ?, ?, ?, ?)"
 )
@@ -117,6 +118,7 @@ def _connect(path: str, session_id: str) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
     except sqlite3.Error as error:
         connection.close()
         raise StoreFailed(session_id, error) from error
