@@ -20,20 +20,25 @@ INSTRUCTIONS = (
 MESSAGE_LIMIT, RESULT_LIMIT, BUDGET = 2_000, 500, 60_000
 
 
-def history(messages: Sequence[Message], budget: int = BUDGET) -> str | None:
-    """The execution history, or None when there is nothing to tell."""
+def history(messages: Sequence[Message], budget: int = BUDGET, omitted: int = 0) -> str | None:
+    """The execution history, or None when there is nothing to tell. `omitted` messages came before these."""
     lines = [line for message in messages if (line := _line(message))]
-    if sum(map(len, lines)) + len(lines) - 1 > budget:
-        budget -= len(_left_out(len(lines))) + 1
+    if omitted or sum(map(len, lines)) + len(lines) - 1 > budget:
+        budget -= len(_left_out(omitted + len(lines))) + 1
     kept: list[str] = []
     for line in reversed(lines):
         budget -= len(line) + 1
         if budget < -1:
             break
         kept.append(line)
-    if len(kept) < len(lines):
-        kept.append(_left_out(len(lines) - len(kept)))
+    if left_out := omitted + len(lines) - len(kept):
+        kept.append(_left_out(left_out))
     return "\n".join(reversed(kept)) if lines else None
+
+
+def size(messages: Sequence[Message]) -> int:
+    """How many characters these messages take in a history."""
+    return sum(len(_line(message)) + 1 for message in messages)
 
 
 def _left_out(count: int) -> str:

@@ -29,9 +29,8 @@ def recap(
     pending_permissions: int,
     queue_generation: int,
     omitted_messages: int = 0,
-    omitted_markers: int = 0,
 ) -> dict[str, Any]:
-    """`messages` is the end of the transcript; what was left out before it is counted by the caller."""
+    """`messages` is the end of the transcript and all markers; the caller counts the messages before it."""
     markers = [message for message in messages if message["role"] == "marker"]
     talk = [message for message in messages if message["role"] != "marker"]
     shown_markers, shown_talk = (group[max(0, len(group) - limit) :] for group in (markers, talk))
@@ -44,7 +43,7 @@ def recap(
         "pending_permissions": pending_permissions,
         "omitted": {
             "messages": omitted_messages + len(talk) - len(shown_talk),
-            "markers": omitted_markers + len(markers) - len(shown_markers),
+            "markers": len(markers) - len(shown_markers),
         },
         "snapshot": {
             "generated_at": generated_at,

@@ -38,6 +38,7 @@ class Turn:
 
     turn_id: str
     input_id: int
+    after: int  # the last sequence before it
     began: float = field(default_factory=time.monotonic)
     cancelled: bool = False
     said_something: bool = False

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from agh.adapters import registry
 from agh.adapters.restore import AUTH_REQUIRED, Gone, Impossible, Restored, RpcFailure
-from agh.core.inject import history
-from agh.core.transcript import transcript
+from agh.core.inject import history, size
 from agh.errors import (
     AgentDied,
     AgentFailed,
@@ -26,6 +25,7 @@ from agh.errors import (
 from agh.keeper.agent import RpcError
 from agh.keeper.launch import restart_agent
 from agh.keeper.live import Live
+from agh.store import milestones
 from agh.store.reader import Reader
 from agh.store.schema import LANDMARK
 
@@ -108,8 +108,12 @@ class LiveConversation:
         restart_agent(self._live, extra_argv)
 
     def inject_history(self) -> bool:
+        budget = self._live.settings["session.history_budget"]
         with Reader(self._live.directory) as reader:
-            told = history(transcript(reader.rows()), self._live.settings["session.history_budget"])
+            before, said = milestones.tail(reader, count := 200)
+            while before != milestones.START and size(said) <= budget:
+                before, said = milestones.tail(reader, count := 4 * count)
+        told = history(said, budget, omitted=before.messages)
         self._live.history = told
         self._live.meta["inject_history"] = told is not None
         return told is not None

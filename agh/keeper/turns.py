@@ -21,7 +21,7 @@ from agh.keeper import hooks, spending
 from agh.keeper.control import Answer
 from agh.keeper.live import Live, Turn
 from agh.keeper.permissions import cancel_all
-from agh.store import inputs
+from agh.store import inputs, milestones
 from agh.store.inputs import Input
 from agh.store.schema import LANDMARK
 
@@ -195,7 +195,8 @@ def abandon(live: Live, turn: Turn, why: str) -> None:
 
 def _dispatch(live: Live, made: Input) -> None:
     """Inside a batch: the prompt's turn begins. It is sent when that is on disk, and seen in the metadata."""
-    live.turn, live.last_turn_id, live.replaying = Turn(made.turn_id, made.id), made.turn_id, False
+    live.turn = Turn(made.turn_id, made.id, after=live.writer.last_sequence)
+    live.last_turn_id, live.replaying = made.turn_id, False
     live.active("prompt")
     inputs.set_status(live.db, made.id, "dispatching")
     others = [block for block in made.prompt if block.get("type") != "text"]
@@ -244,6 +245,7 @@ def _close_turn(live: Live, turn: Turn, status: str, **fields: Any) -> None:
 def _after_turn(live: Live, turn: Turn, stop_reason: Any) -> None:
     live.active("turn_end")
     live.show_activity()
+    milestones.mark(live.writer, turn.after)
     if live.pause_after_turn is not None:
         live.end(*live.pause_after_turn)
     objection = hooks.fire(live, "turn_end", turn_id=turn.turn_id, stop_reason=stop_reason)

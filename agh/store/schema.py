@@ -56,8 +56,8 @@ def create_tables(db: Database) -> None:
     db.execute(
         """
         CREATE TRIGGER events_have_no_gaps BEFORE INSERT ON events
-        WHEN NEW.sequence IS NOT 1
-         AND NOT EXISTS (SELECT 1 FROM events WHERE sequence = NEW.sequence - 1)
+        WHEN NEW.sequence IS NOT
+         coalesce((SELECT sequence FROM events ORDER BY sequence DESC LIMIT 1), 0) + 1
         BEGIN SELECT RAISE(ABORT, 'event sequence must follow the last one'); END
         """
     )
@@ -67,6 +67,7 @@ def create_tables(db: Database) -> None:
             "BEGIN SELECT RAISE(ABORT, 'events are append-only'); END"
         )
     db.execute(f"CREATE INDEX events_landmarks ON events (type, turn_id) WHERE {LANDMARK}")
+    db.table("milestones").create({"sequence": int, "messages": int}, pk="sequence", not_null={"messages"})
     db.table("token_usage").create(
         {
             "turn_id": str,

@@ -10,7 +10,7 @@ from agh.core import status
 from agh.core.events import timestamp
 from agh.core.transcript import Message, transcript
 from agh.errors import MetaInvalid, SessionBusy
-from agh.store import lock, meta, sessions
+from agh.store import lock, meta, milestones, sessions
 from agh.store.reader import Reader
 
 if TYPE_CHECKING:
@@ -88,9 +88,10 @@ def recap_view(
             ((waiting_permissions,),) = reader.fetch(
                 "SELECT count(*) FROM permissions WHERE status = 'pending'"
             )
+            before, talk = milestones.tail(reader, limit)
             return recap(
                 view,
-                transcript(reader.rows()),
+                [*milestones.markers(reader), *talk],
                 limit,
                 redactor,
                 generated_at=generated_at or timestamp(),
@@ -98,6 +99,7 @@ def recap_view(
                 pending_inputs=waiting_inputs,
                 pending_permissions=waiting_permissions,
                 queue_generation=generation,
+                omitted_messages=before.messages,
             )
 
         return reader.snapshot(read)

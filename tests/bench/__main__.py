@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.bench import dumping, following, starting
+from tests.bench import dumping, following, growth, live, peers, starting
 from tests.bench.measure import Figure
 
 ROWS: dict[str, Callable[[Path, bool], Iterator[Figure]]] = {
@@ -28,6 +28,12 @@ ROWS: dict[str, Callable[[Path, bool], Iterator[Figure]]] = {
     "follow": following.latency,
     "idle": following.idle,
     "append": following.append,
+    "prompt": live.prompts,
+    "chunks": live.chunks,
+    "resume": live.resumes,
+    "growth": growth.growth,
+    "sqlite3": peers.dumps,
+    "acpx": peers.acpx,
 }
 
 

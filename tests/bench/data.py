@@ -13,12 +13,12 @@ import orjson
 
 from agh.core.events import SCHEMA, Draft, timestamp
 from agh.home import make_private_dir
-from agh.store import writer
+from agh.store import milestones, writer
 from agh.store.lock import take
 from agh.store.writer import Writer
 from tests.support.build import Home, calls, conversation, done, says, user
 
-BATCH = 10_000
+BATCH, TURN = 2_000, 500
 ROWS_ID = "sess-rows000000"
 
 
@@ -99,9 +99,9 @@ def _templates(home: Home) -> tuple[Path, Path]:
     return made[0], made[1]
 
 
-def long_log(path: Path, rows: int) -> Path:
-    """One session with `rows` events of the kinds and sizes that agents send."""
-    directory = use(path).directory(id=ROWS_ID)
+def long_log(path: Path, rows: int, **fields: Any) -> Path:
+    """One session with `rows` events of the kinds and sizes that agents send, as a keeper leaves it."""
+    directory = use(path).directory(id=ROWS_ID, **fields)
     owner = take(str(directory))
     assert owner is not None
     with owner:
@@ -110,19 +110,21 @@ def long_log(path: Path, rows: int) -> Path:
             events = _stream()
             for _ in range(rows // BATCH):
                 log.append([next(events) for _ in range(BATCH)])
+                milestones.mark(log, log.last_sequence)  # a batch is a number of whole turns
             log.append([next(events) for _ in range(rows % BATCH)])
     return directory
 
 
 def _stream() -> Iterator[Draft]:
-    """Mostly chunks of text, some tools: about 300 bytes of content each."""
+    """Turns of mostly chunks of text and some tools: about 300 bytes of content each."""
     number = 0
     while True:
-        turn = f"turn-{number // 500:06d}"
+        turn = f"turn-{number // TURN:06d}"
         second = number // 100
         clock = f"{second // 3600 % 24:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
         at = f"2026-04-16T{clock}.{number % 100 * 10:03d}Z"
         kind = ("agent_message", "agent_message", "thought", "agent_message", "tool_call")[number % 5]
+        kind = {0: "user_message", TURN - 1: "done"}.get(number % TURN, kind)
         text = f"chunk number {number} of an answer that goes on for a while, as answers do"
         content = (
             f'{{"schema":"{SCHEMA}","type":"{kind}","session_id":"0198c1de-7000","turn_id":"{turn}",'

@@ -43,7 +43,8 @@ class Taken(NamedTuple):
 def taken(argv: Sequence[str], env: Mapping[str, str] | None = None) -> Taken:
     """One run, its output thrown away."""
     before, start = cpu_of_children(), time.perf_counter()
-    subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
+    nowhere = subprocess.DEVNULL
+    subprocess.run(argv, env=env, stdin=nowhere, stdout=nowhere, stderr=nowhere, check=True)
     return Taken(time.perf_counter() - start, cpu_of_children() - before)
 
 
@@ -84,6 +85,15 @@ def peak_memory(argv: Sequence[str]) -> float:
             time.sleep(0.005)
     assert process.returncode == 0
     return highest / 1024
+
+
+def resident(pids: Sequence[int]) -> list[float]:
+    """The memory of running processes, in MB."""
+    sizes = []
+    for pid in pids:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        sizes.append(next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1024)
+    return sizes
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -215,7 +215,7 @@ def test_the_agent_starts_with_default_signals(leashed: Leashed) -> None:
         signal.signal(signal.SIGUSR2, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     masks = dict(line.split() for line in iter(leash.read, b"") if line.startswith((b"SigBlk", b"SigIgn")))
-    settable = sum(1 << number - 1 for number in signal.valid_signals())  # the C library keeps 32 and 33 to itself
+    settable = sum(1 << number - 1 for number in signal.valid_signals())  # the C library keeps 32 and 33
     assert {name: int(mask, 16) & settable for name, mask in masks.items()} == {b"SigBlk:": 0, b"SigIgn:": 0}
 
 
