@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import signal
 import time
+from contextlib import closing
 from typing import Any, NamedTuple
 
 from agh.cli.ask import ask_inline, can_ask
@@ -52,26 +53,23 @@ def tell_restored(hello: dict[str, Any]) -> None:
 
 def watch_turn(directory: str, receipt: dict[str, Any], view: View, timeout: float | None = None) -> Outcome:
     """Show a turn until it ends. Ctrl-C cancels it; a second one leaves it to itself."""
-    turn_id, deadline = receipt["turn_id"], None if timeout is None else time.monotonic() + timeout
+    turn_id, late = receipt["turn_id"], _timed_out(directory, timeout)
+    deadline = None if timeout is None else time.monotonic() + timeout
     timed_out = False
     if receipt["status"] == "cancelled":
         raise PromptDropped(_name(directory))
-    with _Presses(directory, receipt) as presses:
-        # With a deadline a batch, if an empty one, comes often enough for a look at the clock.
-        tick = None if deadline is None else 0.1
-        for _, rows in follow([(directory, int(receipt["after"]))], EVERYTHING, tick=tick):
+    # With a deadline a batch, if an empty one, comes often enough for a look at the clock.
+    batches = follow([(directory, int(receipt["after"]))], EVERYTHING, tick=None if timeout is None else 0.1)
+    with _Presses(directory, receipt) as presses, closing(view):
+        for _, rows in batches:
             if deadline is not None and time.monotonic() >= deadline:
                 if timed_out:
-                    view.close()
-                    raise _timed_out(directory, timeout)
+                    raise late
                 timed_out, deadline = True, time.monotonic() + LAST_WAIT
                 presses.cancel()
             for row in rows:
-                if row.type == MARKER_CREATED and _is_drop(row, turn_id):
-                    view.close()
-                    if timed_out:
-                        raise _timed_out(directory, timeout)
-                    raise PromptDropped(_name(directory))
+                if _is_drop(row, turn_id):
+                    raise late if timed_out else PromptDropped(_name(directory))
                 if row.turn_id not in (turn_id, ""):
                     continue
                 presses.started = presses.started or row.turn_id == turn_id
@@ -79,16 +77,16 @@ def watch_turn(directory: str, receipt: dict[str, Any], view: View, timeout: flo
                 if row.type == "permission" and can_ask() and not row.parsed().get("decision"):
                     ask_inline(directory, row, view, deadline)
                 if row.turn_id == turn_id and row.type in TURN_END_TYPES:
-                    view.close()
                     if timed_out:
-                        raise _timed_out(directory, timeout)
+                        raise late
                     return Outcome(row, str(row.parsed().get("stop_reason") or ""), presses.count > 0)
             view.flush()
-    view.close()
     raise KeeperDied(_name(directory))
 
 
 def _is_drop(row: Row, turn_id: str) -> bool:
+    if row.type != MARKER_CREATED:
+        return False
     content = row.parsed()
     return content.get("kind") == "prompt_dropped" and content.get("turn") == turn_id
 
