@@ -26,7 +26,8 @@ peers:
 	mkdir -p build/peers && cd build/peers && npm install --no-fund --no-audit acpx node@24
 
 bench: $(STAMP)
-	$(BIN)/python -m tests.bench $(ARGS)
+	$(BIN)/python -m tests.bench --json docs/bench.json $(ARGS)
+	$(BIN)/python -m tests.bench.table docs/bench.json README.md
 
 $(STAMP): pyproject.toml $(PLUGINS)
 	$(PYTHON) -m venv $(VENV)

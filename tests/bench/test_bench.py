@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.__main__ import ROWS
+from tests.bench.table import with_table
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,3 +30,10 @@ def test_every_row_can_be_measured(tmp_path: Path) -> None:
     assert {figure["row"] for figure in found["figures"]} == set(ROWS)
     assert all(figure["value"] > 0 for figure in found["figures"])
     assert len(done.stdout.splitlines()) == len(found["figures"])
+
+
+def test_the_readme_shows_the_figures_that_were_measured() -> None:
+    measured = json.loads((ROOT / "docs" / "bench.json").read_text())
+    assert not measured["quick"]
+    readme = (ROOT / "README.md").read_text()
+    assert with_table(readme, measured) == readme
