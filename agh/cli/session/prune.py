@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from agh.cli.output import output_option, talk, write_result
+from agh.cli.progress import progress
 from agh.cli.when import span
 from agh.core.events import timestamp
 from agh.core.status import LIVE_STATES
@@ -30,7 +31,7 @@ def prune_command(older_than: str | None, keep: int | None, dry_run: bool, outpu
         )
     chosen = choose(span(older_than, "--older-than") if older_than else 0.0, keep or 0)
     removed = []
-    for view in chosen:
+    for view in progress(chosen, "removing", len(chosen)):
         if not dry_run:
             try:
                 remove(sessions.resolve(view["id"]), agent_session=False)

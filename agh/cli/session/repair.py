@@ -9,6 +9,7 @@ import click
 
 from agh.cli import terminal
 from agh.cli.output import output_option, write_json, write_text
+from agh.cli.progress import progress
 from agh.errors import AghError, DataDamaged, SessionBusy, SessionLive, Usage
 from agh.keeper.recover import Report, repair
 from agh.store import sessions
@@ -31,7 +32,8 @@ def repair_command(id: str | None, everything: bool, dry_run: bool, force: bool,
         report = repair(sessions.resolve(id), dry_run=dry_run, force=force)
         _print([report], output, one=True)
         return
-    reports = [_one_of_all(directory, dry_run, force) for directory, _ in sessions.scan()]
+    listed = progress(sessions.scan(), "repairing", len(sessions.session_ids()))
+    reports = [_one_of_all(directory, dry_run, force) for directory, _ in listed]
     _print(reports, output)
     if any("error" in report for report in reports):
         raise click.exceptions.Exit(DataDamaged.exit)
