@@ -187,6 +187,13 @@ class StoreFailed(DataDamaged):
     hint = "df -h ~/.agh"
 
 
+class IndexFailed(AghError):
+    """the search index cannot be used: {0}"""
+
+    exit = 1
+    hint = "agh session search --rebuild WORDS, or choose another place for it with XDG_CACHE_HOME"
+
+
 class Bug(AghError):
     """a bug in agh: {0}"""
 

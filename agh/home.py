@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import sys
 import time
 
 from agh.errors import HomeUnknown, HomeUnsafe, SessionNotFound
@@ -69,6 +70,19 @@ def make_private_dir(path: str) -> None:
     except FileExistsError:
         return
     os.chmod(path, 0o700)
+
+
+def cache_path() -> str:
+    """Where what is derived from this home is kept: private, and fit to be removed at any time."""
+    base = os.environ.get("XDG_CACHE_HOME", "").strip()
+    if not base and sys.platform != "linux":
+        from platformdirs import user_cache_dir
+
+        base = user_cache_dir()
+    base = base or os.path.expanduser("~/.cache")  # the rule of platformdirs, without the price of its import
+    if not os.path.isabs(base):
+        raise HomeUnknown()
+    return os.path.join(base, "agh", home_path().lstrip(os.sep))
 
 
 def sessions_path() -> str:

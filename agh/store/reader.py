@@ -201,7 +201,7 @@ class Reader:
         connection = None
         try:
             connection = sqlite3.connect(
-                f"file:{_escaped(self.path)}?{mode}", uri=True, isolation_level=None, timeout=_BUSY_MS / 1000
+                f"file:{escaped(self.path)}?{mode}", uri=True, isolation_level=None, timeout=_BUSY_MS / 1000
             )
             version = VERSION if self._stamp else connection.execute("PRAGMA user_version").fetchone()[0]
         except sqlite3.Error as error:
@@ -250,6 +250,6 @@ class Reader:
             raise EventsDamaged(self.session_id, f"it is cut short by {missing} bytes")
 
 
-def _escaped(path: str) -> str:
+def escaped(path: str) -> str:
     """A path inside a file: URI; urllib.parse would do it too, at the price of its import."""
     return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.bench import dumping, following, growth, live, peers, starting
+from tests.bench import dumping, following, growth, live, peers, searching, starting
 from tests.bench.measure import Figure
 
 ROWS: dict[str, Callable[[Path, bool], Iterator[Figure]]] = {
@@ -24,6 +24,7 @@ ROWS: dict[str, Callable[[Path, bool], Iterator[Figure]]] = {
     "list": starting.listing_json,
     "list-human": starting.listing_human,
     "repair": starting.repairing,
+    "search": searching.search,
     "dump": dumping.dump,
     "follow": following.latency,
     "idle": following.idle,

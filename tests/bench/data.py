@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -16,7 +17,7 @@ from agh.home import make_private_dir
 from agh.store import milestones, writer
 from agh.store.lock import take
 from agh.store.writer import Writer
-from tests.support.build import Home, calls, conversation, done, says, user
+from tests.support.build import Home, calls, conversation, done, returns, says, user
 
 BATCH, TURN = 2_000, 500
 ROWS_ID = "sess-rows000000"
@@ -97,6 +98,38 @@ def _templates(home: Home) -> tuple[Path, Path]:
         shutil.rmtree(directory)
         made.append(kept)
     return made[0], made[1]
+
+
+def talkative_sessions(path: Path, count: int, events: int = 500) -> None:
+    """`count` sessions of `events` events each, in the words of a vocabulary with common and rare words.
+
+    Every message has `common` in it; `rareNN` is in the sessions of one template of twenty.
+    """
+    home, templates = use(path), []
+    for number in range(min(20, count)):
+        directory = home.session(_talk(number, events), id=f"sess-template{number:04d}")
+        templates.append(home.path / f"talk-{number}.db")
+        shutil.copyfile(directory / "events.db", templates[-1])
+        shutil.rmtree(directory)
+    for number in range(count):
+        session_id = f"sess-{number:012d}"
+        directory = path / "sessions" / session_id
+        make_private_dir(str(directory))
+        shutil.copyfile(templates[number % len(templates)], directory / "events.db")
+        (directory / "meta.json").write_bytes(metadata(session_id, number))
+
+
+def _talk(seed: int, events: int) -> list[Draft]:
+    """Turns of 25 events: a prompt, a tool, and an answer in chunks."""
+    chance, found = random.Random(seed), list[Draft]()
+    words = [f"word{int(chance.paretovariate(0.5)) % 20_000}" for _ in range(5_000)]
+    while len(found) < events:
+        turn = f"turn-{len(found):06d}"
+        said = [" ".join(["common", *chance.choices(words, k=9)]) + " " for _ in range(22)]
+        found += [user(f"{said[0]} rare{seed:02d}", turn=turn), calls("c", turn=turn, title=said[1])]
+        found += [returns("c", turn=turn, tool_result={"content": said[2] * 5})]
+        found += [says(text, turn=turn) for text in said[1:]] + [done(turn)]
+    return found[:events]
 
 
 def long_log(path: Path, rows: int, **fields: Any) -> Path:
