@@ -187,6 +187,41 @@ class StoreFailed(DataDamaged):
     hint = "df -h ~/.agh"
 
 
+class FileTaken(AghError):
+    """{0} exists already"""
+
+    exit = 2
+    hint = "name another file, or replace it with --force"
+
+
+class FormatUnknown(AghError):
+    """there is no format {0!r}; there are: {1}"""
+
+    exit = 2
+    hint = "agh plugins list"
+
+
+class ImportInvalid(AghError):
+    """{0} cannot be imported: {1}"""
+
+    exit = 2
+    hint = "nothing was changed; make the file again with: agh session export ID"
+
+
+class NothingToImport(AghError):
+    """no file of {0} was found{1}"""
+
+    exit = 4
+    hint = "agh session import --from {0} PATH"
+
+
+class SessionExists(AghError):
+    """session {0} exists already, and its log is not that of the file"""
+
+    exit = 6
+    hint = "import it as another session with --new-id"
+
+
 class IndexFailed(AghError):
     """the search index cannot be used: {0}"""
 

@@ -99,9 +99,13 @@ def session_path(session_id: str) -> str:
 
 def new_session_id() -> str:
     """A fresh id that sorts by creation: milliseconds in base 36, then random digits."""
-    number, digits = time.time_ns() // 1_000_000, ""
+    return session_id_of(time.time_ns() // 1_000_000, os.urandom(_RANDOM_DIGITS))
+
+
+def session_id_of(milliseconds: int, noise: bytes) -> str:
+    """The id of a session that was made at a time; `noise` tells it from others of that time."""
+    number, digits = milliseconds, ""
     for _ in range(_TIME_DIGITS):
         number, last = divmod(number, 36)
         digits = _DIGITS[last] + digits
-    noise = "".join(_DIGITS[byte % 36] for byte in os.urandom(_RANDOM_DIGITS))
-    return f"sess-{digits}{noise}"
+    return f"sess-{digits}{''.join(_DIGITS[byte % 36] for byte in noise[:_RANDOM_DIGITS])}"

@@ -6,10 +6,13 @@ What is noted of an agent was seen by running it; see the comments where it is s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agh.adapters import restore
 from agh.adapters.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from agh.core.exchange import Exporter, Importer
 
 AGENTS: tuple[dict[str, Any], ...] = (
     {
@@ -158,3 +161,19 @@ def agh_register_agents(register: Callable[[dict[str, Any]], None]) -> None:
 def agh_restore_strategies(register: Callable[[restore.Strategy], None]) -> None:
     for strategy in restore.STRATEGIES:
         register(strategy)
+
+
+@hookimpl
+def agh_register_exporters(register: Callable[[Exporter], None]) -> None:
+    from agh.adapters.exporters import EXPORTERS
+
+    for one in EXPORTERS:
+        register(one)
+
+
+@hookimpl
+def agh_register_importers(register: Callable[[Importer], None]) -> None:
+    from agh.adapters.importers import IMPORTERS
+
+    for one in IMPORTERS:
+        register(one)

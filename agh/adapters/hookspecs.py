@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import click
 
     from agh.adapters.restore import Strategy
+    from agh.core.exchange import Exporter, Importer
 
 hookspec = pluggy.HookspecMarker("agh")
 hookimpl = pluggy.HookimplMarker("agh")
@@ -60,4 +61,22 @@ def agh_register_commands(group: click.Group) -> None:
     """Add commands to `agh`.
 
     :param group: the root command; call `group.add_command(…)`. A built-in command cannot be replaced.
+    """
+
+
+@hookspec
+def agh_register_exporters(register: Callable[[Exporter], None]) -> None:
+    """Offer formats for `agh session export -o NAME`.
+
+    :param register: call it once per format, with an `agh.core.exchange.Exporter`. The first to register
+        a name has it.
+    """
+
+
+@hookspec
+def agh_register_importers(register: Callable[[Importer], None]) -> None:
+    """Offer kinds of files for `agh session import`.
+
+    :param register: call it once per kind, with an `agh.core.exchange.Importer`. The first that
+        recognises a file reads it, the built-in ones before those of plugins.
     """

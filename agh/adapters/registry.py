@@ -22,6 +22,8 @@ from agh.home import home_path
 if TYPE_CHECKING:
     import click
 
+    from agh.core.exchange import Exporter, Importer
+
 GROUP = "[agh]"
 ECHO = "echo"
 
@@ -130,6 +132,20 @@ def strategies() -> list[Strategy]:
     return sorted(found.values(), key=lambda one: (one.rank, one.name))
 
 
+def exporters() -> dict[str, Exporter]:
+    """The formats in which a session can be exported, by name."""
+    found: dict[str, Exporter] = {}
+    _collect("agh_register_exporters", lambda source, one: found.setdefault(one.name, one))
+    return found
+
+
+def importers() -> dict[str, Importer]:
+    """The kinds of files that can be imported, by name, in the order in which they are asked."""
+    found: dict[str, Importer] = {}
+    _collect("agh_register_importers", lambda source, one: found.setdefault(one.name, one))
+    return found
+
+
 def add_commands(group: click.Group) -> None:
     """Let plugins add their commands; one that fails is named and skipped."""
     for name, offer in implementations("agh_register_commands"):
@@ -159,7 +175,7 @@ def _offered_agents() -> dict[str, AgentRecord]:
     return found
 
 
-def _collect(hook: str, keep: Callable[[str, Any], None]) -> None:
+def _collect(hook: str, keep: Callable[[str, Any], object]) -> None:
     """Give every plugin's implementation a `register` function; what fails is named and skipped."""
     for name, offer in implementations(hook):
         source = name if name == "built-in" else f"plugin {name}"

@@ -37,8 +37,8 @@ def update_text(frame: str, update: Fields) -> str:
     start = line.find('"update":') + len('"update":')
     if _is(text := line[start:-2], update):  # where it nearly always is: the last of the last
         return text
-    params = _member(line, 0, "params")
-    inner = _member(line, params[0], "update") if params else None
+    params = member(line, 0, "params")
+    inner = member(line, params[0], "update") if params else None
     return line[slice(*inner)] if inner and _is(line[slice(*inner)], update) else frame
 
 
@@ -49,7 +49,7 @@ def _is(text: str, update: Fields) -> bool:
         return False
 
 
-def _member(text: str, start: int, key: str) -> tuple[int, int] | None:
+def member(text: str, start: int, key: str) -> tuple[int, int] | None:
     """Where the value of a key stands in the object that begins at or after `start`; the last one counts."""
     depth, found, began, name = 0, None, 0, ""
     for token in _TOKEN.finditer(text, start):

@@ -46,6 +46,7 @@ class Meta(TypedDict, total=False):
     auth_methods: list[dict[str, Any]]
     mcp_servers: list[dict[str, Any]]
     forked_from: dict[str, Any] | None
+    imported: dict[str, Any] | None
     inject_history: bool
     restore: dict[str, Any] | None
     attach: dict[str, Any] | None

@@ -88,6 +88,12 @@ class Reader:
         """All rows of one statement."""
         return self._steady(lambda: self._connection.execute(sql, values).fetchall())
 
+    def backup(self, target: sqlite3.Connection) -> None:
+        """Copy the whole log, as it is at one moment, into an empty database."""
+        self._connection.backup(target)
+        while self._moved():
+            self._connection.backup(target)
+
     def snapshot(self, read: Callable[[], T]) -> T:
         """What `read` gives when every fetch inside it sees the same moment of the log."""
 

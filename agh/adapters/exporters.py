@@ -1,0 +1,72 @@
+"""The built-in export formats. Each writes what it is given and reads nothing else.
+
+jsonl and db carry everything: metadata, events, usage, hook runs, inputs and permissions, and can be
+imported again. markdown and html carry the conversation, for people.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import orjson
+
+from agh.core.events import envelopes, timestamp
+from agh.core.exchange import SCHEMA, Copy, Exporter
+from agh.core.transcript import transcript
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # what a terminal that shows the file would obey
+
+
+def jsonl(copy: Copy, path: str) -> None:
+    """A line that describes the session, a line per event as `session events` prints it, the other tables."""
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in _lines(copy))
+
+
+def _lines(copy: Copy) -> Iterator[str]:
+    session = copy.session
+    counts = {"events": copy.last_sequence, **{name: len(rows) for name, rows in copy.tables.items()}}
+    yield orjson.dumps({"schema": SCHEMA, "session": session, "counts": counts}).decode()
+    place = (session.get("workspace_id"), session.get("workspace_path"))
+    yield from envelopes(copy.rows(), session["id"], *place)
+    for table, rows in copy.tables.items():
+        for row in rows:
+            yield orjson.dumps({"table": table, "row": row}).decode()
+
+
+def markdown(copy: Copy, path: str) -> None:
+    from agh.core.markdown import markdown
+
+    session = copy.session
+    facts = {
+        "session": session["id"],
+        "agent": session.get("agent_name"),
+        "workspace": session.get("workspace_path"),
+        "created": session.get("created_at"),
+        "updated": session.get("updated_at"),
+    }
+    title = " ".join(str(session.get("title") or session.get("name") or session["id"]).split())
+    head = "\n".join(f"- {key}: {value}" for key, value in facts.items() if value)
+    text = f"# {title}\n\n{head}\n\n{markdown(transcript(copy.rows()))}"
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.write(_CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text))
+
+
+def html(copy: Copy, path: str) -> None:
+    from agh.core.html import page
+
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.write(page(copy.session, transcript(copy.rows()), generated_at=timestamp()))
+
+
+def database(copy: Copy, path: str) -> None:
+    copy.database(path)
+
+
+EXPORTERS = (
+    Exporter("jsonl", "everything, one JSON object per line; can be imported", jsonl, (".jsonl", ".ndjson")),
+    Exporter("markdown", "the conversation, as Markdown", markdown, (".md", ".markdown")),
+    Exporter("html", "the conversation, as one page", html, (".html", ".htm")),
+    Exporter("db", "everything, as a SQLite file; can be imported", database, (".db",), binary=True),
+)

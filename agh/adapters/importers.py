@@ -1,0 +1,143 @@
+"""Reading back what `agh session export` wrote as jsonl or db. Promises: the file is never changed; what
+does not fit is a ValueError that says where, before or while the rows are read.
+
+A database from others is a program for SQLite: only plain tables are read, by columns that we name.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from agh.core.events import Row
+from agh.core.exchange import SCHEMA, TABLES, Imported, Importer, TableRow, checked
+from agh.core.updates import member
+
+LINE = 256 << 20  # bytes of the longest line
+_EVENT = ("sequence", "turn_id", "type", "agent_name", "timestamp")
+
+
+def read_jsonl(path: str) -> Imported:
+    with open(path, "rb") as file:
+        head = _parsed(file.readline(LINE + 1), 1)
+    if head.get("schema") != SCHEMA:
+        raise ValueError(f"line 1 does not say {SCHEMA}")
+    session, counts = head.get("session"), head.get("counts")
+    if not isinstance(session, dict) or not isinstance(counts, dict):
+        raise ValueError("line 1 does not describe a session")
+    return Imported(session, _records(path, counts))
+
+
+def _records(path: str, counts: dict[str, Any]) -> Iterator[Row | TableRow]:
+    seen = dict.fromkeys(("events", *TABLES), 0)
+    with open(path, "rb") as file:
+        file.readline(LINE + 1)
+        for number, data in enumerate(iter(lambda: file.readline(LINE + 1), b""), 2):
+            value = _parsed(data, number)
+            if "table" in value:
+                if value["table"] not in TABLES or not isinstance(value.get("row"), dict):
+                    raise ValueError(f"line {number}: it is no row of a table of ours")
+                seen[value["table"]] += 1
+                yield TableRow(value["table"], value["row"])
+                continue
+            if missing := [key for key in (*_EVENT, "content") if key not in value]:
+                raise ValueError(f"line {number}: the event has no {missing[0]}")
+            seen["events"] += 1
+            content = _content(data.decode(), value["content"])
+            sequence, turn_id, type, agent_name, at = (value[key] for key in _EVENT)
+            yield checked(Row(sequence, turn_id, type, agent_name, content, at))
+    for table, count in seen.items():
+        if counts.get(table, 0) != count:
+            raise ValueError(f"it is not whole: {count} of {counts.get(table)} rows of {table}")
+
+
+def _parsed(data: bytes, number: int) -> dict[str, Any]:
+    if len(data) > LINE:
+        raise ValueError(f"line {number}: it is longer than {LINE >> 20} MB")
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"line {number}: not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"line {number}: not a JSON object")
+    return value
+
+
+def _content(line: str, value: Any) -> str:
+    """The content's own text: parsed and written again, a long number could be another one."""
+    start, end = line.find(',"content":') + len(',"content":'), line.rfind(',"timestamp":')
+    if _is(text := line[start:end], value):
+        return text
+    place = member(line, 0, "content")
+    if place and _is(text := line[slice(*place)].strip(), value):
+        return text
+    return orjson.dumps(value).decode()
+
+
+def _is(text: str, value: Any) -> bool:
+    try:
+        return bool(orjson.loads(text) == value)
+    except orjson.JSONDecodeError:
+        return False
+
+
+def read_database(path: str) -> Imported:
+    with _opened(path) as db:
+        if (said := db.execute("PRAGMA quick_check(1)").fetchone()) != ("ok",):
+            raise ValueError(f"the database is damaged: {said[0]}")
+        plain = {
+            name
+            for name, sql in db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
+            if not str(sql).upper().startswith("CREATE VIRTUAL")
+        }
+        if missing := [name for name in ("session", "events", *TABLES) if name not in plain]:
+            raise ValueError(f"it has no table {missing[0]}: it is no export of a session")
+        described = db.execute("SELECT schema, meta FROM session LIMIT 2").fetchall()
+        if len(described) != 1 or described[0][0] != SCHEMA:
+            raise ValueError(f"its table session does not say {SCHEMA}")
+        session = _parsed(str(described[0][1]).encode(), 1)
+    return Imported(session, _database_records(path))
+
+
+def _database_records(path: str) -> Iterator[Row | TableRow]:
+    with _opened(path) as db:
+        columns = "sequence, turn_id, type, agent_name, content, timestamp"
+        for row in db.execute(f"SELECT {columns} FROM events ORDER BY sequence"):
+            yield checked(Row._make(row))
+        for table in TABLES:
+            cursor = db.execute(f"SELECT * FROM {table} ORDER BY rowid")
+            names = [column[0] for column in cursor.description]
+            for row in cursor:
+                yield TableRow(table, dict(zip(names, row, strict=True)))
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[sqlite3.Connection]:
+    db = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, isolation_level=None)
+    try:
+        db.execute("PRAGMA trusted_schema = OFF")
+        db.execute("PRAGMA cell_size_check = ON")
+        yield db
+    except (sqlite3.Error, UnicodeError) as error:
+        raise ValueError(str(error)) from None
+    finally:
+        db.close()
+
+
+def _is_jsonl(path: str, head: bytes) -> bool:
+    return head.lstrip().startswith(b"{") and SCHEMA.encode() in head[:200]
+
+
+def _is_database(path: str, head: bytes) -> bool:
+    return head.startswith(b"SQLite format 3\0") and head[68:72] == b"agh!"
+
+
+IMPORTERS = (
+    Importer("jsonl", "what `agh session export -o jsonl` wrote", _is_jsonl, read_jsonl),
+    Importer("db", "what `agh session export -o db` wrote", _is_database, read_database),
+)

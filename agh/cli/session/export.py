@@ -1,0 +1,80 @@
+"""`agh session export`"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from agh.cli import terminal
+from agh.cli.output import talk, write_lines, write_text
+from agh.core.exchange import Exporter
+from agh.errors import OutputFailed, Usage
+from agh.keeper.export import exporter, take, temporary, write
+from agh.store import sessions
+
+
+@click.command(
+    "export",
+    epilog="\b\nExamples:\n  agh session export fix-login --redact --output fix-login.html\n"
+    "  agh session export @last | ssh other agh session import -",
+)
+@click.argument("id")
+@click.option(
+    "-o",
+    "--format",
+    "format",
+    metavar="FORMAT",
+    help="jsonl, markdown, html, db, or that of a plugin. [default: by FILE's suffix, else jsonl]",
+)
+@click.option(
+    "--output", "path", type=click.Path(dir_okay=False), metavar="FILE", help="Write to FILE, not to stdout."
+)
+@click.option("--redact", is_flag=True, help="Hide secrets: known values, tokens, assigned passwords.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+def export_command(id: str, format: str | None, path: str | None, redact: bool, force: bool) -> None:
+    """Write a session, live or not, as it is at this moment, to a file or to stdout.
+
+    jsonl and db carry everything (metadata, events, usage, hook runs, queued prompts, permissions) and can be
+    imported again; markdown and html carry the conversation. In jsonl the first line describes the session,
+    the events come as `agh session events` prints them, other rows as {"table", "row"}. --redact hides what
+    looks like a secret, in all of it; no such search is perfect.
+    """
+    directory = sessions.resolve(id)
+    chosen = exporter(format, path)
+    if path is None and chosen.binary and terminal.is_terminal():
+        raise Usage(f"{chosen.name} is not for a terminal", hint=f"agh session export {id} --output FILE")
+    made = take(directory, redact=redact)
+    if path is not None:
+        write(chosen, made, path, force=force)
+        talk(f"{made.session['id']}  {made.last_sequence} events  {path}")
+    else:
+        with temporary(chosen, made) as file:
+            _show(file, chosen)
+
+
+def _show(path: str, chosen: Exporter) -> None:
+    """On a terminal nothing of the text may act on it; in a pipe the bytes are what a file would hold."""
+    if terminal.is_terminal():
+        with open(path, encoding="utf-8") as text:
+            if chosen.name == "jsonl":
+                for line in text:
+                    write_lines([line.rstrip("\n")])
+            else:
+                write_text(terminal.clean(text.read()))
+        return
+    sys.stdout.flush()
+    with open(path, "rb") as file:
+        while data := file.read(1 << 20):
+            _write(data)
+
+
+def _write(data: bytes) -> None:
+    try:
+        while data:
+            data = data[os.write(sys.stdout.fileno(), data) :]
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputFailed(error.strerror) from None

@@ -1,0 +1,168 @@
+"""`agh session import`"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from agh.adapters import registry
+from agh.cli import terminal
+from agh.cli.output import output_option, talk, write_result
+from agh.cli.progress import progress
+from agh.core.exchange import Importer
+from agh.errors import AghError, FormatUnknown, ImportInvalid, NothingToImport, Usage, WorkspaceGone
+from agh.keeper.intake import Outcome, intake, look_around
+
+HEAD = 1 << 16
+
+
+@click.command(
+    "import",
+    epilog="\b\nExamples:\n  agh session import fix-login.jsonl\n"
+    "  agh session import --from claude            # everything in ~/.claude/projects\n"
+    "  agh session import --from codex ~/.codex/sessions/2026",
+)
+@click.argument("paths", nargs=-1, metavar="[FILE]...")
+@click.option("--from", "source", metavar="KIND", help="What the files are, e.g. jsonl, db, claude, codex.")
+@click.option("--new-id", is_flag=True, help="Import as another session, also when this one is here.")
+@click.option("--workspace", metavar="PATH", help="The session's directory on this machine.")
+@click.option(
+    "--trust", is_flag=True, help="Also take over what decides what runs: command, MCP servers, permissions."
+)
+@output_option()
+def import_command(
+    paths: tuple[str, ...],
+    source: str | None,
+    new_id: bool,
+    workspace: str | None,
+    trust: bool,
+    output: str,
+) -> None:
+    """Make sessions from files: exported ones (jsonl, db), or conversations that other programs kept.
+
+    What a file is shows in its first bytes; a directory is searched for files of the KIND that is named, and
+    without any FILE the place where that program keeps its own. Files are only read. A session appears when
+    it is complete; the same conversation is imported once, and what its file has more since is appended.
+    Imported conversations can be read, searched and resumed like any other.
+    """
+    if not paths and source is None:
+        raise Usage("name a file, or what to look for with --from", hint="agh session import --from claude")
+    if workspace is not None and not os.path.isdir(workspace):
+        raise WorkspaceGone("(import)", workspace, hint="name a directory with --workspace")
+    known_kinds = registry.importers()
+    if source is not None and source not in known_kinds:
+        raise FormatUnknown(source, ", ".join(known_kinds))
+    with _spooled(paths) as named:
+        files = _files(named, known_kinds[source] if source else None)
+        done, failures = _import_all(
+            files, known_kinds, source, new_id=new_id, trust=trust, workspace=workspace
+        )
+    write_result("imports", done, output, lambda: "".join(map(_line, done)))
+    if output == "human":
+        _remark(done)
+    if failures:
+        raise click.exceptions.Exit(failures[0].exit)
+
+
+def _import_all(
+    files: list[str], kinds: dict[str, Importer], source: str | None, **how: Any
+) -> tuple[list[Outcome], list[AghError]]:
+    """What became of each file. One that is refused keeps no other from being imported."""
+    known, done, failures = look_around(), list[Outcome](), list[AghError]()
+    for path in progress(files, "importing", len(files)):
+        try:
+            done.append(intake(path, _kind(path, kinds, source), known, **how))
+        except AghError as error:
+            if len(files) == 1:
+                raise
+            talk(error.message)
+            failures.append(error)
+            done.append({"path": path, "session_id": None, "status": "failed", "error": error.as_dict()})
+    return done, failures
+
+
+def _kind(path: str, kinds: dict[str, Importer], source: str | None) -> Importer:
+    try:
+        with open(path, "rb") as file:
+            head = file.read(HEAD)
+    except OSError as error:
+        raise ImportInvalid(path, error.strerror) from None
+    if source is not None:
+        return kinds[source]
+    for kind in kinds.values():
+        if kind.recognises(path, head):
+            return kind
+    raise ImportInvalid(path, f"it is none of {', '.join(kinds)}", hint="say what it is with --from KIND")
+
+
+def _files(paths: tuple[str, ...], kind: Importer | None) -> list[str]:
+    """The files that are meant: those named, those of the kind in the directories named, or all it knows."""
+    if not paths and kind is not None:
+        found = sorted(kind.find())
+        if not found:
+            raise NothingToImport(kind.name, "")
+        return found
+    files = []
+    for path in paths:
+        if not os.path.isdir(path):
+            files.append(path)
+            continue
+        if kind is None:
+            raise Usage(f"{path} is a directory", hint=f"agh session import --from KIND {path}")
+        inside = [one for one in _below(path) if _recognised(one, kind)]
+        if not inside:
+            raise NothingToImport(kind.name, f" below {path}")
+        files += inside
+    return list(dict.fromkeys(files))
+
+
+def _below(path: str) -> list[str]:
+    return sorted(os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
+
+
+def _recognised(path: str, kind: Importer) -> bool:
+    try:
+        if not os.path.isfile(path):
+            return False  # opening a pipe would wait for its other end
+        with open(path, "rb") as file:
+            return kind.recognises(path, file.read(HEAD))
+    except OSError:
+        return False
+
+
+@contextmanager
+def _spooled(paths: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The paths, with what comes on stdin as a file of its own for `-`."""
+    if "-" not in paths:
+        yield paths
+        return
+    with tempfile.NamedTemporaryFile(prefix="agh-import-") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+        file.flush()
+        yield tuple(file.name if path == "-" else path for path in paths)
+
+
+def _line(one: Outcome) -> str:
+    status = one["status"] if one["status"] != "grown" else f"{one['events']} events more"
+    reason = one.get("reason") or (f"{one['events']} events" if status == "imported" else "")
+    words = [one["session_id"] or "-", status, reason, one["path"]]
+    return terminal.clean("  ".join(word for word in words if word)).replace("\n", " ") + "\n"
+
+
+def _remark(done: list[Outcome]) -> None:
+    left_out = sorted({key for one in done for key in one.get("left_out") or []})
+    if left_out:
+        talk(f"not taken over: {', '.join(left_out)}; with --trust it would be")
+    if len(done) > 1:
+        counts = {status: sum(one["status"] == status for one in done) for status in _STATUSES}
+        talk(", ".join(f"{count} {status}" for status, count in counts.items() if count))
+
+
+_STATUSES = ("imported", "grown", "unchanged", "skipped", "failed")
