@@ -163,20 +163,20 @@ def _closed(
     records: Iterable[Row | TableRow], token: str, ended: Iterable[str] = ()
 ) -> Iterator[Row | TableRow]:
     """The records, and an end for the last turn if the file does not tell one."""
-    finished, last, others = set(ended), None, []
+    finished, last, sequence, others = set(ended), None, 0, []
     for one in records:
         if isinstance(one, TableRow):
             others.append(one)
             continue
         yield one
-        last = one
+        sequence, last = one.sequence, one if one.turn_id else last
         if one.type in TURN_END_TYPES:
             finished.add(one.turn_id)
-    if last is not None and last.turn_id and last.turn_id not in finished:
+    if last is not None and last.turn_id not in finished:
         reason = "end_turn" if last.type == "agent_message" else "cancelled"
         fields = {"stop_reason": reason, "closed_by": CLOSED}
         end = draft("done", turn_id=last.turn_id, agent_session=token, at=last.timestamp, **fields)
-        yield Row(last.sequence + 1, end.turn_id, end.type, last.agent_name, end.content, end.timestamp)
+        yield Row(sequence + 1, end.turn_id, end.type, last.agent_name, end.content, end.timestamp)
     yield from others
 
 

@@ -1,0 +1,18 @@
+"""What agh learns from this package: two kinds of files for `agh session import`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from agh.adapters.hookspecs import hookimpl
+from agh.core.exchange import Importer
+
+
+@hookimpl
+def agh_register_importers(register: Callable[[Importer], None]) -> None:
+    from agh_importers import claude, codex
+
+    register(
+        Importer("claude", "Claude Code's ~/.claude/projects", claude.recognises, claude.read, claude.find)
+    )
+    register(Importer("codex", "Codex's ~/.codex/sessions", codex.recognises, codex.read, codex.find))
