@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import orjson
@@ -79,11 +79,13 @@ class Imported:
     """A session as a file tells it: metadata, and rows in order.
 
     Without an `id` in the metadata its `acp_session_id` says which conversation it is: the same one is
-    never imported twice, and what a grown file has more is appended.
+    never imported twice, and what a grown file has more is appended. `source` is kept beside the file's
+    name: what is worth knowing of it.
     """
 
     session: dict[str, Any]
     records: Iterable[Row | TableRow]
+    source: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def _own(path: str, found: Imported, session: Outcome, own_id: str, new_id: bool
 def _foreign(path: str, importer: Importer, found: Imported, session: Outcome, known: Known) -> Outcome:
     token, records = str(session["acp_session_id"]), list(found.records)
     place, size, changed = _as_it_is(path)
-    source = {"from": importer.name, "path": place, "size": size, "mtime_ns": changed}
+    source = {**found.source, "from": importer.name, "path": place, "size": size, "mtime_ns": changed}
     made = datetime.fromisoformat(session["created_at"])
     noise = sha256(f"{importer.name}\0{token}".encode()).digest()
     target = known.tokens.get(token) or session_path(session_id_of(int(made.timestamp() * 1000), noise))
@@ -118,8 +118,11 @@ def _foreign(path: str, importer: Importer, found: Imported, session: Outcome, k
             return _outcome(path, target, "imported", build(target, session, _closed(records, token)))
         except SessionExists:
             pass  # another import was quicker: look at what it made
-    if not meta.read(target).get("imported"):
+    earlier = meta.read(target).get("imported")
+    if not earlier:
         return _outcome(path, target, "skipped", 0, "it is the conversation of this session already")
+    if earlier == source:
+        return _outcome(path, target, "unchanged", 0)
     return _grow(path, target, records, source, token)
 
 
@@ -129,25 +132,26 @@ def _grow(path: str, target: str, records: Records, source: Outcome, token: str)
     if held is None:
         return _outcome(path, target, "skipped", 0, "the session is live")
     with held:
-        stored = meta.read(target)
-        rows = []
+        fresh = []
         for ours, theirs in _side_by_side(target, records, closed=False):
             if theirs is None or (ours is not None and not _same(ours, theirs)):
                 reason = "the session went on in agh, or the file was written anew"
                 return _outcome(path, target, "skipped", 0, reason)
             if ours is None:
-                rows.append(theirs)
-        with Writer(held, stored["agent_name"]) as log:
-            numbered = [row._replace(sequence=n) for n, row in enumerate(rows, log.last_sequence + 1)]
+                fresh.append(theirs)
+        stored = meta.read(target)
+        if fresh:
             ended = {row.turn_id for row in _ends(target)}
-            others = [one for one in records if isinstance(one, TableRow)]
-            counts = fill(log, _closed([*numbered, *others], token, ended))
-            turns = log.connection.execute("SELECT count(DISTINCT turn_id) FROM events WHERE turn_id != ''")
-            stored |= {"imported": source, "turns": turns.fetchone()[0], "last_sequence": log.last_sequence}
-        if rows:
-            stored["updated_at"] = max(stored["updated_at"], rows[-1].timestamp)
+            with Writer(held, stored["agent_name"]) as log:
+                numbered = [row._replace(sequence=n) for n, row in enumerate(fresh, log.last_sequence + 1)]
+                others = [one for one in records if isinstance(one, TableRow)]
+                fill(log, _closed([*numbered, *others], token, ended))
+                stored["last_sequence"] = log.last_sequence
+            stored["turns"] = len({one.turn_id for one in records if isinstance(one, Row)} - {""})
+            stored["updated_at"] = max(stored["updated_at"], fresh[-1].timestamp)
+        stored["imported"] = source
         meta.write(target, stored)
-    return _outcome(path, target, "grown" if rows else "unchanged", counts["events"])
+    return _outcome(path, target, "grown" if fresh else "unchanged", len(fresh))
 
 
 def _tamed(records: Iterable[Row | TableRow], trust: bool) -> Iterator[Row | TableRow]:
@@ -162,7 +166,10 @@ def _tamed(records: Iterable[Row | TableRow], trust: bool) -> Iterator[Row | Tab
 def _closed(
     records: Iterable[Row | TableRow], token: str, ended: Iterable[str] = ()
 ) -> Iterator[Row | TableRow]:
-    """The records, and an end for the last turn if the file does not tell one."""
+    """The records, and an end for the last turn if it has its answer and the file does not tell its end.
+
+    A turn that stops anywhere else was cut off; the next resume closes it and says so.
+    """
     finished, last, sequence, others = set(ended), None, 0, []
     for one in records:
         if isinstance(one, TableRow):
@@ -172,9 +179,8 @@ def _closed(
         sequence, last = one.sequence, one if one.turn_id else last
         if one.type in TURN_END_TYPES:
             finished.add(one.turn_id)
-    if last is not None and last.turn_id not in finished:
-        reason = "end_turn" if last.type == "agent_message" else "cancelled"
-        fields = {"stop_reason": reason, "closed_by": CLOSED}
+    if last is not None and last.type == "agent_message" and last.turn_id not in finished:
+        fields = {"stop_reason": "end_turn", "closed_by": CLOSED}
         end = draft("done", turn_id=last.turn_id, agent_session=token, at=last.timestamp, **fields)
         yield Row(sequence + 1, end.turn_id, end.type, last.agent_name, end.content, end.timestamp)
     yield from others

@@ -41,6 +41,7 @@ def build(target: str, session: dict[str, Any], records: Iterable[Row | TableRow
                 except AghError:
                     made["name"] = None
             meta.write(held.directory, made)
+            held.release()  # nobody sweeps now, and nobody shall find the new session in use
             try:
                 os.rename(held.directory, target)
             except OSError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 import sys
 
 import click
@@ -65,15 +65,10 @@ def _show(path: str, chosen: Exporter) -> None:
                 write_text(terminal.clean(text.read()))
         return
     sys.stdout.flush()
-    with open(path, "rb") as file:
-        while data := file.read(1 << 20):
-            _write(data)
-
-
-def _write(data: bytes) -> None:
     try:
-        while data:
-            data = data[os.write(sys.stdout.fileno(), data) :]
+        with open(path, "rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -59,11 +59,12 @@ def import_command(
     known_kinds = registry.importers()
     if source is not None and source not in known_kinds:
         raise FormatUnknown(source, ", ".join(known_kinds))
-    with _spooled(paths) as named:
+    with _spooled(paths) as (named, spool):
         files = _files(named, known_kinds[source] if source else None)
         done, failures = _import_all(
             files, known_kinds, source, new_id=new_id, trust=trust, workspace=workspace
         )
+    done = [one | {"path": "-"} if one["path"] == spool else one for one in done]
     write_result("imports", done, output, lambda: "".join(map(_line, done)))
     if output == "human":
         _remark(done)
@@ -138,15 +139,15 @@ def _recognised(path: str, kind: Importer) -> bool:
 
 
 @contextmanager
-def _spooled(paths: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """The paths, with what comes on stdin as a file of its own for `-`."""
+def _spooled(paths: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str | None]]:
+    """The paths, with a file for `-` that holds what comes on stdin; and the path of that file."""
     if "-" not in paths:
-        yield paths
+        yield paths, None
         return
     with tempfile.NamedTemporaryFile(prefix="agh-import-") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
         file.flush()
-        yield tuple(file.name if path == "-" else path for path in paths)
+        yield tuple(file.name if path == "-" else path for path in paths), file.name
 
 
 def _line(one: Outcome) -> str:

@@ -151,7 +151,7 @@ class _Teller:
             return
         model = message.get("model")
         if isinstance(model, str) and not model.startswith("<"):
-            story.session["model"] = model
+            story.source["model"] = model
         self._message = message.get("id")
         for part in content if isinstance(content, list) else [{"type": "text", "text": content}]:
             if isinstance(part, dict):

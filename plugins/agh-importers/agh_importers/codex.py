@@ -103,7 +103,7 @@ class _Teller:
         elif kind == "turn_context":
             self._place(payload)
             if isinstance(payload.get("model"), str):
-                story.session["model"] = payload["model"]
+                story.source["model"] = payload["model"]
         elif kind == "response_item":
             self._item(payload)
         elif kind == "event_msg":

@@ -22,6 +22,7 @@ class Story:
         self.rows: list[Row] = []
         self.usage: dict[str, dict[str, Any]] = {}
         self.session: dict[str, Any] = {"agent_name": agent_name, "acp_session_id": token}
+        self.source: dict[str, Any] = {}  # not of the session: the agent may not offer that model to agh
         self.at = ""
         self._turn, self._turns, self._open = "", 0, False
 
@@ -80,7 +81,7 @@ class Story:
         session.setdefault("workspace_path", os.path.expanduser("~"))
         spoken = any(row.type in ("user_message", "agent_message") for row in self.rows)
         usage = [TableRow("token_usage", row) for row in self.usage.values()]
-        return Imported(session, [*self.rows, *usage] if spoken else [])
+        return Imported(session, [*self.rows, *usage] if spoken else [], self.source)
 
 
 def words(content: Any, *kinds: str) -> str:
