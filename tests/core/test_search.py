@@ -80,7 +80,7 @@ def test_words_become_a_query(words: list[str], expected: str) -> None:
     assert expression(words) == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=4))
 def test_no_words_can_break_the_query(words: list[str]) -> None:
     db = sqlite3.connect(":memory:")

@@ -16,6 +16,7 @@ from agh.keeper.intake import intake, look_around
 from agh.store.reader import Reader
 from agh.store.views import messages
 from agh.store.writer import Writer
+from tests.cli.program import in_process
 from tests.conftest import Agh
 from tests.support.build import Home, held, says, tree
 from tests.support.live import Live, live
@@ -225,35 +226,39 @@ def codex(tmp_path: Path) -> Codex:
     return made
 
 
-def imports(agh: Agh, *args: object, code: int = 0) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(agh("session", "import", *args, "-o", "json", code=code).stdout)[
-        "imports"
-    ]
+def told_by(*args: object) -> str:
+    """What a command prints, run in this process: most of these tests are tables of many commands."""
+    done = in_process("session", *map(str, args))
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def imports(*args: object) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(told_by("import", *args, "-o", "json"))["imports"]
     return found
 
 
-def transcript(agh: Agh, session_id: str) -> list[dict[str, Any]]:
-    done = agh("session", "transcript", session_id, "-o", "jsonl")
-    return [json.loads(line) for line in done.stdout.splitlines()]
+def transcript(session_id: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in told_by("transcript", session_id, "-o", "jsonl").splitlines()]
 
 
-def told(agh: Agh, session_id: str) -> list[tuple[str, Any]]:
+def told(session_id: str) -> list[tuple[str, Any]]:
     """What was said and done, in short."""
     short = {"tool_call": "title", "tool_result": "tool_result"}
-    return [(one["role"], one.get(short.get(one["role"], "content"))) for one in transcript(agh, session_id)]
+    return [(one["role"], one.get(short.get(one["role"], "content"))) for one in transcript(session_id)]
 
 
-def turns(agh: Agh, session_id: str) -> list[str | None]:
-    done = agh("session", "history", session_id, "-o", "jsonl")
-    return [json.loads(line)["stop_reason"] for line in done.stdout.splitlines()]
+def turns(session_id: str) -> list[str | None]:
+    lines = told_by("history", session_id, "-o", "jsonl").splitlines()
+    return [json.loads(line)["stop_reason"] for line in lines]
 
 
-def test_claude(home: Home, agh: Agh, claude: Claude, tmp_path: Path) -> None:
+def test_claude(home: Home, claude: Claude, tmp_path: Path) -> None:
     before = tree(tmp_path / "user" / ".claude")
-    (one,) = imports(agh, "--from", "claude")
+    (one,) = imports("--from", "claude")
     assert one["status"] == "imported"
     assert tree(tmp_path / "user" / ".claude") == before
-    assert told(agh, one["session_id"]) == [
+    assert told(one["session_id"]) == [
         ("user", "why does the login test fail?"),
         ("assistant", "I look."),
         ("tool_call", "pytest -k login"),
@@ -263,9 +268,9 @@ def test_claude(home: Home, agh: Agh, claude: Claude, tmp_path: Path) -> None:
         ("tool_call", "/r/login.py"),
         ("tool_result", {"content": "done", "file_path": "/r/login.py"}),
     ]
-    assert transcript(agh, one["session_id"])[1]["thinking"] == "Look at it."
-    assert turns(agh, one["session_id"]) == ["end_turn", "cancelled"]
-    session = json.loads(agh("session", "status", one["session_id"], "-o", "json").stdout)["session"]
+    assert transcript(one["session_id"])[1]["thinking"] == "Look at it."
+    assert turns(one["session_id"]) == ["end_turn", "cancelled"]
+    session = json.loads(told_by("status", one["session_id"], "-o", "json"))["session"]
     expected = {
         "agent_name": "claude",
         "acp_session_id": CLAUDE,
@@ -279,15 +284,15 @@ def test_claude(home: Home, agh: Agh, claude: Claude, tmp_path: Path) -> None:
         "created_at": "2026-01-20T11:00:01.716Z",
     }
     assert {key: session[key] for key in expected} == expected
-    usage = json.loads(agh("session", "usage", one["session_id"], "-o", "json").stdout)["usage"]
+    usage = json.loads(told_by("usage", one["session_id"], "-o", "json"))["usage"]
     assert (usage[0]["output_tokens"], usage[0]["cached_read_tokens"]) == (40, 200)
 
 
-def test_codex(home: Home, agh: Agh, codex: Codex, tmp_path: Path) -> None:
+def test_codex(home: Home, codex: Codex, tmp_path: Path) -> None:
     before = tree(tmp_path / "user" / ".codex")
-    (one,) = imports(agh, "--from", "codex")
+    (one,) = imports("--from", "codex")
     assert tree(tmp_path / "user" / ".codex") == before
-    assert told(agh, one["session_id"]) == [
+    assert told(one["session_id"]) == [
         ("user", "why does the login test fail?"),
         ("assistant", ""),
         ("tool_call", "bash -lc pytest -k login"),
@@ -299,16 +304,16 @@ def test_codex(home: Home, agh: Agh, codex: Codex, tmp_path: Path) -> None:
         ("tool_call", "clocks"),
         ("tool_result", {}),
     ]
-    assert turns(agh, one["session_id"]) == ["end_turn", "cancelled"]
+    assert turns(one["session_id"]) == ["end_turn", "cancelled"]
     meta = json.loads((home.path / "sessions" / one["session_id"] / "meta.json").read_bytes())
     assert (meta["agent_name"], meta["acp_session_id"], meta["model"]) == ("codex", CODEX, None)
     assert meta["imported"]["model"] == "gpt-5-codex"
     assert meta["workspace_path"] == str(tmp_path / "repo")
-    usage = json.loads(agh("session", "usage", one["session_id"], "-o", "json").stdout)["usage"]
+    usage = json.loads(told_by("usage", one["session_id"], "-o", "json"))["usage"]
     assert [turn["input_tokens"] for turn in usage] == [150, 250]
 
 
-def test_an_older_rollout_has_only_items(home: Home, agh: Agh, tmp_path: Path) -> None:
+def test_an_older_rollout_has_only_items(home: Home, tmp_path: Path) -> None:
     old = Codex(tmp_path / "user" / ".codex", "/repo")
     old.add(
         {
@@ -340,14 +345,14 @@ def test_an_older_rollout_has_only_items(home: Home, agh: Agh, tmp_path: Path) -
             "content": [{"type": "output_text", "text": "hi"}],
         },
     )
-    (one,) = imports(agh, old.path)
-    assert told(agh, one["session_id"]) == [
+    (one,) = imports(old.path)
+    assert told(one["session_id"]) == [
         ("user", "hello"),
         ("tool_call", "ls"),
         ("tool_result", {"content": "file"}),
         ("assistant", "hi"),
     ]
-    assert turns(agh, one["session_id"]) == ["end_turn"]
+    assert turns(one["session_id"]) == ["end_turn"]
 
 
 def test_what_is_imported_is_found_by_a_search(
@@ -360,15 +365,13 @@ def test_what_is_imported_is_found_by_a_search(
 
 
 @pytest.mark.parametrize("kind", ["claude", "codex"])
-def test_the_same_file_twice_is_one_session(
-    home: Home, agh: Agh, kind: str, request: pytest.FixtureRequest
-) -> None:
+def test_the_same_file_twice_is_one_session(home: Home, kind: str, request: pytest.FixtureRequest) -> None:
     kept: Kept = request.getfixturevalue(kind)
-    (first,) = imports(agh, "--from", kind)
+    (first,) = imports("--from", kind)
     before = tree(home.path / "sessions")
     os.utime(kept.path)  # touched, but not changed
     for args in (["--from", kind], [kept.path], ["--from", kind, kept.path.parent]):
-        (again,) = imports(agh, *args)
+        (again,) = imports(*args)
         assert (again["session_id"], again["status"]) == (first["session_id"], "unchanged")
     assert {name: one[3] for name, one in tree(home.path / "sessions").items() if "events" in name} == {
         name: one[3] for name, one in before.items() if "events" in name
@@ -409,34 +412,34 @@ def test_what_a_file_has_more_is_appended(home: Home, kind: str, request: pytest
         assert take() == ("unchanged", directory)
 
 
-def test_a_session_that_went_on_in_agh_knows_better(home: Home, agh: Agh, claude: Claude) -> None:
-    (one,) = imports(agh, claude.path)
+def test_a_session_that_went_on_in_agh_knows_better(home: Home, claude: Claude) -> None:
+    (one,) = imports(claude.path)
     directory = home.path / "sessions" / one["session_id"]
     with held(directory) as owner, Writer(owner, "claude") as log:
         log.append([says("from agh")])
     claude.user("more")
     before = tree(directory)
-    (again,) = imports(agh, claude.path)
+    (again,) = imports(claude.path)
     assert again["status"] == "skipped" and "went on in agh" in again["reason"]
     assert tree(directory) == before
 
 
-def test_a_conversation_that_agh_ran_is_not_imported(home: Home, agh: Agh, claude: Claude) -> None:
+def test_a_conversation_that_agh_ran_is_not_imported(home: Home, claude: Claude) -> None:
     mine = home.session([says("x")], acp_session_ids=[CLAUDE], acp_session_id=CLAUDE, agent_name="claude")
-    (one,) = imports(agh, "--from", "claude")
+    (one,) = imports("--from", "claude")
     assert (one["session_id"], one["status"]) == (mine.name, "skipped")
     assert len(list((home.path / "sessions").iterdir())) == 1
 
 
-def test_a_live_session_is_left_alone(home: Home, agh: Agh, claude: Claude) -> None:
-    (one,) = imports(agh, claude.path)
+def test_a_live_session_is_left_alone(home: Home, claude: Claude) -> None:
+    (one,) = imports(claude.path)
     claude.user("more")
     with held(home.path / "sessions" / one["session_id"]):
-        (again,) = imports(agh, claude.path)
+        (again,) = imports(claude.path)
     assert (again["status"], again["reason"]) == ("skipped", "the session is live")
 
 
-def test_files_as_they_are_found(home: Home, agh: Agh, claude: Claude) -> None:
+def test_files_as_they_are_found(home: Home, claude: Claude) -> None:
     """Broken lines are told, odd ones are kept, and nothing of it is a failure."""
     claude.add("\x00\x00\x00\n", "[1, 2]\n", '{"type": "user", "half', "\n")
     claude.add({"type": "hologram", "timestamp": claude.at(), "sessionId": CLAUDE, "x": 1})
@@ -458,15 +461,15 @@ def test_files_as_they_are_found(home: Home, agh: Agh, claude: Claude) -> None:
     claude.path.with_name("agent-a748733.jsonl").write_text(claude.path.read_text())
     empty = Claude(claude.path.parents[2], "/elsewhere", "d7d1fb1a-0885-4d8b-8427-0f09a0c1a94f")
     empty.add({"type": "file-history-snapshot", "messageId": "m", "snapshot": {}})
-    found = {one["status"]: one for one in imports(agh, "--from", "claude")}
+    found = {one["status"]: one for one in imports("--from", "claude")}
     assert set(found) == {"imported", "skipped"}
     assert found["skipped"]["reason"] == "nothing was said in it"
-    done = agh("session", "events", found["imported"]["session_id"], "--type", "system", "--type", "error")
-    titles = [json.loads(line)["content"] for line in done.stdout.splitlines()]
+    lines = told_by("events", found["imported"]["session_id"], "--type", "system", "--type", "error")
+    titles = [json.loads(line)["content"] for line in lines.splitlines()]
     assert sum("is not JSON" in one.get("title", "") for one in titles) == 3
     assert any(one.get("title") == "unknown: hologram" and one["raw"]["x"] == 1 for one in titles)
     assert any(one.get("error") == "API Error: 529" for one in titles)
-    assert ("user", "lone ? surrogate") in told(agh, found["imported"]["session_id"])
+    assert ("user", "lone ? surrogate") in told(found["imported"]["session_id"])
 
 
 def test_nothing_there(home: Home, agh: Agh, tmp_path: Path) -> None:

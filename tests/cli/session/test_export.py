@@ -13,7 +13,7 @@ import pytest
 
 from agh.store.writer import Writer
 from tests.adapters.site import HEAD, Site, site
-from tests.cli.program import error_of, on_terminal
+from tests.cli.program import error_of, in_process, on_terminal
 from tests.conftest import Agh
 from tests.support.build import Home, conversation, held, says, tree, user
 
@@ -93,7 +93,7 @@ def test_the_database_is_one_file_that_anyone_can_read(home: Home, agh: Agh, tmp
     assert sorted(path.name for path in tmp_path.glob("full*")) == ["full.db"]
 
 
-def test_the_suffix_says_the_format(home: Home, agh: Agh, tmp_path: Path) -> None:
+def test_the_suffix_says_the_format(home: Home, tmp_path: Path) -> None:
     rich(home)
     begins = {
         "a.md": b"# full\n",
@@ -103,7 +103,7 @@ def test_the_suffix_says_the_format(home: Home, agh: Agh, tmp_path: Path) -> Non
         "a.x": b'{"schema"',
     }
     for name, start in begins.items():
-        agh("session", "export", "full", "--output", tmp_path / name)
+        in_process("session", "export", "full", "--output", str(tmp_path / name))
         assert (tmp_path / name).read_bytes()[: len(start)].lower() == start.lower()
 
 
@@ -134,20 +134,19 @@ def test_what_cannot_be_written_is_told_and_leaves_nothing(home: Home, agh: Agh,
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_redacted(home: Home, agh: Agh, tmp_path: Path, format: str) -> None:
+def test_redacted(home: Home, tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Values of this environment, of the agent's own, and tokens in two pieces."""
     token = "ghp_" + "a1B2" * 9
-    (home.path / "agents").mkdir(parents=True, mode=0o700)
-    (home.path / "agents" / "general.toml").write_text(
-        'argv = ["x"]\nenv = { AGENT_TOKEN = "tok-pineapple-77" }\n'
-    )
+    agents = home.path / "agents"
+    agents.mkdir(parents=True, mode=0o700)
+    (agents / "general.toml").write_text('argv = ["x"]\nenv = { AGENT_TOKEN = "tok-pineapple-77" }\n')
     home.session([user("swordfish-9000-xyz tok-pineapple-77"), says(token[:9]), says(token[9:])], name="s")
-    env = {**os.environ, "MY_API_KEY": "swordfish-9000-xyz"}
-    out = tmp_path / "out"
-    agh("session", "export", "s", "-o", format, "--output", out, env=env)
+    monkeypatch.setenv("MY_API_KEY", "swordfish-9000-xyz")
+    out, how = tmp_path / "out", ("session", "export", "s", "-o", format, "--force", "--output")
+    assert in_process(*how, str(out)).returncode == 0
     secrets = (b"swordfish", b"pineapple", token[9:].encode())
     assert all(one in out.read_bytes() for one in secrets)
-    agh("session", "export", "s", "-o", format, "--output", out, "--redact", "--force", env=env)
+    assert in_process(*how, str(out), "--redact").returncode == 0
     assert not any(one in out.read_bytes() for one in secrets)
     assert b"[redacted]" in out.read_bytes()
 
@@ -163,7 +162,7 @@ def test_a_log_that_is_being_written_is_copied_at_one_moment(
     def write() -> None:
         with held(directory) as owner, Writer(owner, "general") as log:
             number = 0
-            while not stop.is_set():
+            while not stop.wait(0.0005):
                 number += 1
                 with log.transaction() as db:
                     log.append([says(f"word {number}")])
@@ -172,7 +171,7 @@ def test_a_log_that_is_being_written_is_copied_at_one_moment(
     thread = threading.Thread(target=write)
     thread.start()
     try:
-        for number in range(4):
+        for number in range(2):
             out = tmp_path / f"{number}"
             agh("session", "export", directory.name, "-o", format, "--output", out)
             other = Home(tmp_path / f"home-{number}")

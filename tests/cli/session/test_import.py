@@ -324,6 +324,7 @@ def test_killed_at_any_moment_nothing_half_is_left(home: Home, agh: Agh, tmp_pat
         )
         return all(name in found for name in names)
 
+    interrupted = 0
     for moment in (["lock"], ["events.db"], ["events.db-wal"], ["meta.json"]):
         process = agh.start(
             "session", "import", copy, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -333,10 +334,12 @@ def test_killed_at_any_moment_nothing_half_is_left(home: Home, agh: Agh, tmp_pat
         finally:
             process.kill()
             process.wait(20)
+        interrupted += any(sessions.glob(".importing-*"))
         listed = json.loads(agh("session", "list", "--all", "-o", "json", env=env).stdout)["sessions"]
         if listed:  # it was quicker than the kill
             assert rows_of(sessions / origin.name / "events.db") == expected
             shutil.rmtree(sessions / origin.name)
+    assert interrupted >= 2, "the kills came too late to prove anything"
     agh("session", "import", copy, env=env)
     assert os.listdir(sessions) == [origin.name]
     assert rows_of(sessions / origin.name / "events.db") == expected
