@@ -74,12 +74,13 @@ def make_private_dir(path: str) -> None:
 
 def cache_path() -> str:
     """Where what is derived from this home is kept: private, and fit to be removed at any time."""
-    base = os.environ.get("XDG_CACHE_HOME", "").strip()
-    if not base and sys.platform != "linux":
-        from platformdirs import user_cache_dir
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):  # the rule of XDG; platformdirs would do it too, at the price of its import
+        base = os.path.expanduser("~/.cache")
+        if sys.platform != "linux":
+            from platformdirs import user_cache_dir
 
-        base = user_cache_dir()
-    base = base or os.path.expanduser("~/.cache")  # the rule of platformdirs, without the price of its import
+            base = user_cache_dir()
     if not os.path.isabs(base):
         raise HomeUnknown()
     return os.path.join(base, "agh", home_path().lstrip(os.sep))

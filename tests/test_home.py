@@ -211,3 +211,18 @@ def test_private_directories_may_be_there_already(tmp_path: Path) -> None:
     home.make_private_dir(str(tmp_path / "new" / "er"))
     home.make_private_dir(str(tmp_path / "new" / "er"))
     assert _mode(tmp_path / "new" / "er") == 0o700
+
+
+def test_the_cache_of_a_home_is_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("AGH_HOME", "/somewhere/of mine")
+    assert home.cache_path() == f"{tmp_path}/user/.cache/agh/somewhere/of mine"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
+    assert home.cache_path() == "/cache/agh/somewhere/of mine"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert home.cache_path() == f"{tmp_path}/user/.cache/agh/somewhere/of mine"
+
+
+def test_an_id_of_a_known_time_sorts_by_it() -> None:
+    made = [home.session_id_of(1_700_000_000_000 + step, b"abcdefgh") for step in (0, 1, 36, 10**9)]
+    assert made == sorted(made) and len(set(made)) == 4
+    assert all(home.SESSION_ID.fullmatch(one) for one in made)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from agh.core.events import Row
+from agh.core.events import MARKER_REDACTED, Row
 from agh.core.markdown import result_text
 from agh.core.transcript import Assembler, Message
 
@@ -30,10 +30,14 @@ class Text(NamedTuple):
 
 
 class Collector:
-    """Takes rows in order of sequence and gives texts; `start` is where the open prompt begins."""
+    """Takes rows in order of sequence and gives texts; `start` is where the open prompt begins.
 
-    def __init__(self) -> None:
-        self.start = 1
+    `hidden` are events before it whose texts must not be found any more: markers that were redacted.
+    """
+
+    def __init__(self, start: int = 1) -> None:
+        self.start = start
+        self.hidden: list[int] = []
         self._begin()
 
     def feed(self, rows: Iterable[Row]) -> list[Text]:
@@ -43,6 +47,10 @@ class Collector:
             if row.type == "user_message":
                 found += self.finish()
                 self.start = row.sequence
+            elif row.type == MARKER_REDACTED:
+                number = str(row.parsed().get("marker_id")).removeprefix("evt-")
+                if number.isdecimal() and int(number) < self.start:
+                    self.hidden.append(int(number))
             self._turns[row.sequence] = row.turn_id
             self._assembler.feed(row)
         return found

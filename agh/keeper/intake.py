@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
 from itertools import zip_longest
@@ -18,7 +20,7 @@ from typing import Any, NamedTuple
 
 from agh.core.events import TURN_END_TYPES, Row, draft
 from agh.core.exchange import TRUSTED, Imported, Importer, TableRow, told
-from agh.errors import ImportInvalid, SessionExists, StoreFailed
+from agh.errors import AghError, ImportInvalid, SessionExists, StoreFailed
 from agh.home import SESSION_ID, new_session_id, session_id_of, session_path
 from agh.keeper.workbench import build, fill
 from agh.store import lock, meta, sessions
@@ -51,7 +53,9 @@ def intake(
     try:
         if not new_id and (here := known.files.get(_as_it_is(path))):
             return _outcome(path, here, "unchanged", 0)
-        found = importer.read(path)
+        with _blamed(importer):
+            found = importer.read(path)
+        found = replace(found, records=_told(importer, found.records))
         session = told(found.session, trust=trust)
         own_id = found.session.get("id")
         if own_id is not None and not SESSION_ID.fullmatch(str(own_id)):
@@ -63,7 +67,7 @@ def intake(
         if own_id is None:
             return _foreign(path, importer, found, session, known)
         left_out = [key for key in TRUSTED if found.session.get(key) and not trust]
-        return _own(path, found, session, str(own_id), new_id, trust) | {"left_out": left_out}
+        return _own(path, importer, found, session, new_id, trust) | {"left_out": left_out}
     except ValueError as error:
         raise ImportInvalid(path, error) from None
     except sqlite3.Error as error:
@@ -72,6 +76,24 @@ def intake(
         if isinstance(error.__cause__, sqlite3.IntegrityError):
             raise ImportInvalid(path, error.__cause__) from None
         raise
+
+
+@contextmanager
+def _blamed(importer: Importer) -> Iterator[None]:
+    """Whatever an importer stumbles over is a fault of the file, or of the importer, which is named."""
+    try:
+        yield
+    except (ValueError, AghError):
+        raise
+    except OSError as error:
+        raise ValueError(error.strerror) from error
+    except Exception as error:
+        raise ValueError(f"the importer {importer.name} failed: {type(error).__name__}: {error}") from error
+
+
+def _told(importer: Importer, records: Iterable[Row | TableRow]) -> Iterator[Row | TableRow]:
+    with _blamed(importer):
+        yield from records
 
 
 def look_around() -> Known:
@@ -90,17 +112,21 @@ def _as_it_is(path: str) -> tuple[str, int, int]:
     return os.path.abspath(path), seen.st_size, seen.st_mtime_ns
 
 
-def _own(path: str, found: Imported, session: Outcome, own_id: str, new_id: bool, trust: bool) -> Outcome:
-    target = session_path(own_id)
-    if os.path.isdir(target) and not new_id:
-        if all(_same(*pair) for pair in _side_by_side(target, found.records)):
-            return _outcome(path, target, "unchanged", 0)
-        raise SessionExists(own_id)
+def _own(
+    path: str, importer: Importer, found: Imported, session: Outcome, new_id: bool, trust: bool
+) -> Outcome:
+    target = session_path(str(found.session["id"]) if not new_id else new_session_id())
     if new_id:
-        target = session_path(new_session_id())
         # They belong to the origin: two sessions must not share an agent's conversation.
         session |= {"acp_session_id": None, "acp_session_ids": [], "name": None}
-    return _outcome(path, target, "imported", build(target, session, _tamed(found.records, trust)))
+    if not os.path.isdir(target):
+        try:
+            return _outcome(path, target, "imported", build(target, session, _tamed(found.records, trust)))
+        except SessionExists:  # another import was quicker: look at what it made
+            found = importer.read(path)
+    if all(_same(*pair) for pair in _side_by_side(target, found.records)):
+        return _outcome(path, target, "unchanged", 0)
+    raise SessionExists(os.path.basename(target))
 
 
 def _foreign(path: str, importer: Importer, found: Imported, session: Outcome, known: Known) -> Outcome:

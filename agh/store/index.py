@@ -217,8 +217,7 @@ def _read(connection: sqlite3.Connection, session_id: str) -> Iterator[None]:
     connection.execute("INSERT OR IGNORE INTO sessions (id, stamp, start) VALUES (?, '', 1)", [session_id])
     sql = "SELECT number, start FROM sessions WHERE id = ?"
     number, start = connection.execute(sql, [session_id]).fetchone()
-    collector, error = Collector(), ""
-    collector.start = start
+    collector, error = Collector(start), ""
     connection.execute("DELETE FROM texts WHERE session = ? AND sequence >= ?", [number, start])
     try:
         workspace = meta.read(directory).get("workspace_path")
@@ -226,9 +225,10 @@ def _read(connection: sqlite3.Connection, session_id: str) -> Iterator[None]:
         with Reader(directory) as reader:
             if reader.last_sequence() < start - 1:  # not the log it was
                 connection.execute("DELETE FROM texts WHERE session = ?", [number])
-                collector.start = start = 1
+                collector, start = Collector(), 1
             for page in reader.pages(EVERYTHING, start - 1):
                 _add(connection, number, collector.feed(page))
+                _hide(connection, number, collector.hidden)
                 connection.execute(
                     "UPDATE sessions SET start = ?, stamp = '' WHERE number = ?", [collector.start, number]
                 )
@@ -249,6 +249,13 @@ def _add(connection: sqlite3.Connection, number: int, texts: list[Text]) -> None
         "INSERT INTO texts (session, sequence, turn_id, role, timestamp, text) VALUES (?, ?, ?, ?, ?, ?)",
         ((number, *text) for text in texts),
     )
+
+
+def _hide(connection: sqlite3.Connection, number: int, sequences: list[int]) -> None:
+    connection.executemany(
+        "DELETE FROM texts WHERE session = ? AND sequence = ?", [(number, one) for one in sequences]
+    )
+    sequences.clear()
 
 
 def _forget(connection: sqlite3.Connection, session_id: str) -> None:

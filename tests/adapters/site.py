@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -13,7 +14,14 @@ from typing import Any
 import pytest
 
 from tests.conftest import Agh
+from tests.support.build import ROOT
 
+# The plugins of this repository, which are installed as well.
+OURS = {
+    name
+    for file in (ROOT / "plugins").glob("*/pyproject.toml")
+    for name in tomllib.loads(file.read_text())["project"]["entry-points"]["agh"]
+}
 HEAD = "import click\nfrom agh.adapters.hookspecs import hookimpl\n\n"
 
 

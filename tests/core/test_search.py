@@ -58,9 +58,9 @@ def test_the_open_prompt_is_where_a_grown_log_is_read_from() -> None:
     ]
     stored, expected = rows(whole), texts(*whole)
     for cut in range(len(stored) + 1):
-        first, then = Collector(), Collector()
+        first = Collector()
         kept = first.feed(stored[:cut])
-        then.start = first.start
+        then = Collector(first.start)
         rest = then.feed(stored[first.start - 1 :]) + then.finish()
         assert kept + rest == expected
 

@@ -20,7 +20,7 @@ from agh.home import cache_path
 from agh.store import index, lock
 from agh.store.index import Query, find
 from agh.store.writer import Writer
-from tests.support.build import ROOT, Home, child, conversation, held, says, tree, user
+from tests.support.build import ROOT, Home, child, conversation, draft, held, marker, says, tree, user
 from tests.support.live import wait_until
 
 
@@ -123,6 +123,17 @@ def test_what_was_written_a_moment_ago_is_not_taken_for_known(home: Home) -> Non
     settled(directory)
     read_again()
     assert read_again() == []
+
+
+def test_a_marker_that_was_redacted_is_not_found(home: Home) -> None:
+    secret = marker("provider_failure", "it said pineapple", diagnostic="pineapple")
+    directory = home.session([user("go"), secret, user("go on", turn="turn-2")])
+    assert found('"pineapple"') == [(directory.name, 2)]
+    hidden = {"marker_id": "evt-000002", "kind": "provider_failure", "summary": "it said something"}
+    with held(directory) as owner, Writer(owner, "general") as log:
+        log.append([draft("transcript_marker.redacted", **hidden)])
+    assert found('"pineapple"') == []
+    assert found('"something"') == [(directory.name, 4)]
 
 
 def test_follows_a_log_that_is_being_written(home: Home) -> None:

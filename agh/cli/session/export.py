@@ -42,6 +42,7 @@ def export_command(id: str, format: str | None, path: str | None, redact: bool, 
     looks like a secret, in all of it; no such search is perfect.
     """
     directory = sessions.resolve(id)
+    path = None if path == "-" else path
     chosen = exporter(format, path)
     if path is None and chosen.binary and terminal.is_terminal():
         raise Usage(f"{chosen.name} is not for a terminal", hint=f"agh session export {id} --output FILE")

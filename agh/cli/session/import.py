@@ -31,7 +31,9 @@ HEAD = 1 << 16
 )
 @click.argument("paths", nargs=-1, metavar="[FILE]...")
 @click.option("--from", "source", metavar="KIND", help="What the files are, e.g. jsonl, db, claude, codex.")
-@click.option("--new-id", is_flag=True, help="Import as another session, also when this one is here.")
+@click.option(
+    "--new-id", is_flag=True, help="Import an exported session as another one, also when it is here."
+)
 @click.option("--workspace", metavar="PATH", help="The session's directory on this machine.")
 @click.option(
     "--trust", is_flag=True, help="Also take over what decides what runs: command, MCP servers, permissions."
