@@ -30,13 +30,13 @@ class Text(NamedTuple):
 
 
 class Collector:
-    """Takes rows in order of sequence and gives texts; `start` is where the open prompt begins.
+    """Takes rows in order of sequence and gives texts; `start` is where the open prompt begins, `at` when.
 
     `hidden` are events before it whose texts must not be found any more: markers that were redacted.
     """
 
-    def __init__(self, start: int = 1) -> None:
-        self.start = start
+    def __init__(self, start: int = 1, at: str = "") -> None:
+        self.start, self.at = start, at
         self.hidden: list[int] = []
         self._begin()
 
@@ -46,7 +46,7 @@ class Collector:
         for row in rows:
             if row.type == "user_message":
                 found += self.finish()
-                self.start = row.sequence
+                self.start, self.at = row.sequence, row.timestamp
             elif row.type == MARKER_REDACTED:
                 number = str(row.parsed().get("marker_id")).removeprefix("evt-")
                 if number.isdecimal() and int(number) < self.start:

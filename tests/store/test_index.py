@@ -17,7 +17,7 @@ import pytest
 
 from agh.errors import IndexFailed
 from agh.home import cache_path
-from agh.store import index, lock
+from agh.store import index, indexer, lock
 from agh.store.index import Query, find
 from agh.store.writer import Writer
 from tests.support.build import ROOT, Home, child, conversation, draft, held, marker, says, tree, user
@@ -97,9 +97,9 @@ def test_only_what_changed_is_read_and_only_from_its_last_prompt(
     found("x")
     append(one, "brand", "new", " word")
     fed: list[int] = []
-    feed = index.Collector.feed
+    feed = indexer.Collector.feed
     monkeypatch.setattr(
-        index.Collector,
+        indexer.Collector,
         "feed",
         lambda self, rows: (fed.extend(row.sequence for row in rows), feed(self, rows))[1],
     )
@@ -145,14 +145,14 @@ def test_follows_a_log_that_is_being_written(home: Home) -> None:
 
 
 def test_a_deleted_session_falls_out_and_a_replaced_one_is_read_anew(home: Home) -> None:
-    one, other = home.session([user("gone")]), home.session([user(f"{'long ' * 50} first"), says("tail")])
+    one, other = home.session([user("gone")]), home.session([user("first"), says("x"), user("second")])
     assert found('"gone"') == [(one.name, 1)]
     shutil.rmtree(one)
     shutil.rmtree(other)
-    home.session([user("other")], id=other.name)
+    home.session([user("other", at="2026-01-01T00:00:00.000Z") for _ in range(5)], id=other.name)
     assert found('"gone"') == found('"first"') == []
-    assert found('"other"') == [(other.name, 1)]
-    assert len(contents()) == 1
+    assert found('"other"') == [(other.name, number) for number in range(1, 6)]
+    assert len(contents()) == 5
 
 
 def test_conditions(home: Home) -> None:
@@ -217,14 +217,14 @@ def test_rebuild_reads_everything_and_says_the_same(home: Home) -> None:
 
 _BUILD = """
 import sys
-from agh.store import index
+from agh.store import index, indexer
 def slow(items, total):
     for number, one in enumerate(items):
         print(number, flush=True)
         if number == int(sys.argv[1]):
             sys.stdin.read()
         yield one
-index.COMMIT_AFTER = 0.0
+indexer.COMMIT_AFTER = 0.0
 index.find(index.Query('"x"'), slow)
 """
 
@@ -261,7 +261,7 @@ def test_two_at_once_give_one_index(home: Home) -> None:
 def test_someone_else_who_builds_for_long_is_not_waited_for(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "PATIENCE", 0.05)
+    monkeypatch.setattr(indexer, "PATIENCE", 0.05)
     settled(home.session([user("apple")]))
     Path(cache_path()).mkdir(parents=True)
     owner = lock.take(cache_path())
