@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 
 from agh.core.search import Collector, Text
-from agh.errors import DataDamaged
+from agh.errors import DataDamaged, EventsUnreadable, MetaInvalid
 from agh.home import cache_path, make_private_dir, sessions_path
 from agh.store import lock, meta
 from agh.store.index import BUSY, VERSION, Progress, changes, look, path_of_index, stamp_of
@@ -99,8 +99,9 @@ def _read(connection: sqlite3.Connection, session_id: str) -> Iterator[None]:
         error = damage.message
         connection.execute("DELETE FROM texts WHERE session = ?", [number])
         collector = Collector()
-    kept = stamp if looked - changed > GRAIN else ""
-    _note(connection, number, collector, kept, error)
+        if isinstance(damage, EventsUnreadable | MetaInvalid):
+            stamp = ""  # it may pass without a change of the log
+    _note(connection, number, collector, stamp if looked - changed > GRAIN else "", error)
     yield
 
 

@@ -183,6 +183,13 @@ def test_a_damaged_session_is_named_and_hides_no_other(home: Home) -> None:
     shutil.rmtree(bad)
     shutil.rmtree(empty)
     assert find(Query('"apple"')).damaged == []
+    text = (good / "meta.json").read_text()
+    (good / "meta.json").write_text("{")
+    append(good, "more")
+    settled(good)
+    assert len(find(Query('"apple"')).damaged) == 1
+    (good / "meta.json").write_text(text)
+    assert (find(Query('"apple"')).damaged, found('"apple"')) == ([], [(good.name, 1)])
 
 
 @pytest.mark.parametrize("damage", ["text", "empty", "torn", "old", "tables"])
