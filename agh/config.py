@@ -53,6 +53,13 @@ def permission_mode(value: Any) -> str:
     return str(value)
 
 
+def tables(value: Any) -> dict[str, dict[str, Any]]:
+    """Named tables; what is in them is read by whoever knows."""
+    if not isinstance(value, dict) or not all(isinstance(one, dict) for one in value.values()):
+        raise ValueError("each is a table of its own, as in [places.NAME]")
+    return value
+
+
 class Hook(NamedTuple):
     """A command to run on an event. A sync one is waited for; a required one that fails stops the session."""
 
@@ -103,6 +110,7 @@ SETTINGS: Mapping[str, Setting] = {
     "permissions.mode": Setting("approve-reads", permission_mode, "what an agent may do without asking"),
     "permissions.rules": Setting([], read_rules, "decisions made beforehand; the first that matches counts"),
     "permissions.timeout": Setting("5m", seconds, "an unanswered request is rejected after this"),
+    "places": Setting({}, tables, "where agents run, by the names that --on takes"),
     "hooks": Setting([], read_hooks, "commands to run on what happens in a session"),
     "session.limits.max_cost": Setting(
         0.0, amount, "a session pauses when it has cost this much; 0 is no limit"
@@ -149,7 +157,9 @@ def load(workspace: str | None = None) -> dict[str, Any]:
     """Every setting with its value."""
     values = {name: setting.read(setting.default) for name, setting in SETTINGS.items()}
     for path in config_files(workspace):
-        values |= read_file(path)
+        found = read_file(path)
+        found["places"] = values["places"] | found.get("places", {})  # each by its name
+        values |= found
     return values
 
 
@@ -183,7 +193,7 @@ def read_file(path: str) -> dict[str, Any]:
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in table.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and f"{prefix}{key}" not in SETTINGS:
             yield from _flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value

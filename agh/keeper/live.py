@@ -95,6 +95,11 @@ class Live:
         return self.meta["id"]
 
     @property
+    def cwd(self) -> str:
+        """The workspace as the agent sees it: in another place it may have another path."""
+        return self.meta.get("cwd") or self.meta["workspace_path"]
+
+    @property
     def db(self) -> sqlite3.Connection:
         return self.writer.connection
 
