@@ -193,7 +193,7 @@ def read_file(path: str) -> dict[str, Any]:
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in table.items():
-        if isinstance(value, dict) and f"{prefix}{key}" not in SETTINGS:
+        if isinstance(value, dict) and f"{prefix}{key}" != "places":
             yield from _flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value

@@ -19,6 +19,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "package": "@agentclientprotocol/claude-agent-acp",
         "login": "claude auth login",
         "install": "npm install -g @agentclientprotocol/claude-agent-acp",
+        "crosses": ["ANTHROPIC_*", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_*"],
         "drop_env": ["CLAUDECODE"],  # set inside Claude Code: it would think it runs inside itself
     },
     {
@@ -28,6 +29,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "package": "@agentclientprotocol/codex-acp",
         "login": "codex login",
         "install": "npm install -g @agentclientprotocol/codex-acp",
+        "crosses": ["CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"],
     },
     {
         "name": "gemini",
@@ -36,6 +38,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "package": "@google/gemini-cli",
         "login": "gemini",
         "install": "npm install -g @google/gemini-cli",
+        "crosses": ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_*"],
         "quiet_after_load": 1.0,  # most of its replay comes after the reply
     },
     {
@@ -45,6 +48,13 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "package": "opencode-ai",
         "login": "opencode auth login",
         "install": "npm install -g opencode-ai",
+        "crosses": [
+            "ANTHROPIC_API_KEY",
+            "GEMINI_API_KEY",
+            "OPENAI_API_KEY",
+            "OPENCODE_API_KEY",
+            "OPENROUTER_API_KEY",
+        ],
     },
     {
         "name": "copilot",
@@ -53,6 +63,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "package": "@github/copilot",
         "login": "copilot login",
         "install": "npm install -g @github/copilot",
+        "crosses": ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"],
     },
     {
         "name": "qwen",
@@ -61,6 +72,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "package": "@qwen-code/qwen-code",
         "login": "qwen",
         "install": "npm install -g @qwen-code/qwen-code",
+        "crosses": ["DASHSCOPE_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"],
     },
     {
         "name": "auggie",
@@ -69,6 +81,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "package": "@augmentcode/auggie",
         "login": "auggie login",
         "install": "npm install -g @augmentcode/auggie",
+        "crosses": ["AUGMENT_*"],
     },
     {
         "name": "amp",
@@ -77,6 +90,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "package": "amp-acp",
         "login": "amp login",
         "install": "npm install -g amp-acp",
+        "crosses": ["AMP_API_KEY"],
     },
     {
         "name": "cursor",
@@ -84,6 +98,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "argv": ["cursor-agent", "acp"],
         "login": "cursor-agent login",
         "install": "see the Cursor CLI's own installer",
+        "crosses": ["CURSOR_API_KEY"],
     },
     {
         "name": "goose",
@@ -91,6 +106,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "argv": ["goose", "acp"],
         "login": "goose configure",
         "install": "see Goose's own installer",
+        "crosses": ["ANTHROPIC_API_KEY", "GOOSE_MODEL", "GOOSE_PROVIDER", "OPENAI_API_KEY"],
     },
     {
         "name": "kimi",
@@ -98,6 +114,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "argv": ["kimi", "acp"],
         "login": "kimi login",
         "install": "pip install kimi-cli",
+        "crosses": ["KIMI_API_KEY", "KIMI_BASE_URL", "MOONSHOT_API_KEY"],
     },
     {
         "name": "vibe",
@@ -105,6 +122,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "argv": ["vibe-acp"],
         "login": "vibe --setup",
         "install": "pip install mistral-vibe",
+        "crosses": ["MISTRAL_API_KEY"],
     },
     {
         "name": "pi",
@@ -113,6 +131,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "package": "pi-acp",
         "login": "pi",
         "install": "npm install -g pi-acp",
+        "crosses": ["ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY"],
     },
     {
         "name": "kilo",
@@ -121,6 +140,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "package": "@kilocode/cli",
         "login": "kilo auth login",
         "install": "npm install -g @kilocode/cli",
+        "crosses": ["ANTHROPIC_API_KEY", "KILO_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
     },
     {
         "name": "cline",
@@ -129,6 +149,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "package": "cline",
         "login": "cline auth",
         "install": "npm install -g cline",
+        "crosses": ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
     },
     {
         "name": "fast-agent",
@@ -136,6 +157,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "argv": ["fast-agent", "acp"],
         "login": "fast-agent setup",
         "install": "pip install fast-agent-mcp",
+        "crosses": ["ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENAI_API_KEY"],
         "restore_skip": ["native_resume"],  # it replays the history on resume, which a resume must not
     },
     {
@@ -144,6 +166,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "argv": ["openhands", "acp"],
         "login": "openhands login",
         "install": "pip install openhands",
+        "crosses": ["LLM_API_KEY", "LLM_BASE_URL", "LLM_MODEL"],
     },
 )
 
