@@ -34,7 +34,7 @@ class Launch:
     cwd: str = ""  # the workspace as the agent sees it
     preamble: bytes = b""  # goes down the wire ahead of the first message
     check: Callable[[], None] = nothing  # raises when the place is not there
-    clear: Callable[[], None] = nothing  # ends what an earlier launch of the session left there
+    clear: Callable[[], None] = nothing  # nobody saw how the last launch ended: ends what it left there
     finish: Callable[[], None] = nothing  # the wire has ended: ends what may go on behind it
     # Why it ended, from its exit (as the leash tells it) and its last words; None is the usual reason.
     explain: Callable[[Mapping[str, Any], str], AghError | None] = lambda ended, said: None

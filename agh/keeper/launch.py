@@ -111,8 +111,6 @@ def start_agent(live: Live, extra_argv: Sequence[str] = ()) -> None:
         cwd=launch.cwd if launch.elsewhere else None,
         keeper={"pid": os.getpid(), "started_at": timestamp()},
     )
-    if live.writer.last_sequence:  # it has run before
-        launch.clear()
     agent = Agent(live.loop, launch)
     live.agent = agent
     agent.on_frames = lambda frames: take_frames(live, frames)

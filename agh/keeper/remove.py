@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 
 from agh import config
 from agh.adapters.restore import has_capability
@@ -14,6 +15,7 @@ from agh.keeper.agent import Agent, RpcError
 from agh.keeper.launch import agent_record, client_info, prepare
 from agh.keeper.loop import Loop
 from agh.keeper.probe import settle
+from agh.keeper.recover import end_escaped
 from agh.store import lock, meta, sessions
 
 DELETE_LIMIT = 20.0
@@ -27,6 +29,8 @@ def remove(directory: str, *, agent_session: bool = True) -> list[str]:
         raise SessionLive(session_id)
     kept: list[str] = []
     with held:
+        with suppress(MetaInvalid):
+            end_escaped(meta.read(directory))
         if agent_session:
             kept += _forget(directory)
         for path in _bundles(session_id):

@@ -54,7 +54,8 @@ set -- @argv@
 @instead@
 command -v "$1" >/dev/null 2>&1 || { say no-program; exit 127; }
 {
-  cat && { exec >/dev/null; sleep 2 && sweep TERM "$mark" && sleep 1; }
+  cat && { exec >/dev/null; sleep 2 && sweep TERM "$mark" && sleep 1; sweep KILL "$mark"; @farewell@
+  }
   sweep KILL "$mark"; [ -r /proc/$$/environ ] || kill -KILL 0
 } 2>/dev/null | { "$@"; code=$?; sweep KILL "$mark"; say "ended $code"; exit $code; }
 """
@@ -65,8 +66,11 @@ def shell(preamble: bytes) -> list[str]:
     return ["sh", "-c", _LOADER, str(len(preamble))]
 
 
-def preamble(launch: Launch, env: Sequence[str]) -> bytes:
-    """The script for this launch: environment, directory, program, and the watch over its end."""
+def preamble(launch: Launch, env: Sequence[str], farewell: str = "") -> bytes:
+    """The script for this launch: environment, directory, program, and the watch over its end.
+
+    `farewell` is what else is to be done there, in shell words, when the wire has ended.
+    """
     session = launch.session_id or "none"
     run = f"{session}:{launch.environ.get('AGH_LAUNCH', '')[:16]}"
     values = {**crossing(launch), **settings(env, launch.environ), MARK: run}
@@ -81,6 +85,7 @@ def preamble(launch: Launch, env: Sequence[str]) -> bytes:
         "directory": shlex.quote(launch.cwd),
         "argv": shlex.join(argv),
         "instead": use + instead if instead else "",
+        "farewell": farewell,
     }
     text = re.sub("@([a-z]+)@", lambda match: parts[match[1]], _SCRIPT.strip())
     head = f"mark={shlex.quote(f'{MARK}={run}')} earlier={shlex.quote(f'{MARK}={session}:')}\n"

@@ -242,6 +242,8 @@ KINDS = {
             end=end_slurm,
             limits=slurm_limits,
             crosses=OF_A_LOGIN,
+            # An allocation outlives its srun. By its name too: one that srun only joined is not ours to end.
+            farewell='scancel --quiet --name="agh-$AGH_SESSION_ID" "$SLURM_JOB_ID"',
         ),
         Kind(
             "systemd",

@@ -47,6 +47,7 @@ class Kind:
     end: Callable[[Place, str], list[str]] | None = None  # ends what a session of that id runs there
     limits: Callable[[Place], list[str]] | None = None  # the arguments for memory and cpus
     crosses: tuple[str, ...] = ()  # names in the environment here that are the same there
+    farewell: str = ""  # shell words for the far side to end with: the wire may be all that held the place
     gone: str = ""  # what its program says when there is no such place; empty: the far side says goodbye
 
     @property
@@ -99,7 +100,7 @@ def take(launch: Launch) -> None:
     launch.check = lambda: _check(place)
     launch.explain = lambda ended, said: _explain(place, launch, ended, said)
     if kind.is_far:
-        launch.preamble = far.preamble(launch, (*kind.crosses, *place.env))
+        launch.preamble = far.preamble(launch, (*kind.crosses, *place.env), kind.farewell)
         launch.argv = kind.wire(place, launch, far.shell(launch.preamble))
     else:
         launch.environ.setdefault("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")  # cron does not set it
