@@ -55,12 +55,12 @@ class Far:
         return far.explain("there", self.launch, {"exit": code, "signal": None}, said)
 
 
-def launch_of(
-    tmp_path: Path, *argv: str, run: str = "1", session: str | None = None, **options: str
-) -> Launch:
+def launch_of(tmp_path: Path, *argv: str, run: str = "1", session: str = "", package: str = "") -> Launch:
     session = session or f"sess-{tmp_path.name[-20:]}{os.getpid()}"
     environ = {"AGH_LAUNCH": run, "AGH_SESSION_ID": session}
-    return Launch(AgentRecord("bot", argv, **options), [*argv], environ, str(tmp_path), session_id=session)
+    return Launch(
+        AgentRecord("bot", argv, package=package), [*argv], environ, str(tmp_path), session_id=session
+    )
 
 
 @pytest.fixture(params=SHELLS, ids=lambda shell: os.path.basename(shell[0]))
@@ -104,7 +104,8 @@ time.sleep(300)
 
 
 def test_what_an_agent_leaves_behind_ends_with_it(tmp_path: Path, shell: list[str]) -> None:
-    code = "import subprocess; print(subprocess.Popen(['sleep', '300'], start_new_session=True, stdout=-3, stderr=-3).pid)"
+    leave = "s.Popen(['sleep', '300'], start_new_session=True, stdout=s.DEVNULL, stderr=s.DEVNULL)"
+    code = f"import subprocess as s; print({leave}.pid)"
     far_side = Far(launch_of(tmp_path, sys.executable, "-c", code), shell)
     escaped = int(far_side.line())
     began = time.monotonic()
@@ -115,7 +116,7 @@ def test_what_an_agent_leaves_behind_ends_with_it(tmp_path: Path, shell: list[st
 
 
 def test_an_earlier_run_of_the_session_is_ended_and_no_other(tmp_path: Path, shell: list[str]) -> None:
-    endless = (sys.executable, "-c", "import time; print('up', flush=True); time.sleep(300)")
+    endless = (sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()")
     earlier = Far(launch_of(tmp_path, *endless, run="1"), shell)
     other = Far(launch_of(tmp_path, *endless, run="1", session="sess-somebodyelses"), shell)
     assert (earlier.line(), other.line()) == ("up", "up")
