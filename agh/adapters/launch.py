@@ -33,6 +33,7 @@ class Launch:
     elsewhere: bool = False  # it takes the agent there; files and terminals of this machine are not offered
     cwd: str = ""  # the workspace as the agent sees it
     preamble: bytes = b""  # goes down the wire ahead of the first message
+    heartbeat: float = 0.0  # every so many seconds a space goes down the wire, so that its end can tell
     check: Callable[[], None] = nothing  # raises when the place is not there
     clear: Callable[[], None] = nothing  # nobody saw how the last launch ended: ends what it left there
     finish: Callable[[], None] = nothing  # the wire has ended: ends what may go on behind it

@@ -61,6 +61,8 @@ class Agent:
         )
         if launch.preamble:
             self.process.write(launch.preamble)
+        if launch.heartbeat:
+            loop.later(launch.heartbeat, self._beat)
 
     def request(self, method: str, params: dict[str, Any], then: Then, limit: float | None = None) -> None:
         """Send a request; `then` gets the response, or why there is none."""
@@ -143,6 +145,12 @@ class Agent:
             self._silent = True
             self.process.terminate()
             self._loop.later(DEAF_GRACE * 3, self.process.kill)
+
+    def _beat(self) -> None:
+        """A space: before a JSON message it means nothing."""
+        if not self.process.over:
+            self.process.write(b" ")
+            self._loop.later(self._launch.heartbeat, self._beat)
 
     def _ended(self) -> None:
         self._launch.finish()

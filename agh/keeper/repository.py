@@ -39,8 +39,9 @@ def git(directory: str, *args: str, limit: float = GIT_LIMIT) -> str:
     except OSError as error:
         raise GitFailed(args[0], error.strerror) from None
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise GitFailed(args[0], said[-1] if said else f"exit {done.returncode}", status=done.returncode)
+        said = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit {done.returncode}"]
+        why = next((line for line in said if line.startswith(("fatal: ", "error: "))), said[-1])
+        raise GitFailed(args[0], why.partition(": ")[2] or why, status=done.returncode)
     return os.fsdecode(done.stdout).rstrip("\n")
 
 

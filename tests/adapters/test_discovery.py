@@ -46,7 +46,7 @@ def test_a_plugin_is_found_and_described(site: Site) -> None:
 def test_only_those_that_are_wanted(site: Site) -> None:
     site.add("mine", agents(BOT))
     site.add("yours", agents({**BOT, "name": "your-bot"}))
-    assert set(site.plugins()) == {"mine", "yours", "echo"}
+    assert {"mine", "yours", "echo"} <= set(site.plugins())
     assert set(site.plugins(env={"AGH_PLUGINS": "mine, echo"})) == {"mine", "echo"}
     none = {"AGH_PLUGINS": ""}
     assert site.plugins(env=none) == {}

@@ -22,11 +22,13 @@ SHELLS += [[path, "sh"] for name in ("busybox",) if (path := shutil.which(name))
 
 
 class Far:
-    """A far side that runs; whatever it started is ended with the test."""
+    """A far side that runs."""
 
-    def __init__(self, launch: Launch, shell: list[str], env: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, launch: Launch, shell: list[str], env: tuple[str, ...] = (), pause: float = 15
+    ) -> None:
         self.launch = launch
-        script = far.preamble(launch, env)
+        script = far.preamble(launch, env, pause=pause)
         self.process = subprocess.Popen(
             [*shell, *far.shell(script)[1:]],
             stdin=subprocess.PIPE,
@@ -181,3 +183,25 @@ def test_a_far_side_that_is_killed_itself_still_ends_its_agent(tmp_path: Path, s
     kill(far_side.process.pid)
     far_side.finish()
     wait_until(lambda: not is_alive(agent), 5)
+
+
+def test_a_wire_that_goes_silent_counts_as_cut(tmp_path: Path, shell: list[str]) -> None:
+    """Nothing is closed; the spaces just do not come any more."""
+    agent = (sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()")
+    far_side = Far(launch_of(tmp_path, *agent), shell, pause=0.2)
+    assert far_side.line() == "up"
+    for _ in range(15):
+        time.sleep(0.1)
+        far_side.say(b" ")
+    assert far_side.process.poll() is None, "as long as they come it stays"
+    assert far_side.process.wait(10) == 0, "the agent's stdin has ended"
+    far_side.finish()
+
+
+def test_an_agent_that_is_slow_to_read_is_not_a_silent_wire(tmp_path: Path, shell: list[str]) -> None:
+    code = "import sys, time; print('up', flush=True); time.sleep(2); print(len(sys.stdin.read()))"
+    far_side = Far(launch_of(tmp_path, sys.executable, "-c", code), shell, pause=0.2)
+    assert far_side.line() == "up"
+    time.sleep(0.5)
+    far_side.say(b"x" * 500_000)
+    assert far_side.finish()[0] == "500000\n"

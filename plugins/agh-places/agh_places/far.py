@@ -10,16 +10,20 @@ Why the script comes down the wire, ahead of the first message: an environment w
 in an argv, where everybody on both machines could read it. In the argv is only `shell`, which reads as many
 bytes as it is told, one by one so that none of the agent's is taken, and runs them.
 
+Why a heartbeat: a network can go silent without closing anything, and Slurm does not tell a job's stdin that
+its srun was killed. So agh sends a space every few seconds, which before a JSON message means nothing, and
+the script sees in /proc whether bytes still come. Four looks without one, and the wire counts as cut. While
+the agent itself has not taken what came, nothing can be told, and nothing is done.
+
 What belongs to a launch is known by a mark in its environment, as in agh's own `orphans.py`: found in /proc,
 however deep, detached or orphaned. Where there is no /proc the process group is ended. Before it starts the
-agent the script ends what carries an older mark of the same session: when a network goes silent without
-closing anything, sshd may take hours to notice, and there must never be two agents of one session.
+agent the script ends what carries an older mark of the same session: there must never be two agents of one.
 
 How the wire's end is told from the agent's: the far side says goodbye. `agh-place: ended CODE` on stderr is
 the agent's own end; a wire that ends without it broke, whatever exit code its program chose.
 
 Out of its reach: what wiped its environment or took another uid; and, until the session is resumed, an
-agent that has stopped reading with a full pipe before the wire was cut.
+agent that had stopped reading, with a full pipe, before the wire was cut.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ from agh.errors import AgentDied, AgentNotInstalled, AghError, PlaceGone, Worksp
 
 MARK = "AGH_PLACE_RUN"
 WORD = "agh-place: "
+HEARTBEAT, PAUSE = 10.0, 15.0  # seconds between two spaces, and between two looks whether one came
 ALWAYS = ("AGH_SESSION_ID",)
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LOADER = 'eval "$(dd bs=1 count=$0 2>/dev/null)"'
@@ -53,11 +58,29 @@ cd -- @directory@ 2>/dev/null || { say no-directory; exit 126; }
 set -- @argv@
 @instead@
 command -v "$1" >/dev/null 2>&1 || { say no-program; exit 127; }
+watch() {
+  last= calm= count=0
+  while sleep @pause@; do
+    got= gave=
+    while read -r key value; do
+      case $key in rchar:) got=$value ;; wchar:) gave=$value ;; esac
+    done <"/proc/$1/io" || return
+    [ "$got" ] && [ "$gave" ] || return
+    [ "$calm" ] || calm=$((got - gave))
+    if [ "$got" = "$last" ] && [ $((got - gave)) -le "$calm" ]; then count=$((count + 1)); else count=0; fi
+    last=$got
+    [ $count -lt 4 ] || kill "$1"
+  done
+}
 {
-  cat && { exec >/dev/null; sleep 2 && sweep TERM "$mark" && sleep 1; sweep KILL "$mark"; @farewell@
-  }
+  dd bs=65536 <&3 & wire=$!
+  exec >/dev/null
+  watch $wire 3<&- &
+  wait $wire
+  case $? in 0 | 143) sleep 2 && sweep TERM "$mark" && sleep 1; sweep KILL "$mark"; @farewell@
+  esac
   sweep KILL "$mark"; [ -r /proc/$$/environ ] || kill -KILL 0
-} 2>/dev/null | { "$@"; code=$?; sweep KILL "$mark"; say "ended $code"; exit $code; }
+} 3<&0 2>/dev/null | { "$@"; code=$?; sweep KILL "$mark"; say "ended $code"; exit $code; }
 """
 
 
@@ -66,7 +89,7 @@ def shell(preamble: bytes) -> list[str]:
     return ["sh", "-c", _LOADER, str(len(preamble))]
 
 
-def preamble(launch: Launch, env: Sequence[str], farewell: str = "") -> bytes:
+def preamble(launch: Launch, env: Sequence[str], farewell: str = "", pause: float = PAUSE) -> bytes:
     """The script for this launch: environment, directory, program, and the watch over its end.
 
     `farewell` is what else is to be done there, in shell words, when the wire has ended.
@@ -86,6 +109,7 @@ def preamble(launch: Launch, env: Sequence[str], farewell: str = "") -> bytes:
         "argv": shlex.join(argv),
         "instead": use + instead if instead else "",
         "farewell": farewell,
+        "pause": f"{pause:g}",
     }
     text = re.sub("@([a-z]+)@", lambda match: parts[match[1]], _SCRIPT.strip())
     head = f"mark={shlex.quote(f'{MARK}={run}')} earlier={shlex.quote(f'{MARK}={session}:')}\n"

@@ -102,6 +102,7 @@ def take(launch: Launch) -> None:
     if kind.is_far:
         launch.preamble = far.preamble(launch, (*kind.crosses, *place.env), kind.farewell)
         launch.argv = kind.wire(place, launch, far.shell(launch.preamble))
+        launch.heartbeat = far.HEARTBEAT
     else:
         launch.environ.setdefault("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")  # cron does not set it
         launch.environ |= far.settings(place.env, launch.environ)
