@@ -47,6 +47,13 @@ def text(value: Any) -> str:
     return value
 
 
+def directory(value: Any) -> str:
+    path = os.path.expanduser(text(value))
+    if path and not os.path.isabs(path):
+        raise ValueError(f"{value!r} is not an absolute path")
+    return path
+
+
 def permission_mode(value: Any) -> str:
     if value not in PERMISSION_MODES:
         raise ValueError(f"{value!r} is none of {', '.join(PERMISSION_MODES)}")
@@ -140,6 +147,7 @@ SETTINGS: Mapping[str, Setting] = {
     "session.supervision.prompt_deadline": Setting(
         0, seconds, "a turn may take this long at most; 0 is no limit"
     ),
+    "session.worktrees": Setting("", directory, "where git worktrees are made; by default in the home"),
     "session.idle_after": Setting("15m", seconds, "a live session without a turn ends its agent after this"),
     "session.cancel_grace": Setting("30s", seconds, "how long an agent may take to end a cancelled turn"),
     "session.queue_cap": Setting(10, count, "how many prompts may wait"),

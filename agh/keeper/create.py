@@ -70,7 +70,7 @@ def _branched(path: str, branch: str | None, name: str | None) -> Iterator[tuple
         return
     with _named(name):
         pass  # a name that cannot be had is told before anything is checked out
-    tree, inner = worktree.add(path, branch, name)
+    tree, inner = worktree.add(path, branch, name, config.load(path)["session.worktrees"])
     try:
         yield tree, inner
     except BaseException:

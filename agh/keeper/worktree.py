@@ -42,8 +42,11 @@ def is_ours(tree: Tree | None) -> TypeGuard[Tree]:
     )
 
 
-def add(workspace: str, branch: str = "", name: str | None = None) -> tuple[Tree, str]:
-    """A new worktree, and the workspace inside it. The branch is here, on origin, or made from HEAD."""
+def add(workspace: str, branch: str = "", name: str | None = None, root: str = "") -> tuple[Tree, str]:
+    """A new worktree, and the workspace inside it. The branch is here, on origin, or made from HEAD.
+
+    `root` is where worktrees are kept, one directory each; by default it is in the home.
+    """
     try:
         common = git(workspace, "rev-parse", "--git-common-dir")
         inside = git(workspace, "rev-parse", "--show-prefix").rstrip("/")
@@ -55,7 +58,7 @@ def add(workspace: str, branch: str = "", name: str | None = None) -> tuple[Tree
     tree_id = "wt-" + os.urandom(4).hex()
     branch = branch or free_branch(repository, f"agh/{name or tree_id}")
     check_name(repository, branch)
-    folder = os.path.join(os.path.realpath(ensure_home()), "worktrees", tree_id)
+    folder = os.path.join(os.path.realpath(root or os.path.join(ensure_home(), "worktrees")), tree_id)
     tree: Tree = {
         "id": tree_id,
         "path": os.path.join(folder, title(repository)),

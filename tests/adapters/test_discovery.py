@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from tests.adapters.site import HEAD, Site, agents
 from tests.support.build import Home, conversation
 
+PACKAGES = (Path(__file__).parents[2] / "plugins").glob("*/pyproject.toml")
+SHIPPED = {
+    name for path in PACKAGES for name in tomllib.loads(path.read_text())["project"]["entry-points"]["agh"]
+}
 BOT = {"name": "bot", "argv": ["bot", "--acp"], "title": "A bot"}
 
 BROKEN = {
@@ -46,7 +53,7 @@ def test_a_plugin_is_found_and_described(site: Site) -> None:
 def test_only_those_that_are_wanted(site: Site) -> None:
     site.add("mine", agents(BOT))
     site.add("yours", agents({**BOT, "name": "your-bot"}))
-    assert {"mine", "yours", "echo"} <= set(site.plugins())
+    assert set(site.plugins()) == {"mine", "yours", *SHIPPED}
     assert set(site.plugins(env={"AGH_PLUGINS": "mine, echo"})) == {"mine", "echo"}
     none = {"AGH_PLUGINS": ""}
     assert site.plugins(env=none) == {}
@@ -140,14 +147,14 @@ def test_other_groups_and_lines_are_passed_over(site: Site) -> None:
     (site.path / "d-1.dist-info").mkdir()
     (site.path / "e-1.dist-info").write_text("a file")
     found = site.plugins()
-    assert set(found) == {"mine", "echo"}
+    assert set(found) == {"mine", *SHIPPED}
     assert found["mine"]["module"] == "agh_mine"
 
 
 def test_a_comment_is_no_plugin(site: Site) -> None:
     (site.path / "agh_mine.py").write_text(agents(BOT))
     site.register("c-1", "[agh]\n# old = agh_old\n; older = agh_older\nmine = agh_mine\n")
-    assert set(site.plugins()) == {"mine", "echo"}
+    assert set(site.plugins()) == {"mine", *SHIPPED}
 
 
 def test_a_built_in_agent_is_not_replaced(site: Site) -> None:

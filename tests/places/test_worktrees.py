@@ -324,6 +324,17 @@ def test_a_directory_inside_the_repository(live: Live, repository: Repository) -
     assert session.tell("/cwd").startswith(f"cwd: {tree_of(session)}/deep/er ")
 
 
+def test_where_worktrees_are_kept_can_be_said(live: Live, repository: Repository, tmp_path: Path) -> None:
+    live.configure(f'[session]\nworktrees = "{tmp_path}/scratch/trees"\n')
+    session = stopped(live, "fix")
+    assert tree_of(session).parents[1] == tmp_path / "scratch" / "trees"
+    assert kept(session) == []
+    assert os.listdir(tmp_path / "scratch" / "trees") == []
+    live.configure('[session]\nworktrees = "trees"\n')
+    done = live.agh("session", "new", "--agent", "echo", "--worktree", code=2)
+    assert "'trees' is not an absolute path" in done.stderr
+
+
 def test_many_at_once_in_one_repository(live: Live, repository: Repository) -> None:
     started = [live.start("session", "new", "--agent", "echo", "--worktree", "-o", "json") for _ in range(6)]
     said = [one.communicate(timeout=60) for one in started]
