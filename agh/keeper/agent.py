@@ -153,11 +153,11 @@ class Agent:
             self._loop.later(self._launch.heartbeat, self._beat)
 
     def _ended(self) -> None:
-        self._launch.finish()
         waiting, self._waiting = self._waiting, {}
         for then in waiting.values():
             then(self.death())
         self.on_end()
+        self._launch.finish()
 
     def _expire(self, number: int, method: str, limit: float) -> None:
         then = self._waiting.pop(number, None)

@@ -13,7 +13,7 @@ from agh_places.place import take
 from agh.adapters.agents import AgentRecord
 from agh.adapters.launch import Launch
 from agh.errors import PlaceInvalid
-from tests.support.live import Live
+from tests.support.live import Live, wait_until
 
 RECORD = AgentRecord(
     "bot", ("bot-acp", "--acp"), env={"BOT_QUIET": "1"}, crosses=("BOT_*",), package="@bot/acp"
@@ -217,3 +217,20 @@ def test_a_workspace_adds_places_to_those_of_the_home(live: Live) -> None:
     done = live.agh("agent", "doctor", "echo", "--on", "b", code=2)
     assert "it has no address; it looks like systemd" in done.stderr
     assert "known are" not in done.stderr
+
+
+def test_a_scope_runs_the_agent_with_our_environment_and_its_own_hands(live: Live, tmp_path: Path) -> None:
+    """There is not a systemd everywhere: a program in its place drops what belongs to it."""
+    scope = tmp_path / "scope"
+    scope.write_text('#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done; shift; exec "$@"\n')
+    scope.chmod(0o755)
+    live.configure(
+        f'[places.tight]\non = "systemd"\ncommand = ["{scope}"]\nmemory = "1G"\nenv = ["MORE=1"]\n'
+    )
+    session = live.new(args=("--on", "tight", "--permissions", "approve-all"), env={"MINE": "yes"})
+    said = session.tell("/env MINE\n/env MORE\n/env AGH_HOME\n/write x.txt text")
+    assert f"MINE=yes\nMORE=1\nAGH_HOME={live.home}\n" in said
+    assert "error -32601" in said
+    session.begin("/crash")
+    wait_until(lambda: not session.is_live())
+    assert session.meta()["failure"]["kind"] == "process_exit"

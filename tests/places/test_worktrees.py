@@ -12,6 +12,7 @@ import pytest
 
 from agh.errors import WorktreeUnclear
 from agh.keeper import worktree
+from agh.keeper.repository import git
 from tests.support.live import Live, Session
 
 
@@ -234,33 +235,54 @@ def test_delete_keeps_commits_and_branches_of_the_users(live: Live, repository: 
     assert repository.worktrees() == 1
 
 
-@pytest.mark.parametrize("dirt", ["changed", "untracked", "unfinished", "afloat", "locked"])
-def test_delete_keeps_a_worktree_with_something_in_it(live: Live, repository: Repository, dirt: str) -> None:
+def test_delete_says_that_it_kept_a_dirty_one(live: Live, repository: Repository) -> None:
     session = stopped(live, "fix")
     path = tree_of(session)
-    if dirt == "changed":
-        (path / "file.txt").write_text("changed")
-    elif dirt == "untracked":
+    (path / "file.txt").write_text("changed")
+    done = session.agh("delete")
+    assert f"not removed: worktree {path}: 1 file not committed" in done.stderr
+    assert (path / "file.txt").read_text() == "changed"
+    assert not session.directory.exists()
+
+
+@pytest.mark.parametrize(
+    ("dirt", "words"),
+    [
+        ("untracked", "1 file not committed"),
+        ("unfinished", "an unfinished operation (MERGE_HEAD)"),
+        ("afloat", "commits that are on no branch"),
+        ("locked", "cannot remove a locked working tree"),
+        ("used", "session sess-other uses it"),
+    ],
+)
+def test_what_could_be_lost_is_kept(tmp_path: Path, dirt: str, words: str) -> None:
+    repository = Repository(tmp_path / "work")
+    tree, workspace = worktree.add(str(repository.path), "fix")
+    path = Path(workspace)
+    if dirt == "untracked":
         (path / "new.txt").write_text("new")
     elif dirt == "unfinished":
         Path(repository("rev-parse", "--absolute-git-dir", at=path), "MERGE_HEAD").touch()
     elif dirt == "afloat":
         repository("checkout", "-q", "--detach", at=path)
         repository.commit("file.txt", "afloat", at=path)
-    else:
+    elif dirt == "locked":
         repository("worktree", "lock", path)
-    done = session.agh("delete")
-    words = {
-        "changed": "1 file not committed",
-        "untracked": "1 file not committed",
-        "unfinished": "an unfinished operation (MERGE_HEAD)",
-        "afloat": "commits that are on no branch",
-        "locked": "cannot remove a locked working tree",
-    }[dirt]
-    assert f"not removed: worktree {path}: " in done.stderr
-    assert words in done.stderr
+    (said,) = worktree.release(tree, ["sess-other"] if dirt == "used" else [])
+    assert said.startswith(f"worktree {path}: ")
+    assert words in said
     assert path.exists()
-    assert not session.directory.exists()
+    assert "fix" in repository.branches()
+
+
+def test_git_asks_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "git").write_text("#!/bin/sh\nread line; echo \"got '$line'\"; env\n")
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("GIT_TERMINAL_PROMPT", "1")
+    said = git(str(tmp_path), "fetch").splitlines()
+    assert said[0] == "got ''"
+    assert {"GIT_TERMINAL_PROMPT=0", "GIT_SSH_COMMAND=ssh -o BatchMode=yes", "LC_ALL=C"} <= set(said)
 
 
 def test_delete_keeps_a_worktree_that_another_session_uses(live: Live, repository: Repository) -> None:
