@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint bench peers soak real-agents clean
+.PHONY: demo test lint bench peers soak real-agents slurm podman clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m tests.demo
@@ -21,6 +21,9 @@ soak: $(STAMP)
 
 real-agents: $(STAMP)
 	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/real_agents $(ARGS)
+
+slurm podman: $(STAMP)
+	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/real_places/test_$@.py $(ARGS)
 
 peers:
 	mkdir -p build/peers && cd build/peers && npm install --no-fund --no-audit acpx node@24

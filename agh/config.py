@@ -47,10 +47,24 @@ def text(value: Any) -> str:
     return value
 
 
+def directory(value: Any) -> str:
+    path = os.path.expanduser(text(value))
+    if path and not os.path.isabs(path):
+        raise ValueError(f"{value!r} is not an absolute path")
+    return path
+
+
 def permission_mode(value: Any) -> str:
     if value not in PERMISSION_MODES:
         raise ValueError(f"{value!r} is none of {', '.join(PERMISSION_MODES)}")
     return str(value)
+
+
+def tables(value: Any) -> dict[str, dict[str, Any]]:
+    """Named tables; what is in them is read by whoever knows."""
+    if not isinstance(value, dict) or not all(isinstance(one, dict) for one in value.values()):
+        raise ValueError("each is a table of its own, as in [places.NAME]")
+    return value
 
 
 class Hook(NamedTuple):
@@ -103,6 +117,7 @@ SETTINGS: Mapping[str, Setting] = {
     "permissions.mode": Setting("approve-reads", permission_mode, "what an agent may do without asking"),
     "permissions.rules": Setting([], read_rules, "decisions made beforehand; the first that matches counts"),
     "permissions.timeout": Setting("5m", seconds, "an unanswered request is rejected after this"),
+    "places": Setting({}, tables, "where agents run, by the names that --on takes"),
     "hooks": Setting([], read_hooks, "commands to run on what happens in a session"),
     "session.limits.max_cost": Setting(
         0.0, amount, "a session pauses when it has cost this much; 0 is no limit"
@@ -132,6 +147,7 @@ SETTINGS: Mapping[str, Setting] = {
     "session.supervision.prompt_deadline": Setting(
         0, seconds, "a turn may take this long at most; 0 is no limit"
     ),
+    "session.worktrees": Setting("", directory, "where git worktrees are made; by default in the home"),
     "session.idle_after": Setting("15m", seconds, "a live session without a turn ends its agent after this"),
     "session.cancel_grace": Setting("30s", seconds, "how long an agent may take to end a cancelled turn"),
     "session.queue_cap": Setting(10, count, "how many prompts may wait"),
@@ -149,7 +165,9 @@ def load(workspace: str | None = None) -> dict[str, Any]:
     """Every setting with its value."""
     values = {name: setting.read(setting.default) for name, setting in SETTINGS.items()}
     for path in config_files(workspace):
-        values |= read_file(path)
+        found = read_file(path)
+        found["places"] = values["places"] | found.get("places", {})  # each by its name
+        values |= found
     return values
 
 
@@ -183,7 +201,7 @@ def read_file(path: str) -> dict[str, Any]:
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in table.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and f"{prefix}{key}" != "places":
             yield from _flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value

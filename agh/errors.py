@@ -362,6 +362,69 @@ class WorkspaceGone(AghError):
     hint = "restore the directory, or start anew: agh session new"
 
 
+class GitFailed(AghError):
+    """git {0}: {1}"""
+
+    exit = 1
+    hint = "git worktree list"
+
+
+class NotARepository(AghError):
+    """{0} is not in a git repository"""
+
+    exit = 2
+    hint = "git init, or leave out --worktree"
+
+
+class BranchTaken(AghError):
+    """branch {0} is checked out in {1}"""
+
+    exit = 6
+    hint = "name another branch"
+
+
+class RepositoryBusy(AghError):
+    """another command is at work on the worktrees of {0}"""
+
+    exit = 6
+    hint = "try again"
+
+
+class WorktreeGone(AghError):
+    """session {0}: its worktree {1} cannot be made again: {2}"""
+
+    exit = 4
+    hint = "git worktree list"
+
+
+class WorktreeUnclear(AghError):
+    """session {0}: whether its worktree {1} is there cannot be told: {2}"""
+
+    exit = 1
+    hint = "git -C {1} status"
+
+
+class PlaceUnknown(AghError):
+    """no place is called {0}"""
+
+    exit = 4
+    hint = "say ssh:HOST, docker:CONTAINER, … (pip install agh-places), or add [places.{0}] to config.toml"
+
+
+class PlaceInvalid(AghError):
+    """{0}: {1}"""
+
+    exit = 2
+    hint = "man agh-places"
+
+
+class PlaceGone(AghError):
+    """no connection to {0}: {1}"""
+
+    exit = 7
+    hint = "agh agent doctor --on {0}"
+
+
 class AgentNotInstalled(AghError):
     """agent {0} cannot be started: {1}"""
 

@@ -27,6 +27,7 @@ class AgentRecord:
     package: str = ""  # an npm package that can stand in for a missing program, through npx
     env: Mapping[str, str] = field(default_factory=dict)  # added to the user's environment
     drop_env: tuple[str, ...] = ()  # what the agent must not get
+    crosses: tuple[str, ...] = ()  # names in the user's environment that go along elsewhere: KEY, PREFIX_*
     login: str = ""  # the command that logs in
     auth_method: str = ""  # the agent's own method to authenticate with, by its id
     install: str = ""  # the command that installs it
@@ -60,6 +61,7 @@ class AgentRecord:
 _KINDS: dict[str, type | tuple[type, ...]] = {
     "argv": (list, tuple),
     "drop_env": (list, tuple),
+    "crosses": (list, tuple),
     "restore_skip": (list, tuple),
     "resume_argv": (list, tuple),
     "env": Mapping,

@@ -22,6 +22,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "package": "@agentclientprotocol/claude-agent-acp",
         "login": "claude auth login",
         "install": "npm install -g @agentclientprotocol/claude-agent-acp",
+        "crosses": ["ANTHROPIC_*", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_*"],
         "drop_env": ["CLAUDECODE"],  # set inside Claude Code: it would think it runs inside itself
     },
     {
@@ -31,6 +32,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "package": "@agentclientprotocol/codex-acp",
         "login": "codex login",
         "install": "npm install -g @agentclientprotocol/codex-acp",
+        "crosses": ["CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"],
     },
     {
         "name": "gemini",
@@ -39,6 +41,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "package": "@google/gemini-cli",
         "login": "gemini",
         "install": "npm install -g @google/gemini-cli",
+        "crosses": ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_*"],
         "quiet_after_load": 1.0,  # most of its replay comes after the reply
     },
     {
@@ -48,6 +51,13 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "package": "opencode-ai",
         "login": "opencode auth login",
         "install": "npm install -g opencode-ai",
+        "crosses": [
+            "ANTHROPIC_API_KEY",
+            "GEMINI_API_KEY",
+            "OPENAI_API_KEY",
+            "OPENCODE_API_KEY",
+            "OPENROUTER_API_KEY",
+        ],
     },
     {
         "name": "copilot",
@@ -56,6 +66,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "package": "@github/copilot",
         "login": "copilot login",
         "install": "npm install -g @github/copilot",
+        "crosses": ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"],
     },
     {
         "name": "qwen",
@@ -64,6 +75,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "package": "@qwen-code/qwen-code",
         "login": "qwen",
         "install": "npm install -g @qwen-code/qwen-code",
+        "crosses": ["DASHSCOPE_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"],
     },
     {
         "name": "auggie",
@@ -72,6 +84,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "package": "@augmentcode/auggie",
         "login": "auggie login",
         "install": "npm install -g @augmentcode/auggie",
+        "crosses": ["AUGMENT_*"],
     },
     {
         "name": "amp",
@@ -80,6 +93,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "package": "amp-acp",
         "login": "amp login",
         "install": "npm install -g amp-acp",
+        "crosses": ["AMP_API_KEY"],
     },
     {
         "name": "cursor",
@@ -87,6 +101,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "argv": ["cursor-agent", "acp"],
         "login": "cursor-agent login",
         "install": "see the Cursor CLI's own installer",
+        "crosses": ["CURSOR_API_KEY"],
     },
     {
         "name": "goose",
@@ -94,6 +109,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "argv": ["goose", "acp"],
         "login": "goose configure",
         "install": "see Goose's own installer",
+        "crosses": ["ANTHROPIC_API_KEY", "GOOSE_MODEL", "GOOSE_PROVIDER", "OPENAI_API_KEY"],
     },
     {
         "name": "kimi",
@@ -101,6 +117,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "argv": ["kimi", "acp"],
         "login": "kimi login",
         "install": "pip install kimi-cli",
+        "crosses": ["KIMI_API_KEY", "KIMI_BASE_URL", "MOONSHOT_API_KEY"],
     },
     {
         "name": "vibe",
@@ -108,6 +125,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "argv": ["vibe-acp"],
         "login": "vibe --setup",
         "install": "pip install mistral-vibe",
+        "crosses": ["MISTRAL_API_KEY"],
     },
     {
         "name": "pi",
@@ -116,6 +134,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "package": "pi-acp",
         "login": "pi",
         "install": "npm install -g pi-acp",
+        "crosses": ["ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY"],
     },
     {
         "name": "kilo",
@@ -124,6 +143,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "package": "@kilocode/cli",
         "login": "kilo auth login",
         "install": "npm install -g @kilocode/cli",
+        "crosses": ["ANTHROPIC_API_KEY", "KILO_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
     },
     {
         "name": "cline",
@@ -132,6 +152,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "package": "cline",
         "login": "cline auth",
         "install": "npm install -g cline",
+        "crosses": ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
     },
     {
         "name": "fast-agent",
@@ -139,6 +160,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "argv": ["fast-agent", "acp"],
         "login": "fast-agent setup",
         "install": "pip install fast-agent-mcp",
+        "crosses": ["ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENAI_API_KEY"],
         "restore_skip": ["native_resume"],  # it replays the history on resume, which a resume must not
     },
     {
@@ -147,6 +169,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "argv": ["openhands", "acp"],
         "login": "openhands login",
         "install": "pip install openhands",
+        "crosses": ["LLM_API_KEY", "LLM_BASE_URL", "LLM_MODEL"],
     },
 )
 

@@ -17,6 +17,7 @@ import pluggy
 if TYPE_CHECKING:
     import click
 
+    from agh.adapters.launch import Launch
     from agh.adapters.restore import Strategy
     from agh.core.exchange import Exporter, Importer
 
@@ -53,6 +54,16 @@ def agh_restore_strategies(register: Callable[[Strategy], None]) -> None:
 
     :param register: call it once per strategy, with an `agh.adapters.restore.Strategy`; its rank places
         it among the built-in ones (10 native_resume to 50 idle_boot).
+    """
+
+
+@hookspec
+def agh_prepare_launch(launch: Launch) -> None:
+    """Have a say in how an agent is started: in a container, on another machine, below limits.
+
+    :param launch: an `agh.adapters.launch.Launch`, for every agent that is about to start; change its
+        fields, and touch nothing. One whose `place` nobody makes `elsewhere` is refused; so is a launch
+        for which this fails, rather than let the agent run where it was not meant to.
     """
 
 

@@ -43,12 +43,13 @@ def show_agent(name: str, workspace: str, output: str) -> None:
 @agent.command("doctor", epilog="Example:  agh agent doctor opencode")
 @click.argument("name", required=False)
 @click.option("--command", metavar="ARGV", help="Try this program instead of a known agent.")
+@click.option("--on", "place", metavar="PLACE", help="Try it there: see agh-places(7).")
 @output_option("human", "json")
-def doctor(name: str | None, command: str | None, output: str) -> None:
+def doctor(name: str | None, command: str | None, place: str | None, output: str) -> None:
     """Start an agent and report what it can do. Exit 9 if it is not installed or not logged in."""
     from agh.keeper.probe import probe
 
-    found = probe(name, shlex.split(command) if command else None)
+    found = probe(name, shlex.split(command) if command else None, place)
     write_result("agent", found, output, lambda: "\n".join(_lines(found)))
 
 

@@ -64,7 +64,9 @@ def examine() -> Iterator[Check]:
     except AghError as error:
         yield Check("settings", False, f"{error.message}; {error.hint}")
     kind = _file_system(home)
-    yield Check("file system", not kind.startswith(_NETWORK), kind)
+    local = not kind.startswith(_NETWORK)
+    elsewhere = "; locks and logs need a local one: export AGH_HOME=/a/local/directory"
+    yield Check("file system", local, kind if local else kind + elsewhere)
     free = os.statvfs(home)
     megabytes = free.f_bavail * free.f_frsize >> 20
     yield Check("disk", megabytes >= 100, f"{megabytes} MB free")

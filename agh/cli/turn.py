@@ -45,6 +45,8 @@ def send(directory: str, prompt: list[dict[str, Any]], **args: Any) -> dict[str,
 
 def tell_restored(hello: dict[str, Any]) -> None:
     """A resume never loses context silently."""
+    for remark in hello.get("remarks") or []:
+        talk(remark)
     text = f"resumed by {hello.get('strategy')}"
     if hello.get("context_lost"):
         text = f"warning: the agent lost its memory of this session ({hello.get('reason')}); {text}"

@@ -7,11 +7,12 @@ agent's death; what the agent sends is handed on in batches, in order, before an
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
 
+from agh.adapters.launch import Launch
 from agh.core.frames import (
     Frame,
     Response,
@@ -44,10 +45,8 @@ class RpcError(AghError):
 class Agent:
     """A running agent. `on_frames` is given each batch; `on_end` is called once, when it is all over."""
 
-    def __init__(
-        self, loop: Loop, name: str, argv: Sequence[str], environ: Mapping[str, str], cwd: str
-    ) -> None:
-        self.name, self.argv, self.cwd = name, list(argv), cwd
+    def __init__(self, loop: Loop, launch: Launch) -> None:
+        self.name, self.argv, self.cwd = launch.agent.name, launch.argv, launch.workspace
         self.on_frames: Callable[[list[Frame]], None] = lambda frames: None
         self.on_end: Callable[[], None] = lambda: None
         self._loop = loop
@@ -56,8 +55,14 @@ class Agent:
         self._waiting: dict[int, Then] = {}
         self._asked = 0
         self._silent = False
-        self._environ = environ
-        self.process = Leashed(loop, argv, environ, cwd, self._take_output, self._ended)
+        self._launch = launch
+        self.process = Leashed(
+            loop, launch.argv, launch.environ, launch.workspace, self._take_output, self._ended
+        )
+        if launch.preamble:
+            self.process.write(launch.preamble)
+        if launch.heartbeat:
+            loop.later(launch.heartbeat, self._beat)
 
     def request(self, method: str, params: dict[str, Any], then: Then, limit: float | None = None) -> None:
         """Send a request; `then` gets the response, or why there is none."""
@@ -115,7 +120,10 @@ class Agent:
         if self.process.start_error is not None:
             return AgentNotInstalled(self.name, f"{self.argv[0]}: {self.process.start_error}")
         how = "it closed its stdout and went on" if self._silent else self.process.describe_end()
-        said = redactor(self._environ).text(self.stderr_text()).strip().splitlines()
+        words = redactor(self._launch.environ).text(self.stderr_text()).strip()
+        if self.process.exit is not None and (told := self._launch.explain(self.process.exit, words)):
+            return told
+        said = words.splitlines()
         return AgentDied(self.name, how + (f"; its last words: {said[-1][:300]}" if said else ""))
 
     def stderr_text(self) -> str:
@@ -138,11 +146,18 @@ class Agent:
             self.process.terminate()
             self._loop.later(DEAF_GRACE * 3, self.process.kill)
 
+    def _beat(self) -> None:
+        """A space: before a JSON message it means nothing."""
+        if not self.process.over:
+            self.process.write(b" ")
+            self._loop.later(self._launch.heartbeat, self._beat)
+
     def _ended(self) -> None:
         waiting, self._waiting = self._waiting, {}
         for then in waiting.values():
             then(self.death())
         self.on_end()
+        self._launch.finish()
 
     def _expire(self, number: int, method: str, limit: float) -> None:
         then = self._waiting.pop(number, None)

@@ -13,7 +13,7 @@ from agh.config import PERMISSION_MODES
 from agh.core.events import timestamp
 from agh.errors import AghError, Bug, NameTaken, Usage, WorkspaceGone
 from agh.home import ensure_home, make_private_dir, new_session_id
-from agh.keeper import client
+from agh.keeper import client, worktree
 from agh.store import lock, meta, sessions, writer
 from agh.store.lock import Lock
 from agh.store.meta import Meta
@@ -28,29 +28,64 @@ def create(
     permissions: str | None = None,
     options: Mapping[str, str] | None = None,
     limits: dict[str, float] | None = None,
+    on: str | None = None,
+    branch: str | None = None,
 ) -> tuple[str, dict[str, Any]]:
-    """A new live session: its directory and its keeper's hello. Bad input leaves nothing behind."""
+    """A new live session: its directory and its keeper's hello. Bad input leaves nothing behind.
+
+    `on` is the place where the agent runs. A `branch` (empty: a new one) is for a worktree of its own.
+    """
     path = os.path.realpath(workspace or os.getcwd())
     if not os.path.isdir(path):
         raise WorkspaceGone("(new)", path, hint="name a directory with --workspace")
     if permissions is not None and permissions not in PERMISSION_MODES:
         raise Usage(f"permissions: {permissions!r} is none of {', '.join(PERMISSION_MODES)}")
-    settings = config.load(path)
-    if command:
-        agent_name = agent or os.path.basename(command[0])
-    else:
-        agent_name = registry.default_agent(agent or settings["agent"], path).name
+    with _branched(path, branch, name) as (tree, path):
+        settings = config.load(path)
+        if command:
+            agent_name = agent or os.path.basename(command[0])
+        else:
+            agent_name = registry.default_agent(agent or settings["agent"], path).name
+        if on:
+            check_place(on, agent_name, command, path, settings)
+        with _named(name):
+            held = fresh()
+            session_id = os.path.basename(held.directory)
+            made = first_meta(session_id, agent_name, command, name, path, permissions)
+            made["place"], made["worktree"] = on, tree
+            made["limits"] = limits or None
+            made["mcp_servers"] = settings["mcp_servers"]
+            for key, value in (options or {}).items():
+                meta.choose(made, key, value)
+            meta.write(held.directory, made)
+        with held:
+            return held.directory, _first_start(held)
+
+
+@contextmanager
+def _branched(path: str, branch: str | None, name: str | None) -> Iterator[tuple[worktree.Tree | None, str]]:
+    """A worktree if one is wanted, and the workspace; it goes again if no session comes to be that has it."""
+    if branch is None:
+        yield None, path
+        return
     with _named(name):
-        held = fresh()
-        session_id = os.path.basename(held.directory)
-        made = first_meta(session_id, agent_name, command, name, path, permissions)
-        made["limits"] = limits or None
-        made["mcp_servers"] = settings["mcp_servers"]
-        for key, value in (options or {}).items():
-            meta.choose(made, key, value)
-        meta.write(held.directory, made)
-    with held:
-        return held.directory, _first_start(held)
+        pass  # a name that cannot be had is told before anything is checked out
+    tree, inner = worktree.add(path, branch, name, config.load(path)["session.worktrees"])
+    try:
+        yield tree, inner
+    except BaseException:
+        if not worktree.users_of(tree["path"], sessions.readable()):
+            worktree.discard(tree)
+        raise
+
+
+def check_place(
+    place: str, agent_name: str, command: list[str] | None, path: str, settings: dict[str, Any]
+) -> None:
+    """Refuse a place that nobody knows, or whose options make no sense. It need not be reachable."""
+    from agh.keeper.launch import agent_record, prepare
+
+    prepare(agent_record(agent_name, command, path), path, settings, place=place)
 
 
 @contextmanager
@@ -114,6 +149,8 @@ def first_meta(
         "workspace_id": None,
         "workspace_path": path,
         "worktree": None,
+        "place": None,
+        "cwd": None,
         "state": "starting",
         "stop_reason": None,
         "stop_detail": None,

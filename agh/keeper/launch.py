@@ -1,24 +1,33 @@
-"""Starting the agent of a session: which program, in what environment, and the handshake."""
+"""Starting an agent: which program, in what environment, in which place, and the handshake."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from agh import __version__
 from agh.adapters import registry
 from agh.adapters.agents import AgentRecord
+from agh.adapters.launch import Launch
 from agh.core.events import timestamp
-from agh.errors import AgentFailed, AgentNotInstalled
+from agh.errors import AgentFailed, AgentNotInstalled, AghError, PlaceGone, PlaceUnknown
 from agh.keeper import orphans
 from agh.keeper.agent import Agent
 from agh.keeper.live import Live
 from agh.keeper.requests import take_frames
 
-CLIENT = {
-    "protocolVersion": 1,
-    "clientCapabilities": {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True},
-    "clientInfo": {"name": "agh", "version": __version__},
-}
+PROTOCOL = 1
+HANDS = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
+
+
+def client_info(elsewhere: bool = False) -> dict[str, Any]:
+    """What agh says of itself. An agent elsewhere works with its own hands: our files are not its files."""
+    return {
+        "protocolVersion": PROTOCOL,
+        "clientCapabilities": {} if elsewhere else HANDS,
+        "clientInfo": {"name": "agh", "version": __version__},
+    }
 
 
 def agent_record(name: str, command: list[str] | None, workspace: str) -> AgentRecord:
@@ -33,43 +42,94 @@ def not_installed(record: AgentRecord) -> AgentNotInstalled:
     return AgentNotInstalled(record.name, f"{record.argv[0]} is not on PATH", hint=hint)
 
 
-def start_agent(live: Live, extra_argv: list[str] | None = None) -> None:
+def prepare(
+    record: AgentRecord,
+    workspace: str,
+    settings: Mapping[str, Any],
+    *,
+    extra: Sequence[str] = (),
+    place: str | None = None,
+    session_id: str = "",
+    cookie: str = "",
+    directories: Sequence[str] = (),
+) -> Launch:
+    """How the agent would be started. Touches nothing; raises when it cannot be, here or in the place."""
+    argv = record.command(record.env.get("PATH") or os.environ.get("PATH"))
+    if argv is None:
+        if record.source != "--command" and not place:
+            raise not_installed(record)
+        argv = list(record.argv)
+    marks = {orphans.COOKIE_VARIABLE: cookie, "AGH_SESSION_ID": session_id}
+    environ = {**record.environment(os.environ), **{key: value for key, value in marks.items() if value}}
+    launch = Launch(
+        record,
+        [*argv, *extra],
+        environ,
+        workspace,
+        extra=tuple(extra),
+        place=place or "",
+        named=settings["places"],
+        session_id=session_id,
+        directories=tuple(directories),
+    )
+    for name, change in registry.implementations("agh_prepare_launch"):
+        try:
+            change(launch=launch)
+        except AghError:
+            raise
+        except Exception as error:  # without what it wanted to do the agent must not run
+            raise AgentFailed(record.name, f"plugin {name}: {type(error).__name__}: {error}") from error
+    if launch.place and not launch.elsewhere:
+        raise PlaceUnknown(launch.place)
+    return launch
+
+
+def start_agent(live: Live, extra_argv: Sequence[str] = ()) -> None:
     """Start the agent below its leash and shake hands. The launch is on disk before the process exists."""
     stored = live.meta
     record = live.record_of_agent
-    argv = record.command(live.environ.get("PATH") or os.environ.get("PATH"))
-    if argv is None:
-        if record.source != "--command":
-            raise not_installed(record)
-        argv = list(record.argv)
-    launch = orphans.new_launch()
-    live.environ = {
-        **record.environment(os.environ),
-        orphans.COOKIE_VARIABLE: launch.cookie,
-        "AGH_SESSION_ID": live.session_id,
-    }
+    mark = orphans.new_launch()
+    tree = stored.get("worktree") or {}
+    launch = prepare(
+        record,
+        stored["workspace_path"],
+        live.settings,
+        extra=extra_argv,
+        place=stored.get("place"),
+        session_id=live.session_id,
+        cookie=mark.cookie,
+        directories=[tree["repository"]] if tree.get("repository") else [],
+    )
+    live.environ = launch.environ
     live.update(
         state="starting",
         stop_reason=None,
         stop_detail=None,
         failure=None,
         attach=None,
-        launch=launch._asdict(),
+        launch=mark._asdict(),
+        cwd=launch.cwd if launch.elsewhere else None,
         keeper={"pid": os.getpid(), "started_at": timestamp()},
     )
-    agent = Agent(
-        live.loop, record.name, [*argv, *(extra_argv or [])], live.environ, stored["workspace_path"]
-    )
+    agent = Agent(live.loop, launch)
     live.agent = agent
     agent.on_frames = lambda frames: take_frames(live, frames)
-    agent.on_end = lambda: live.fail("agent_crashed", "process_exit", agent.death().message)
-    said = agent.call("initialize", CLIENT, live.settings["timeouts.initialize"])
+    agent.on_end = lambda: _ended(live, agent.death())
+    said = agent.call("initialize", client_info(launch.elsewhere), live.settings["timeouts.initialize"])
     said = said if isinstance(said, dict) else {}
     version = said.get("protocolVersion")
-    if version != CLIENT["protocolVersion"]:
+    if version != PROTOCOL:
         raise AgentFailed(record.name, f"it speaks protocol version {version!r}; agh speaks 1")
     stored["acp_caps"] = said.get("agentCapabilities") or {}
     stored["auth_methods"] = said.get("authMethods") or []
+
+
+def _ended(live: Live, death: AghError) -> None:
+    """A wire that broke says nothing against the agent: the session can be resumed in the same place."""
+    if isinstance(death, PlaceGone):
+        live.fail("error", "transport_failure", death.message)
+    else:
+        live.fail("agent_crashed", "process_exit", death.message)
 
 
 def restart_agent(live: Live, extra_argv: list[str]) -> None:

@@ -95,6 +95,16 @@ class Live:
         return self.meta["id"]
 
     @property
+    def cwd(self) -> str:
+        """The workspace as the agent sees it: in another place it may have another path."""
+        return self.meta.get("cwd") or self.meta["workspace_path"]
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the agent runs in a place of its own, where the files of this machine are not."""
+        return self.meta.get("cwd") is not None
+
+    @property
     def db(self) -> sqlite3.Connection:
         return self.writer.connection
 

@@ -23,6 +23,7 @@ from agh.errors import (
     Bug,
     EventsEmpty,
     HookStopped,
+    PlaceGone,
     SessionArchived,
     StoreFailed,
     TimedOut,
@@ -38,6 +39,7 @@ from agh.keeper import (
     stop,
     supervise,
     turns,
+    worktree,
 )
 from agh.keeper.agent import RpcError
 from agh.keeper.control import Control
@@ -93,9 +95,9 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
     stored = meta.read(held.directory)
     if intent.get("agent"):
         hand_over(stored, str(intent["agent"]))
+    remarks = validate(stored, held.directory)
     record = agent_record(stored["agent_name"], stored.get("command"), stored["workspace_path"])
     settings = config.load(stored["workspace_path"])
-    validate(stored, held.directory)
     if resuming:
         recover(held)
     before = meta.read(held.directory)
@@ -111,7 +113,7 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
             live.meta["acp_session_id"] = None
         start_agent(live)
         found = converse(live, intent)
-        hello = open_session(live, found, resuming)
+        hello = open_session(live, found, resuming, remarks)
         objection = hooks.fire(live, "session_resume" if resuming else "session_start")
         if objection is not None:
             raise HookStopped(objection)
@@ -150,15 +152,20 @@ def end_when_idle(live: Live) -> None:
         live.loop.later(max(1.0, left), lambda: end_when_idle(live))
 
 
-def validate(stored: meta.Meta, directory: str) -> None:
-    """Refuse before anything is touched."""
+def validate(stored: meta.Meta, directory: str) -> list[str]:
+    """Refuse before anything is touched, but make a lost worktree again; what was done, in words."""
     if stored.get("archived"):
         raise SessionArchived(stored["id"])
+    tree = stored.get("worktree")
+    remarks = worktree.mend(stored["id"], tree) if worktree.is_ours(tree) else []
+    for remark in remarks:
+        log(remark)
     if not os.path.isdir(stored["workspace_path"]):
         raise WorkspaceGone(stored["id"], stored["workspace_path"])
     with Reader(directory) as reader:
         if stored.get("turns") and not reader.last_sequence():
             raise EventsEmpty(stored["id"])
+    return remarks
 
 
 def hand_over(stored: meta.Meta, agent_name: str) -> None:
@@ -177,7 +184,7 @@ def converse(live: Live, intent: dict[str, Any]) -> restore.Outcome:
     )
 
 
-def open_session(live: Live, found: restore.Outcome, resuming: bool) -> dict[str, Any]:
+def open_session(live: Live, found: restore.Outcome, resuming: bool, remarks: list[str]) -> dict[str, Any]:
     """Record the conversation that was opened; then the session is active."""
     before = live.way_back.get("acp_session_id")
     restored = found.restored
@@ -189,6 +196,8 @@ def open_session(live: Live, found: restore.Outcome, resuming: bool) -> dict[str
     used = {"strategy": found.strategy, "reason": found.reason, "at": timestamp()}
     if resuming:
         with live.batch():
+            for remark in remarks:
+                live.record("runtime_warning", text=remark)
             if restored.lost:
                 summary = f"the agent's own memory is gone; resumed by {found.strategy}"
                 live.add(marker("context_reset", summary, severity="warning", diagnostic=found.reason))
@@ -203,7 +212,7 @@ def open_session(live: Live, found: restore.Outcome, resuming: bool) -> dict[str
     live.way_back = {}
     live.update(state="active", restore=used if resuming else None, activity=None)
     told = {"strategy": found.strategy, "reason": found.reason, "context_lost": restored.lost}
-    return {**describe(live), **told}
+    return {**describe(live), **told, "remarks": remarks}
 
 
 def end_failed_start(live: Live, error: AghError) -> None:
@@ -211,6 +220,8 @@ def end_failed_start(live: Live, error: AghError) -> None:
     kind = "startup_failure"
     if isinstance(error, TimedOut):
         kind = "timeout"
+    elif isinstance(error, PlaceGone):
+        kind = "transport_failure"
     elif isinstance(error, AgentNeedsLogin):
         kind = "provider_auth_failure"
     elif isinstance(error, RpcError):

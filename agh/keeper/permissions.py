@@ -60,7 +60,7 @@ def asked(live: Live, frame: Request, params: dict[str, Any]) -> None:
     """The agent asks `session/request_permission`."""
     tool = params["toolCall"]
     options = [option for option in params["options"] if isinstance(option["optionId"], str)]
-    asking = _asking(tool, live.meta["workspace_path"])
+    asking = _asking(tool, live.cwd)
     title, call = tool.get("title"), tool.get("toolCallId")
     if not isinstance(title, str | None) or not isinstance(call, str | None):
         raise ValueError("title and toolCallId are texts")
@@ -141,7 +141,7 @@ def beforehand(live: Live, asking: Asking, *, ours: bool) -> tuple[str | None, s
     `ours` are requests for our own files and terminals: what a person has just allowed the agent's tool
     is allowed there too.
     """
-    workspace = live.meta["workspace_path"]
+    workspace = live.cwd
     remembered = rules.read_rules(live.meta.get("permission_rules") or [])
     decision = None
     for source, known in (("session", remembered), ("rule", live.settings["permissions.rules"])):

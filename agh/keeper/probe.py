@@ -10,41 +10,46 @@ from typing import Any
 from agh import config
 from agh.adapters import registry
 from agh.adapters.agents import AgentRecord
+from agh.adapters.launch import Launch
 from agh.adapters.restore import AUTH_REQUIRED, METHOD_NOT_FOUND, has_capability
 from agh.core.frames import Frame, Request, Response
 from agh.errors import AgentNeedsLogin
 from agh.keeper import orphans
 from agh.keeper.agent import Agent, RpcError
-from agh.keeper.launch import CLIENT, agent_record, not_installed
+from agh.keeper.launch import agent_record, client_info, prepare
 from agh.keeper.loop import Loop
 from agh.keeper.options import offered
 
 
-def probe(name: str | None, command: list[str] | None = None) -> dict[str, Any]:
-    """What an agent says of itself. Raises when it is not installed, does not start, or wants a log-in."""
+def probe(name: str | None, command: list[str] | None = None, place: str | None = None) -> dict[str, Any]:
+    """What an agent says of itself. Raises when it is not installed, does not start, or wants a log-in.
+
+    In another place it is tried in the directory that a session started here would have there.
+    """
     settings = config.load(os.getcwd())
     if command:
         record = agent_record(name or os.path.basename(command[0]), command, "")
     else:
         record = registry.default_agent(name or settings["agent"], os.getcwd())
-    argv = record.command() or (list(record.argv) if command else None)
-    if argv is None:
-        raise not_installed(record)
     with tempfile.TemporaryDirectory(prefix="agh-probe-") as folder:
-        environ = {**record.environment(os.environ), orphans.COOKIE_VARIABLE: orphans.new_cookie()}
-        agent = Agent(Loop(), record.name, argv, environ, folder)
+        where = os.getcwd() if place else folder
+        cookie = orphans.new_cookie()
+        launch = prepare(
+            record, where, settings, place=place, cookie=cookie, session_id=f"probe-{cookie}" if place else ""
+        )
+        launch.check()
+        agent = Agent(Loop(), launch)
         try:
-            return _examine(agent, record, argv, folder, settings)
+            return _examine(agent, launch, settings)
         finally:
             agent.process.end(eof=1.0, term=1.0)
 
 
-def _examine(
-    agent: Agent, record: AgentRecord, argv: list[str], folder: str, settings: dict[str, Any]
-) -> dict[str, Any]:
+def _examine(agent: Agent, launch: Launch, settings: dict[str, Any]) -> dict[str, Any]:
+    record, folder = launch.agent, launch.cwd
     agent.on_frames = lambda frames: settle(agent, frames)
     began = time.monotonic()
-    said = agent.call("initialize", CLIENT, settings["timeouts.initialize"])
+    said = agent.call("initialize", client_info(launch.elsewhere), settings["timeouts.initialize"])
     greeted = time.monotonic()
     caps = (said or {}).get("agentCapabilities") or {}
     methods = [str(one.get("name") or one.get("id")) for one in (said or {}).get("authMethods") or []]
@@ -59,7 +64,9 @@ def _examine(
     return {
         "name": record.name,
         "state": "works",
-        "command": argv,
+        "place": launch.place or None,
+        "directory": launch.cwd if launch.elsewhere else None,
+        "command": [*record.argv] if launch.elsewhere else launch.argv,
         "version": _version(said),
         "protocol": (said or {}).get("protocolVersion"),
         "capabilities": caps,

@@ -6,12 +6,13 @@ twice is once; never touches a live session.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from agh.core import status
 from agh.core.events import Draft, Row, marker, timestamp
 from agh.core.repair import Permission, Plan, action, issue, plan
-from agh.errors import SessionBusy, SessionLive
+from agh.errors import AghError, SessionBusy, SessionLive
 from agh.keeper import orphans
 from agh.store import lock, meta
 from agh.store.lock import Lock
@@ -57,9 +58,25 @@ def recover(held: Lock) -> Report:
 
 
 def end_escaped(stored: Meta) -> list[orphans.Orphan]:
-    """End what is left of a launch whose leash could not see to it."""
+    """End what is left of a launch whose leash could not see to it, here and in its place."""
     launch = _launch(stored)
-    return orphans.end(launch) if launch else []
+    if launch is None:
+        return []
+    if stored.get("place"):
+        _clear_place(stored)
+    return orphans.end(launch)
+
+
+def _clear_place(stored: Meta) -> None:
+    """A job or a container may go on without its wire. A place that is not there is left to the next time."""
+    from agh import config
+    from agh.keeper.launch import agent_record, prepare
+
+    workspace = stored["workspace_path"]
+    with suppress(AghError):
+        record = agent_record(stored["agent_name"], stored.get("command"), workspace)
+        settings = config.load(workspace)
+        prepare(record, workspace, settings, place=stored["place"], session_id=stored["id"]).clear()
 
 
 def orphans_of(stored: Meta) -> list[orphans.Orphan]:

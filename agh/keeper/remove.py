@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 
 from agh import config
 from agh.adapters.restore import has_capability
 from agh.errors import AghError, MetaInvalid, SessionLive
 from agh.home import home_path
+from agh.keeper import worktree
 from agh.keeper.agent import Agent, RpcError
-from agh.keeper.launch import CLIENT, agent_record
+from agh.keeper.launch import agent_record, client_info, prepare
 from agh.keeper.loop import Loop
 from agh.keeper.probe import settle
-from agh.store import lock, meta
+from agh.keeper.recover import end_escaped
+from agh.store import lock, meta, sessions
 
 DELETE_LIMIT = 20.0
 
@@ -26,15 +29,30 @@ def remove(directory: str, *, agent_session: bool = True) -> list[str]:
         raise SessionLive(session_id)
     kept: list[str] = []
     with held:
+        with suppress(MetaInvalid):
+            end_escaped(meta.read(directory))
         if agent_session:
             kept += _forget(directory)
         for path in _bundles(session_id):
             os.unlink(path)
+        kept += _release(directory)
         # Renamed first: a half-removed session must not look like a damaged one.
         doomed = os.path.join(os.path.dirname(directory), f".removed-{session_id}")
         os.rename(directory, doomed)
         shutil.rmtree(doomed)
     return kept
+
+
+def _release(directory: str) -> list[str]:
+    """Remove the session's worktree unless something would be lost; what was kept, in words."""
+    try:
+        tree = meta.read(directory).get("worktree")
+    except MetaInvalid:
+        return []
+    if not worktree.is_ours(tree):
+        return []
+    others = (one for one in sessions.readable() if one["id"] != os.path.basename(directory))
+    return worktree.release(tree, worktree.users_of(tree["path"], others))
 
 
 def _forget(directory: str) -> list[str]:
@@ -49,16 +67,17 @@ def _forget(directory: str) -> list[str]:
         ):
             return []
         record = agent_record(stored["agent_name"], stored.get("command"), workspace)
-        argv = record.command() or list(record.argv)
-        limit = min(DELETE_LIMIT, config.load(workspace)["timeouts.initialize"])
-        agent = Agent(Loop(), record.name, argv, record.environment(os.environ), workspace)
+        settings = config.load(workspace)
+        limit = min(DELETE_LIMIT, settings["timeouts.initialize"])
+        launch = prepare(record, workspace, settings, place=stored.get("place"), session_id=stored["id"])
+        agent = Agent(Loop(), launch)
     except MetaInvalid:
         return []
     except AghError as error:
         return [f"the agent's own session: {error.message}"]
     agent.on_frames = lambda frames: settle(agent, frames)
     try:
-        agent.call("initialize", CLIENT, limit)
+        agent.call("initialize", client_info(launch.elsewhere), limit)
         return [said for token in tokens if (said := _delete(agent, token, limit))]
     except AghError as error:
         return [f"the agent's own copy of the conversation: {error.message}"]

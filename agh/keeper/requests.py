@@ -104,7 +104,7 @@ def _turn_id(live: Live, type: str) -> str:
 def _request(live: Live, agent: Agent, frame: Request) -> None:
     params: dict[str, Any] = frame.params if isinstance(frame.params, dict) else {}
     handler = _HANDLERS.get(frame.method)
-    if handler is None:
+    if handler is None or (live.is_elsewhere and not frame.method.startswith("session/")):
         if frame.method == "elicitation/create":
             live.record("system", turn_id=_turn_id(live, "system"), title=frame.method, raw=frame.raw)
             live.then(lambda: agent.reply(frame.id, {"action": "decline"}))

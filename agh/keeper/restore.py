@@ -56,7 +56,7 @@ class LiveConversation:
 
     def call(self, method: str, **params: Any) -> Any:
         live = self._live
-        place: dict[str, Any] = {"cwd": live.meta["workspace_path"]}
+        place: dict[str, Any] = {"cwd": live.cwd}
         if method != "session/list":
             place["mcpServers"] = live.meta.get("mcp_servers") or []
         limit = live.settings[

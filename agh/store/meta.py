@@ -36,6 +36,8 @@ class Meta(TypedDict, total=False):
     workspace_id: str | None
     workspace_path: str
     worktree: dict[str, Any] | None
+    place: str | None
+    cwd: str | None
     state: str
     stop_reason: str | None
     stop_detail: str | None
@@ -67,9 +69,9 @@ FILE, READ_SIZE = "meta.json", 1 << 16
 _KINDS: list[tuple[str, tuple[type, ...]]] = [
     *(
         (key, (str, type(None)))
-        for key in ("name", "workspace_path", "stop_reason", "created_at", "updated_at")
+        for key in ("name", "workspace_path", "place", "cwd", "stop_reason", "created_at", "updated_at")
     ),
-    *((key, (dict, type(None))) for key in ("failure", "attach", "activity", "keeper")),
+    *((key, (dict, type(None))) for key in ("failure", "attach", "activity", "keeper", "worktree")),
 ]
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from agh.errors import AmbiguousSession, DataDamaged, MetaInvalid, SessionBusy, SessionNotFound
 from agh.home import SESSION_ID, ensure_home, session_path, sessions_path
@@ -39,6 +40,11 @@ def scan() -> Iterator[tuple[str, Meta | MetaInvalid]]:
             yield directory, meta.read(directory)
         except MetaInvalid as error:
             yield directory, error
+
+
+def readable() -> Iterator[Meta]:
+    """The metadata of every session that has some."""
+    return (found for _, found in scan() if not isinstance(found, MetaInvalid))
 
 
 def resolve(reference: str, workspace: str | None = None) -> str:
@@ -88,10 +94,15 @@ def here() -> str:
         return os.sep
 
 
+def workspaces(found: Mapping[str, Any]) -> list[str]:
+    """Where a session belongs: its workspace, and the directory that its worktree was made for."""
+    made_for = (found.get("worktree") or {}).get("origin")
+    return [path for path in (found.get("workspace_path"), made_for) if path]
+
+
 def in_workspace(found: Meta, workspace: str) -> bool:
     """Whether the session's workspace is `workspace` or a directory above it."""
-    path = found.get("workspace_path") or ""
-    return bool(path) and (workspace == path or workspace.startswith(path.rstrip("/") + "/"))
+    return any(f"{workspace}/".startswith(path.rstrip("/") + "/") for path in workspaces(found))
 
 
 def _last(workspace: str) -> str:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.bench import dumping, following, growth, live, peers, searching, starting
+from tests.bench import dumping, fleet, following, growth, live, peers, searching, starting
 from tests.bench.measure import Figure
 
 ROWS: dict[str, Callable[[Path, bool], Iterator[Figure]]] = {
@@ -33,6 +33,7 @@ ROWS: dict[str, Callable[[Path, bool], Iterator[Figure]]] = {
     "chunks": live.chunks,
     "resume": live.resumes,
     "growth": growth.growth,
+    "fleet": fleet.fleet,
     "sqlite3": peers.dumps,
     "acpx": peers.acpx,
 }

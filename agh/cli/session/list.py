@@ -13,6 +13,7 @@ from agh.cli.output import columns, output_option, talk, write_result
 from agh.cli.when import age
 from agh.core.events import timestamp
 from agh.core.status import LIVE_STATES
+from agh.store import sessions
 from agh.store.views import View, list_views
 
 RECENT = timedelta(days=7)
@@ -55,7 +56,7 @@ def select(
         return (
             (everything or (recent and not view.get("archived")))
             and (not resumable or (view["state"] != "unknown" and not view.get("archived")))
-            and (not workspace or view.get("workspace_path") == path or view.get("workspace_id") == workspace)
+            and (not workspace or path in sessions.workspaces(view) or view.get("workspace_id") == workspace)
             and (not state or view["state"] == state)
             and (not badge or view["badge"] == badge)
             and (not agent or view.get("agent_name") == agent)

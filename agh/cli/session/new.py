@@ -39,6 +39,7 @@ def agent_options(command: Any) -> Any:
         click.option(
             "--permissions", metavar="MODE", help="deny-all, approve-reads (default) or approve-all."
         ),
+        click.option("--on", metavar="PLACE", help="Run the agent there, e.g. ssh:HOST; see agh-places(7)."),
         click.option("--workspace", type=click.Path(), help="The agent's directory (default: this one)."),
         click.option(
             "--command", metavar="ARGV", help="Start this program as the agent, e.g. 'opencode acp'."
@@ -52,6 +53,14 @@ def agent_options(command: Any) -> Any:
 @click.command("new", epilog="Example:  agh session new --agent opencode --name fix-login")
 @agent_options
 @click.option("--name", help="A name to call the session by.")
+@click.option(
+    "--worktree",
+    "branch",
+    is_flag=False,
+    flag_value="",
+    metavar="[BRANCH]",
+    help="Work in a git worktree of its own, on BRANCH (default: a new one).",
+)
 @output_option()
 def new_command(output: str, **options: Any) -> None:
     """Start a session and print its id. It stays live until it is stopped or idle."""

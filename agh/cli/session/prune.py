@@ -32,12 +32,15 @@ def prune_command(older_than: str | None, keep: int | None, dry_run: bool, outpu
     chosen = choose(span(older_than, "--older-than") if older_than else 0.0, keep or 0)
     removed = []
     for view in progress(chosen, "removing", len(chosen)):
+        done = {"id": view["id"], "updated_at": view.get("updated_at"), "removed": not dry_run}
         if not dry_run:
             try:
-                remove(sessions.resolve(view["id"]), agent_session=False)
+                done["not_removed"] = remove(sessions.resolve(view["id"]), agent_session=False)
             except SessionLive:
                 continue  # it was resumed meanwhile
-        removed.append({"id": view["id"], "updated_at": view.get("updated_at"), "removed": not dry_run})
+            for what in done["not_removed"]:
+                talk(f"not removed: {what}")
+        removed.append(done)
     write_result(
         "pruned", removed, output, lambda: "\n".join(f"{one['id']}  {one['updated_at']}" for one in removed)
     )

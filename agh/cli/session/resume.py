@@ -109,7 +109,7 @@ def newest(workspace: str | None) -> str | None:
     views = list_views(
         lambda view: (
             (view["state"] in (*LIVE_STATES, "stopped") and not view.get("archived"))
-            and (path is None or view.get("workspace_path") == path)
+            and (path is None or path in sessions.workspaces(view))
         )
     )
     return sessions.resolve(views[0]["id"]) if views else None

@@ -20,6 +20,7 @@ _SHOWN = (
     ("stop reason", "stop_reason"),
     ("detail", "stop_detail"),
     ("workspace", "workspace_path"),
+    ("place", "place"),
     ("turns", "turns"),
     ("attached to", "attached_to"),
     ("created", "created_at"),

@@ -13,4 +13,11 @@ hookimpl = pluggy.HookimplMarker("agh")
 
 @hookimpl
 def agh_register_agents(register: Callable[[dict[str, object]], None]) -> None:
-    register({"name": "echo", "title": "Echo (scripted)", "argv": [sys.executable, "-m", "agh_echo"]})
+    register(
+        {
+            "name": "echo",
+            "title": "Echo (scripted)",
+            "argv": [sys.executable, "-m", "agh_echo"],
+            "crosses": ["AGH_ECHO_*"],
+        }
+    )

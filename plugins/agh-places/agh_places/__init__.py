@@ -1,0 +1,1 @@
+"""Places for agents to run: another machine, a container, a cluster, a scope with limits."""

@@ -1,0 +1,43 @@
+"""The connection to an agent: what goes ahead of the first message, and between messages."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from agh.adapters.agents import AgentRecord
+from agh.adapters.launch import Launch
+from agh.keeper.agent import Agent
+from agh.keeper.launch import client_info
+from agh.keeper.loop import Loop
+from agh.keeper.probe import settle
+from tests.support.live import ECHO
+
+
+def test_a_heartbeat_means_nothing_to_the_agent(tmp_path: Path) -> None:
+    launch = Launch(AgentRecord("echo", ECHO), list(ECHO), dict(os.environ), str(tmp_path), heartbeat=0.01)
+    loop, ended = Loop(), []
+    agent = Agent(loop, launch)
+    launch.finish = lambda: ended.append(True)
+    agent.on_frames = lambda frames: settle(agent, frames)
+    try:
+        assert agent.call("initialize", client_info(), 20)["protocolVersion"] == 1
+        until = time.monotonic() + 0.3
+        loop.run_until(lambda: time.monotonic() > until, 1)
+        assert agent.call("session/new", {"cwd": str(tmp_path), "mcpServers": []}, 20)["sessionId"]
+    finally:
+        agent.process.end(eof=2, term=1)
+    assert agent.process.exit == {"exit": 0, "signal": None}
+    assert ended == [True], "what may go on behind the wire is ended once"
+
+
+def test_what_goes_ahead_of_the_first_message(tmp_path: Path) -> None:
+    argv = ["/bin/sh", "-c", 'read first; read second; echo "$first/$second" >&2']
+    launch = Launch(
+        AgentRecord("sh", tuple(argv)), argv, dict(os.environ), str(tmp_path), preamble=b"ahead\n"
+    )
+    agent = Agent(Loop(), launch)
+    agent.notify("hello", {})
+    agent.process.end(eof=2, term=1)
+    assert agent.stderr_text().startswith('ahead/{"jsonrpc"')

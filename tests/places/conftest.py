@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.places.wire import Wire, serving
+from tests.support.live import live as live  # the fixture
+
+
+@pytest.fixture
+def wire(tmp_path: Path) -> Iterator[Wire]:
+    with serving(tmp_path / "sshd") as made:
+        yield made

@@ -1,0 +1,207 @@
+"""The far side on its own: the real script in every shell there is, with pipes for a wire."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from agh_places import far
+
+from agh.adapters.agents import AgentRecord
+from agh.adapters.launch import Launch
+from agh.errors import AghError
+from tests.support.live import is_alive, kill, wait_until
+
+SHELLS = [[path] for name in ("dash", "bash") if (path := shutil.which(name))]
+SHELLS += [[path, "sh"] for name in ("busybox",) if (path := shutil.which(name))]
+
+
+class Far:
+    """A far side that runs."""
+
+    def __init__(
+        self, launch: Launch, shell: list[str], env: tuple[str, ...] = (), pause: float = 15
+    ) -> None:
+        self.launch = launch
+        script = far.preamble(launch, env, pause=pause)
+        self.process = subprocess.Popen(
+            [*shell, *far.shell(script)[1:]],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert self.process.stdin is not None
+        self.process.stdin.write(script)
+        self.process.stdin.flush()
+
+    def say(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().decode().strip()
+
+    def finish(self) -> tuple[str, str, int]:
+        out, err = self.process.communicate(timeout=20)
+        return out.decode(), err.decode(), self.process.returncode
+
+    def why(self, code: int, said: str) -> AghError:
+        return far.explain("there", self.launch, {"exit": code, "signal": None}, said)
+
+
+def launch_of(tmp_path: Path, *argv: str, run: str = "1", session: str = "", package: str = "") -> Launch:
+    session = session or f"sess-{tmp_path.name[-20:]}{os.getpid()}"
+    environ = {"AGH_LAUNCH": run, "AGH_SESSION_ID": session}
+    return Launch(
+        AgentRecord("bot", argv, package=package), [*argv], environ, str(tmp_path), session_id=session
+    )
+
+
+@pytest.fixture(params=SHELLS, ids=lambda shell: os.path.basename(shell[0]))
+def shell(request: pytest.FixtureRequest) -> list[str]:
+    return list(request.param)
+
+
+def test_it_hands_on_every_byte_and_the_exit_code(tmp_path: Path, shell: list[str]) -> None:
+    code = "import sys; d = sys.stdin.buffer.read(); sys.stdout.buffer.write(d); sys.exit(len(d) % 251)"
+    data = os.urandom(1 << 20) + b"\nexport X='\0'\n"
+    far_side = Far(launch_of(tmp_path, sys.executable, "-c", code), shell)
+    out, err = far_side.process.communicate(data, timeout=20)
+    assert out == data
+    assert far_side.process.returncode == len(data) % 251
+    assert f"agh-place: ended {len(data) % 251}" in err.decode()
+
+
+def test_the_environment_comes_by_the_wire(tmp_path: Path, shell: list[str]) -> None:
+    value = 'it\'s "a" $HOME `id` \\ \n two lines é'
+    launch = launch_of(tmp_path, sys.executable, "-c", "import os; print(repr(os.environ['V']), os.getcwd())")
+    out, _, code = Far(launch, shell, (f"V={value}",)).finish()
+    assert (out.strip(), code) == (f"{value!r} {os.path.realpath(tmp_path)}", 0)
+
+
+@pytest.mark.parametrize("ears", ["open", "deaf"])
+def test_the_end_of_stdin_ends_everything(tmp_path: Path, shell: list[str], ears: str) -> None:
+    code = f"""
+import signal, subprocess, sys, time
+if {ears == "deaf"}:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = subprocess.Popen(["sleep", "300"], start_new_session=True)
+print(child.pid, flush=True)
+time.sleep(300)
+"""
+    far_side = Far(launch_of(tmp_path, sys.executable, "-c", code), shell)
+    escaped = int(far_side.line())
+    began = time.monotonic()
+    far_side.finish()
+    assert time.monotonic() - began < 5
+    wait_until(lambda: not is_alive(escaped), 1)
+
+
+def test_what_an_agent_leaves_behind_ends_with_it(tmp_path: Path, shell: list[str]) -> None:
+    leave = "s.Popen(['sleep', '300'], start_new_session=True, stdout=s.DEVNULL, stderr=s.DEVNULL)"
+    code = f"import subprocess as s; print({leave}.pid)"
+    far_side = Far(launch_of(tmp_path, sys.executable, "-c", code), shell)
+    escaped = int(far_side.line())
+    began = time.monotonic()
+    assert far_side.process.wait(10) == 0, "and it does not wait for its stdin to end"
+    assert time.monotonic() - began < 2
+    assert not is_alive(escaped)
+    far_side.finish()
+
+
+def test_an_earlier_run_of_the_session_is_ended_and_no_other(tmp_path: Path, shell: list[str]) -> None:
+    endless = (sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()")
+    earlier = Far(launch_of(tmp_path, *endless, run="1"), shell)
+    other = Far(launch_of(tmp_path, *endless, run="1", session="sess-somebodyelses"), shell)
+    assert (earlier.line(), other.line()) == ("up", "up")
+    later = Far(launch_of(tmp_path, *endless, run="2"), shell)
+    assert later.line() == "up"
+    _, said, code = earlier.finish()
+    assert code == 137
+    assert "agh-place: ended 137" in said
+    assert later.process.poll() is None, "the end of the earlier one harms nobody"
+    assert other.process.poll() is None
+    later.finish()
+    other.finish()
+
+
+def test_why_it_did_not_start(tmp_path: Path, shell: list[str]) -> None:
+    missing = Far(launch_of(tmp_path, "no-such-program"), shell)
+    _, said, code = missing.finish()
+    error = missing.why(code, said)
+    assert (error.code, error.exit) == ("agent_not_installed", 9)
+    launch = launch_of(tmp_path, "true")
+    launch.cwd = str(tmp_path / "nowhere")
+    lost = Far(launch, shell)
+    _, said, code = lost.finish()
+    error = lost.why(code, said)
+    assert (error.code, error.exit) == ("workspace_gone", 4)
+    assert "nowhere in there" in error.message
+
+
+def test_a_package_stands_in_for_a_program_that_is_missing(tmp_path: Path, shell: list[str]) -> None:
+    (tmp_path / "bin").mkdir()
+    npx = tmp_path / "bin" / "npx"
+    npx.write_text('#!/bin/sh\necho "$@"\n')
+    npx.chmod(0o755)
+    launch = launch_of(tmp_path, "no-such-program", "--acp", package="@bot/acp")
+    out, _, _ = Far(launch, shell, (f"PATH={tmp_path}/bin:{os.environ['PATH']}",)).finish()
+    assert out == "-y @bot/acp --acp\n"
+
+
+def test_who_said_goodbye(tmp_path: Path) -> None:
+    launch = launch_of(tmp_path, "bot")
+    launch.argv = ["/usr/bin/ssh", "there"]
+
+    def why(exit: int | None, signal: int | None, said: str) -> tuple[str, str]:
+        error = far.explain("there", launch, {"exit": exit, "signal": signal}, said)
+        return error.code, error.message
+
+    assert why(255, None, "ssh: connect to host x: refused\n") == (
+        "place_gone",
+        "no connection to there: ssh: connect to host x: refused",
+    )
+    assert why(137, None, "") == ("place_gone", "no connection to there: ssh exited with 137")
+    assert why(None, 9, "noise")[1].endswith("ssh was killed by signal 9; its last words: noise")
+    code, message = why(1, None, "Traceback: oh no\nagh-place: ended 1\nsrun: error: task 0\n")
+    assert code == "agent_died"
+    assert "exited with code 1 in there" in message
+
+
+def test_a_far_side_that_is_killed_itself_still_ends_its_agent(tmp_path: Path, shell: list[str]) -> None:
+    code = "import os, time; print(os.getpid(), flush=True); time.sleep(300)"
+    far_side = Far(launch_of(tmp_path, sys.executable, "-c", code), shell)
+    agent = int(far_side.line())
+    kill(far_side.process.pid)
+    far_side.finish()
+    wait_until(lambda: not is_alive(agent), 5)
+
+
+def test_a_wire_that_goes_silent_counts_as_cut(tmp_path: Path, shell: list[str]) -> None:
+    """Nothing is closed; the spaces just do not come any more."""
+    agent = (sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()")
+    far_side = Far(launch_of(tmp_path, *agent), shell, pause=0.2)
+    assert far_side.line() == "up"
+    for _ in range(15):
+        time.sleep(0.1)
+        far_side.say(b" ")
+    assert far_side.process.poll() is None, "as long as they come it stays"
+    assert far_side.process.wait(10) == 0, "the agent's stdin has ended"
+    far_side.finish()
+
+
+def test_an_agent_that_is_slow_to_read_is_not_a_silent_wire(tmp_path: Path, shell: list[str]) -> None:
+    code = "import sys, time; print('up', flush=True); time.sleep(2); print(len(sys.stdin.read()))"
+    far_side = Far(launch_of(tmp_path, sys.executable, "-c", code), shell, pause=0.2)
+    assert far_side.line() == "up"
+    time.sleep(0.5)
+    far_side.say(b"x" * 500_000)
+    assert far_side.finish()[0] == "500000\n"

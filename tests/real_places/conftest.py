@@ -1,0 +1,1 @@
+from tests.support.live import live as live  # the fixture
