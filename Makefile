@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint bench peers soak real-agents slurm podman clean
+.PHONY: demo test lint docs picture bench peers soak real-agents slurm podman clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m tests.demo
@@ -15,6 +15,12 @@ test: $(STAMP)
 
 lint: $(STAMP)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+
+docs: $(STAMP)
+	$(BIN)/python -m tools
+
+picture: $(STAMP)
+	$(BIN)/python -m tools.picture
 
 soak: $(STAMP)
 	AGH_SOAK=full $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/faults tests/live $(ARGS)

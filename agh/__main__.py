@@ -1,4 +1,4 @@
-"""The entry point. `--version` answers before anything is imported; the rest is `agh.cli.main`."""
+"""The entry point. `--version` and Tab answer before click is imported; the rest is `agh.cli.main`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ def main() -> None:
     import gc
 
     gc.disable()  # a command is short; collecting costs more than it frees
+    if sys.argv[1:2] == ["__complete"]:
+        from agh.cli.complete import main as complete
+
+        complete(sys.argv[2:])
     from agh.cli.main import main
 
     main()

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from agh.core.mcp import read_servers
 from agh.core.rules import read_rules
+from agh.core.suggest import closest
 from agh.errors import ConfigInvalid
 from agh.home import home_path
 
@@ -208,7 +209,5 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def _suggest(name: str) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, SETTINGS, n=1, cutoff=0.5)
-    return f"did you mean {close[0]}?" if close else f"known keys: {', '.join(SETTINGS)}"
+    close = closest(name, SETTINGS, alike=0.5)
+    return f"did you mean {close}?" if close else f"known keys: {', '.join(SETTINGS)}"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agh.adapters.agents import AgentRecord, from_file, record
 from agh.adapters.restore import Strategy
+from agh.core.suggest import closest
 from agh.errors import AgentInvalid, AgentNotFound
 from agh.home import home_path
 
@@ -101,10 +102,8 @@ def agent(name: str, workspace: str | None = None) -> AgentRecord:
             return from_file(path)
     known = _offered_agents()
     if name not in known:
-        from difflib import get_close_matches
-
-        close = get_close_matches(name, agents(workspace), n=1)
-        raise AgentNotFound(name, hint=f"did you mean {close[0]}?" if close else None)
+        close = closest(name, agents(workspace))
+        raise AgentNotFound(name, hint=f"did you mean {close}?" if close else None)
     return known[name]
 
 

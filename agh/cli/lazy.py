@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from agh.core.suggest import closest
 from agh.errors import Usage
 
 
@@ -53,8 +54,5 @@ class LazyGroup(click.Group):
 
 
 def unknown_command(ctx: click.Context, name: str, known: list[str]) -> Usage:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, known, n=1)
-    hint = f"{ctx.command_path} {close[0]}" if close else f"{ctx.command_path} --help"
+    hint = f"{ctx.command_path} {closest(name, known) or '--help'}"
     return Usage(f"{ctx.command_path} has no command {name!r}", hint=hint)

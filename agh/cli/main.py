@@ -12,10 +12,12 @@ import click
 
 from agh import __version__
 from agh.cli.lazy import LazyGroup
+from agh.core.suggest import closest
 from agh.errors import BROKEN_PIPE, INTERRUPTED, AghError, Bug, OutputFailed, Usage
 
 COMMANDS = {
     "agent": "agh.cli.agent:agent",
+    "completion": "agh.cli.completion:completion",
     "doctor": "agh.cli.doctor:doctor",
     "plugins": "agh.cli.plugins:plugins",
     "run": "agh.cli.run:run",
@@ -29,7 +31,11 @@ def _plugin_commands(group: click.Group) -> None:
     add_commands(group)
 
 
-EXAMPLES = "Examples:  agh session list   |   agh session events @last --follow | jq .type"
+EXAMPLES = (
+    "\b\nExamples:\n  agh run 'what does this project do?'\n"
+    "  agh session new --name fix-login && agh session attach fix-login\n"
+    "  agh session events @last --follow | jq -r .type"
+)
 
 
 @click.group(
@@ -60,9 +66,11 @@ def main() -> NoReturn:
 
 def run(args: Sequence[str]) -> int:
     """The exit number of a command line. Every failure is reported here and nowhere else."""
+    if not args:
+        code = run(["--help"])
+        _welcome()
+        return code
     try:
-        if not args:
-            args = ["--help"]
         with root.make_context("agh", list(args)) as context:
             root.invoke(context)
         return 0
@@ -89,6 +97,14 @@ def run(args: Sequence[str]) -> int:
         return report(Bug(f"{type(error).__name__}: {error}"), args)
 
 
+def _welcome() -> None:
+    """The first words to someone who has no sessions yet."""
+    if sys.stderr.isatty():
+        from agh.cli.welcome import welcome
+
+        welcome()
+
+
 def report(error: AghError, args: Sequence[str]) -> int:
     from agh.cli.terminal import clean, clean_json
 
@@ -108,9 +124,23 @@ def report(error: AghError, args: Sequence[str]) -> int:
 
 
 def _usage(error: click.ClickException) -> Usage:
+    """The error in our words; the hint is what was probably meant, else the help."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "agh"
-    return Usage(error.format_message().rstrip("."), hint=f"{path} --help")
+    close = getattr(error, "possibilities", None)  # of an unknown option or command
+    if close:
+        return Usage(error.message.rstrip("."), hint=f"{path} {close[0]}")
+    meant = _choice_meant(error)
+    hint = f"did you mean {meant}?" if meant else f"{path} --help"
+    return Usage(error.format_message().rstrip("."), hint=hint)
+
+
+def _choice_meant(error: click.ClickException) -> str:
+    kind = getattr(getattr(error, "param", None), "type", None)
+    given, is_no_choice, _ = error.message.partition("' is not one of ")
+    if not isinstance(kind, click.Choice) or not is_no_choice:
+        return ""
+    return closest(given.lstrip("'"), map(str, kind.choices))
 
 
 def _wants_json(args: Sequence[str]) -> bool:

@@ -12,12 +12,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from agh.core.suggest import closest
 from agh.errors import AmbiguousSession, DataDamaged, MetaInvalid, SessionBusy, SessionNotFound
 from agh.home import SESSION_ID, ensure_home, session_path, sessions_path
 from agh.store import lock, meta
 from agh.store.meta import Meta
 
 NAMING_LIMIT = 10.0
+SUGGESTED_OF = 1000  # the newest; a guess must not take long
 
 
 def session_ids() -> list[str]:
@@ -70,7 +72,7 @@ def resolve(reference: str, workspace: str | None = None) -> str:
         matching = [session_path(one) for one in session_ids() if one.startswith(prefix)]
         if matching:
             return _only(reference, matching)
-    raise SessionNotFound(repr(reference))
+    raise SessionNotFound(repr(reference), hint=_suggestion(reference))
 
 
 @contextmanager
@@ -115,6 +117,23 @@ def _last(workspace: str) -> str:
         if in_workspace(found, workspace):
             return directory
     raise SessionNotFound("@last", hint="agh session new")
+
+
+def _suggestion(reference: str) -> str | None:
+    """A mistyped name is found by its likeness; ids are all alike, so only a near miss counts."""
+    ids = session_ids()[-SUGGESTED_OF:]
+    if reference.startswith("sess-"):
+        close = closest(reference, ids, alike=0.9)
+    else:
+        close = closest(reference, filter(None, (_name(one) for one in ids)))
+    return f"did you mean {close}?" if close else None
+
+
+def _name(session_id: str) -> str | None:
+    try:
+        return meta.read(session_path(session_id)).get("name")
+    except MetaInvalid:
+        return None
 
 
 def _only(reference: str, directories: list[str]) -> str:

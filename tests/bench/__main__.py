@@ -25,6 +25,7 @@ ROWS: dict[str, Callable[[Path, bool], Iterator[Figure]]] = {
     "list-human": starting.listing_human,
     "repair": starting.repairing,
     "search": searching.search,
+    "complete": starting.completing,
     "dump": dumping.dump,
     "follow": following.latency,
     "idle": following.idle,

@@ -51,6 +51,21 @@ def repairing(place: Path, quick: bool) -> Iterator[Figure]:
     yield Figure(f"repair --all --dry-run, {count} sessions", value, "x", 60, note=note)
 
 
+def completing(place: Path, quick: bool) -> Iterator[Figure]:
+    count = 100 if quick else 1000
+    data.many_sessions(place, count)
+    asked = {
+        f"Tab: a session of {count}": ("session", "status", ""),
+        "Tab: an agent": ("run", "--agent", ""),
+        f"Tab: a workspace, {count} sessions": ("run", "--workspace", ""),
+        "Tab: a type of event": ("session", "events", "--type", ""),
+        "Tab: a command": ("",),
+    }
+    for name, words in asked.items():
+        value, note = against_bare(5 if quick else 25, lambda words=words: agh("__complete", *words))  # type: ignore[misc]
+        yield Figure(name, value, "x", 6, note=note)
+
+
 def _on_terminal(*args: str) -> Taken:
     ours, theirs = pty.openpty()
     before, start = cpu_of_children(), time.perf_counter()

@@ -103,6 +103,15 @@ def test_every_command_has_the_three_forms(
         (["--bogus"], 2, "No such option '--bogus'", "agh --help"),
         (["session", "list", "--bogus"], 2, "No such option '--bogus'", "agh session list --help"),
         (["session", "status"], 2, "Missing argument 'ID'", "agh session status --help"),
+        (["session", "list", "--limt", "1"], 2, "No such option '--limt'", "agh session list --limit"),
+        (["agent", "lst"], 2, "No such command 'lst'", "agh agent list"),
+        (["agent", "show", "ehco"], 4, "no agent is called ehco", "did you mean echo?"),
+        (
+            ["session", "wait", "x", "--until", "idel"],
+            2,
+            "Invalid value for '--until': 'idel' is not one of 'idle', 'turn', 'stopped', 'permission'",
+            "did you mean idle?",
+        ),
         (["session", "status", "nope"], 4, "no session matches 'nope'", "agh session list --all"),
     ],
 )

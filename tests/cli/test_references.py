@@ -113,3 +113,25 @@ def test_hostile_references_are_refused_and_make_nothing(
         assert "\nhint: " in done.stderr
         assert "Traceback" not in done.stderr
     assert tree(tmp_path) == before
+
+
+def test_a_mistyped_name_or_id_is_suggested(agh: Agh, home: Home) -> None:
+    home.directory(id="sess-0abcdefghijk", name="fix-login")
+    home.directory(id="sess-0zzzzzzzzzzz", name=None)
+    for reference, meant in {
+        "fix-logn": "fix-login",
+        "fixlogin": "fix-login",
+        "sess-0abcdefghijx": "sess-0abcdefghijk",
+    }.items():
+        error = error_of(agh("session", "status", reference, "-o", "json", code=4), "session_not_found", 4)
+        assert error["hint"] == f"did you mean {meant}?"
+    for reference in ("unlike-any", "sess-1yyyyyyyyyyy"):
+        error = error_of(agh("session", "status", reference, "-o", "json", code=4), "session_not_found", 4)
+        assert error["hint"] == "agh session list --all"
+
+
+def test_a_damaged_session_does_not_spoil_the_suggestion(agh: Agh, home: Home) -> None:
+    (home.directory(name="fix-logout") / "meta.json").write_text("{")
+    home.directory(name="fix-login")
+    error = error_of(agh("session", "status", "fix-logn", "-o", "json", code=4), "session_not_found", 4)
+    assert error["hint"] == "did you mean fix-login?"

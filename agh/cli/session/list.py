@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -37,7 +38,16 @@ def list_command(output: str, limit: int | None, **wanted: Any) -> None:
     shown = views if limit is None else views[:limit]
     write_result("sessions", shown, output, lambda: table(shown))
     if output == "human" and not shown:
-        talk("no sessions" if wanted["everything"] else "no recent sessions; see older ones with --all")
+        _tell_nothing(wanted["everything"])
+
+
+def _tell_nothing(everything: bool) -> None:
+    if sys.stderr.isatty():
+        from agh.cli.welcome import welcome
+
+        if welcome():
+            return
+    talk("no sessions" if everything else "no recent sessions; see older ones with --all")
 
 
 def select(

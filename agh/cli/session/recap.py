@@ -19,7 +19,13 @@ from agh.store.views import recap_view
 
 @click.command("recap", epilog="Example:  agh session recap @last --limit 5")
 @click.argument("id")
-@click.option("--limit", type=click.IntRange(1, MAX_LIMIT), default=DEFAULT_LIMIT, show_default=True)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MAX_LIMIT),
+    default=DEFAULT_LIMIT,
+    show_default=True,
+    help="How many messages.",
+)
 @click.option(
     "--at", metavar="TIME", help="Write this time as generated_at, so that the bytes can be compared."
 )

@@ -22,7 +22,9 @@ CONDITIONS = ("idle", "turn", "stopped", "permission")
     "wait", epilog="Example:  agh session wait @last --until idle --timeout 10m && notify-send done"
 )
 @click.argument("id")
-@click.option("--until", type=click.Choice(CONDITIONS), default="idle", show_default=True)
+@click.option(
+    "--until", type=click.Choice(CONDITIONS), default="idle", show_default=True, help="What to wait for."
+)
 @click.option("--timeout", metavar="TIME", help="Give up after this long (exit 3).")
 @output_option("human", "json")
 def wait_command(id: str, until: str, timeout: str | None, output: str) -> None:

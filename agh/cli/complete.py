@@ -1,0 +1,192 @@
+"""What the Tab key offers: `agh __complete WORD…`, the last of the words being the one to complete.
+
+Prints a line per candidate: the word, a tab, a description. An empty word before the tab asks the shell
+to complete a `file` or `dir` itself. Answers without click, from the table in `completions/`; only a
+plugin that the table does not know makes it load the commands. Never writes, and never says what is
+wrong: whoever presses Tab has not asked anything yet.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agh.cli.tree import Entry, Option, Table, Takes
+
+TABLE = os.path.join(os.path.dirname(__file__), "completions", "commands.json")
+Candidate = tuple[str, str]
+
+
+def main(words: list[str]) -> None:
+    """Print the candidates."""
+    try:
+        from agh.cli.terminal import one_line
+
+        lines = [f"{word}\t{one_line(text, 80)}\n" for word, text in candidates(words) if word.isprintable()]
+        sys.stdout.buffer.write("".join(lines).encode(errors="replace"))
+        sys.stdout.flush()
+    except Exception:
+        if os.environ.get("AGH_DEBUG"):
+            raise
+    os._exit(0)
+
+
+def candidates(words: list[str]) -> Iterator[Candidate]:
+    """What the last word could become, given those before it."""
+    *before, word = words or [""]
+    table = _table(before)
+    path, entry, position, literal = "", table[""], 0, False
+    pending: Option | None = None
+    used: set[str] = set()
+    for given in before:
+        if pending is not None:
+            pending = None
+        elif given == "--":
+            literal = True
+        elif given.startswith("-") and given != "-" and not literal:
+            name, equals, _ = given.partition("=")
+            option = _option(entry, name)
+            used.update(option["names"] if option else ())
+            pending = option if option and option["takes"] is not None and not equals else None
+        elif (below := f"{path} {given}".strip()) in table and not position:
+            path, entry, used = below, table[below], set()
+        else:
+            position += 1
+    yield from _matching(_offered(table, path, entry, word, position, pending, used, literal), word)
+
+
+def _offered(
+    table: Table,
+    path: str,
+    entry: Entry,
+    word: str,
+    position: int,
+    pending: Option | None,
+    used: set[str],
+    literal: bool,
+) -> Iterator[Candidate]:
+    name, equals, _ = word.partition("=")
+    if pending is not None:
+        yield from _values(pending["takes"], word)
+    elif word.startswith("--") and equals and not literal:
+        option = _option(entry, name)
+        if option and option["takes"] is not None:
+            for value, text in _values(option["takes"], word[len(name) + 1 :]):
+                yield (f"{name}={value}" if value else value), text
+    elif word.startswith("-") and not literal:
+        for option in entry["options"]:
+            if option["many"] or not used.intersection(option["names"]):
+                yield max(option["names"], key=len), option["help"]
+    elif below := _below(table, path):
+        if not position:
+            yield from below
+    elif entry["arguments"]:
+        arguments = entry["arguments"]
+        if position < len(arguments) or arguments[-1]["many"]:
+            yield from _values(arguments[min(position, len(arguments) - 1)]["takes"], word)
+
+
+def _matching(offered: Iterator[Candidate], word: str) -> Iterator[Candidate]:
+    return (one for one in offered if one[0].startswith(word) or not one[0])
+
+
+def _option(entry: Entry, name: str) -> Option | None:
+    return next((option for option in entry["options"] if name in option["names"]), None)
+
+
+def _below(table: Table, path: str) -> list[Candidate]:
+    start = f"{path} " if path else ""
+    return [
+        (one[len(start) :], entry["help"])
+        for one, entry in table.items()
+        if one.startswith(start) and one and " " not in one[len(start) :]
+    ]
+
+
+def _values(takes: Takes, word: str) -> Iterator[Candidate]:
+    """The values that a parameter takes."""
+    if isinstance(takes, list):
+        yield from ((value, text) for value, text in takes)
+    elif takes == "session":
+        yield from _sessions(word)
+    elif takes == "agent":
+        yield from _agents()
+    elif takes == "workspace":
+        yield from _workspaces()
+        yield "", "dir"
+    elif takes:
+        yield "", takes
+
+
+def _sessions(word: str) -> Iterator[Candidate]:
+    """Names and ids, newest first. Their metadata is read, their logs are not."""
+    from agh.core import status
+    from agh.errors import MetaInvalid
+    from agh.home import sessions_path
+    from agh.store import lock, meta, sessions
+
+    ids = sessions.session_ids()
+    if word.startswith("sess-"):
+        ids = [one for one in ids if one.startswith(word)]
+    base, named, others = sessions_path(), [], []
+    for session_id in reversed(ids):
+        directory = f"{base}/{session_id}"
+        try:
+            found: Any = meta.read(directory)
+        except MetaInvalid:
+            others.append((session_id, "unreadable"))
+            continue
+        live = found["state"] in status.LIVE_STATES and lock.is_held(directory)
+        about = (found.get("agent_name"), status.badge(status.settled(found, live)))
+        name = found.get("name")
+        others.append((session_id, " · ".join(filter(None, (name, *about)))))
+        if name:
+            named.append((name, " · ".join(filter(None, (*about, session_id)))))
+    yield from named
+    if ids and not word.startswith("sess-"):
+        yield "@last", "the newest session of this directory"
+    yield from others
+
+
+def _agents() -> Iterator[Candidate]:
+    from agh.adapters.registry import agents
+
+    found = agents(os.getcwd()).values()
+    for one in sorted(found, key=lambda one: one.state() == "not installed"):
+        yield one.name, " · ".join(filter(None, (one.title, one.state())))
+
+
+def _workspaces() -> Iterator[Candidate]:
+    """Where sessions were, newest first."""
+    from agh.errors import MetaInvalid
+    from agh.store import sessions
+
+    seen: dict[str, str] = {}
+    for _, found in reversed(list(sessions.scan())):
+        if not isinstance(found, MetaInvalid) and found.get("workspace_path"):
+            seen.setdefault(found["workspace_path"], found.get("workspace_id") or "")
+    yield from seen.items()
+
+
+def _table(before: list[str]) -> Table:
+    """The stored table, less plugins that are not installed; or the real tree, where one is not in it."""
+    import json  # a third of the price of orjson, where nothing else needs that
+
+    with open(TABLE, encoding="utf-8") as file:
+        stored = json.load(file)
+    table: Table = stored["commands"]
+    first = next((word for word in before if not word.startswith("-")), None)
+    if first in table and "plugin" not in table[first]:
+        return table
+    from agh.adapters.registry import entry_points
+
+    installed = {one.name for one in entry_points()}
+    if installed - set(stored["plugins"]):
+        from agh.cli.main import root
+        from agh.cli.tree import describe
+
+        return describe(root)
+    return {path: entry for path, entry in table.items() if entry.get("plugin", "") in ("", *installed)}

@@ -1,0 +1,20 @@
+# Tab completion of agh for fish:  agh completion fish > ~/.config/fish/completions/agh.fish
+
+function __agh_complete
+    set -l words (commandline -opc)
+    set -l current (commandline -ct)
+    set -l program $words[1]
+    type -q -- $program; or set program agh
+    for line in ($program __complete $words[2..] "$current" 2>/dev/null)
+        switch $line
+            case \tdir
+                __fish_complete_directories "$current"
+            case \t'*'
+                __fish_complete_path "$current"
+            case '*'
+                echo $line
+        end
+    end
+end
+
+complete -c agh -f -a '(__agh_complete)'

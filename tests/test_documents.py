@@ -1,0 +1,165 @@
+"""The manual and the completions: complete, up to date, well formed, and in the wheel."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from agh import errors
+from agh.adapters import hookspecs
+from agh.adapters.agents import AgentRecord
+from agh.cli.main import root
+from agh.cli.tree import commands
+from agh.core.events import TYPES
+from tools import manpages
+from tools.__main__ import MAN, ROOT
+
+PAGES = sorted([*MAN.glob("man1/*.1"), *MAN.glob("man7/*.7")])
+SECTIONS = ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "FILES", "ENVIRONMENT", "EXAMPLES")
+
+
+def text_of(page: Path) -> str:
+    """A page's words, without roff."""
+    return re.sub(r"\\f[BIR]|\\&", "", page.read_text()).replace(r"\-", "-").replace(r"\(ti", "~")
+
+
+def terms(page: Path, title: str) -> set[str]:
+    """The terms that a section explains."""
+    section = text_of(page).partition(f"\n.SH {title}\n")[2].partition("\n.SH ")[0]
+    tagged = re.findall(r"^\.TP\n(?:\.BR? )?(.*)$", section, flags=re.M)
+    return set(re.findall(r"[\w.]+", " ".join(tagged)))
+
+
+def test_they_are_up_to_date() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tools", "--check"], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, f"make docs is due for:\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("path", [path for path, _ in commands(root)], ids=" ".join)
+def test_every_command_has_a_page(path: tuple[str, ...]) -> None:
+    page = (MAN / "man1" / f"{manpages.title(path)}.1").read_text()
+    titles = re.findall(r"^\.SH (.*)$", page, flags=re.M)
+    assert [title for title in titles if title in SECTIONS] == list(SECTIONS)
+
+
+def test_every_command_and_option_says_what_it_does() -> None:
+    silent = []
+    for path, command in commands(root):
+        name = " ".join(("agh", *path))
+        if not command.help:
+            silent.append(f"{name}: no help")
+        if not any("agh" in line for line in manpages.examples(command)):
+            silent.append(f"{name}: no example")
+        options = [one for one in command.params if isinstance(one, click.Option)]
+        silent += [f"{name} {one.opts[0]}: no help" for one in options if not one.help]
+    assert silent == []
+
+
+@pytest.mark.parametrize("epilog", [None, "", "See the manual.", "Example:"])
+def test_a_command_without_an_example_has_no_page(epilog: str | None) -> None:
+    with pytest.raises(ValueError, match="agh new: a command needs help and an epilog with an example"):
+        manpages.page(("new",), click.Command("new", help="Be new.", epilog=epilog), {})
+
+
+def test_an_option_without_help_has_no_page() -> None:
+    silent = click.Command("new", help="Be new.", epilog="Example:  agh new", params=[click.Option(["--so"])])
+    with pytest.raises(ValueError, match="new --so: an option needs help"):
+        manpages.page(("new",), silent, {})
+
+
+def test_every_hook_is_documented() -> None:
+    hooks = {name for name in vars(hookspecs) if name.startswith("agh_")}
+    documented = set(re.findall(r"^\.SS (agh_\w+)\(", (MAN / "man7/agh-plugins.7").read_text(), flags=re.M))
+    assert documented == hooks
+
+
+def test_every_field_of_an_agent_is_documented() -> None:
+    fields = set(AgentRecord.__dataclass_fields__) - {"source"}
+    assert terms(MAN / "man7/agh-plugins.7", "AGENTS") == fields
+
+
+def test_every_type_of_event_is_documented() -> None:
+    assert terms(MAN / "man7/agh-events.7", "TYPES") == set(TYPES)
+
+
+def test_every_marker_is_documented() -> None:
+    source = "".join(path.read_text() for path in (ROOT / "agh").rglob("*.py"))
+    used = set(re.findall(r'\bmarker\(\s*"(\w+)"', source))
+    assert used
+    assert used <= terms(MAN / "man7/agh-events.7", "MARKERS")
+
+
+def exits(kind: type[errors.AghError] = errors.AghError) -> Iterator[int]:
+    yield kind.exit
+    for below in kind.__subclasses__():
+        yield from exits(below)
+
+
+def test_every_exit_status_is_documented() -> None:
+    used = {0, errors.INTERRUPTED, errors.BROKEN_PIPE, *exits()}
+    assert set(manpages.EXITS) == used
+    readme = (ROOT / "README.md").read_text().partition("## Exit codes")[2]
+    assert {int(number) for number in re.findall(r"\b\d+\b", readme.partition("\n## ")[0])} == used
+
+
+def test_every_variable_of_the_environment_is_documented() -> None:
+    used = set()
+    for path in (ROOT / "agh").rglob("*.py"):
+        used |= set(re.findall(r"\bAGH_[A-Z]+(?:_[A-Z]+)*\b", path.read_text()))
+    assert used
+    assert used <= terms(MAN / "man1/agh.1", "ENVIRONMENT")
+
+
+def test_the_manual_is_well_formed() -> None:
+    if shutil.which("man") is None:
+        pytest.skip("no man here")
+    done = subprocess.run(
+        ["man", "--warnings", "-E", "UTF-8", "-Tutf8", "-Z", "-l", *map(str, PAGES)],
+        env={**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "80"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("x T utf8") == len(PAGES)
+
+
+def test_every_page_that_is_named_exists() -> None:
+    own = {(page.stem, page.suffix[1:]) for page in PAGES}
+    named = set()
+    for page in PAGES:
+        named |= set(re.findall(r"\b(agh[\w-]*)\s?\((\d)\)", text_of(page)))
+    assert named
+    assert named <= own
+
+
+def test_the_wheel_has_them(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    shared = {name.partition(".data/data/")[2] for name in names}
+    assert {f"share/man/man{page.suffix[1:]}/{page.name}" for page in PAGES} <= shared
+    assert {
+        "share/bash-completion/completions/agh",
+        "share/zsh/site-functions/_agh",
+        "share/fish/vendor_completions.d/agh.fish",
+    } <= shared
+    assert "agh/cli/completions/commands.json" in names

@@ -1,0 +1,1 @@
+"""What makes the documents: `python -m tools`, run by `make docs`."""
