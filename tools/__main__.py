@@ -56,16 +56,15 @@ def main(arguments: list[str]) -> int:
     made = documents()
     stale = [path for path, text in made.items() if not path.exists() or path.read_text() != text]
     left = sorted(set((MAN / "man1").glob("*.1")) - set(made))
+    checking = arguments == ["--check"]
+    if not checking:
+        for path in stale:
+            path.write_text(made[path])
+        for path in left:
+            path.unlink()
     for path in stale + left:
         print(path.relative_to(ROOT))
-    if arguments == ["--check"]:
-        return 1 if stale or left else 0
-    for path in stale:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(made[path])
-    for path in left:
-        path.unlink()
-    return 0
+    return 1 if checking and (stale or left) else 0
 
 
 if __name__ == "__main__":

@@ -14,7 +14,12 @@ from agh.keeper import client
 from agh.store import sessions
 
 
-@click.command("run", epilog="Example:  agh run 'explain the failing test' -o text")
+@click.command(
+    "run",
+    epilog="\b\nExamples:\n  agh run 'explain the failing test' -o text\n"
+    "  agh run --file task.md --agent codex --timeout 10m --permissions deny-all\n"
+    "  agh run - --keep < task.md",
+)
 @agent_options
 @prompt_options
 @click.option("--keep", is_flag=True, help="Leave the session live afterwards.")

@@ -22,7 +22,9 @@ _STYLES = {"running": "green", "idle": "cyan", "failed": "red", "hung": "red", "
 
 
 @click.command(
-    "list", epilog="Example:  agh session list --all --badge failed -o json | jq -r '.sessions[].id'"
+    "list",
+    epilog="\b\nExamples:\n  agh session list --resumable --workspace .\n"
+    "  agh session list --all --badge failed -o json | jq -r '.sessions[].id'",
 )
 @click.option("--all", "everything", is_flag=True, help="Also old and archived sessions.")
 @click.option("--resumable", is_flag=True, help="Only sessions that can be resumed or attached to.")

@@ -50,7 +50,12 @@ def agent_options(command: Any) -> Any:
     return command
 
 
-@click.command("new", epilog="Example:  agh session new --agent opencode --name fix-login")
+@click.command(
+    "new",
+    epilog="\b\nExamples:\n  agh session new --agent opencode --name fix-login\n"
+    "  agh session new --workspace ../app --permissions approve-all --max-cost 2\n"
+    "  agh session new --command 'my-agent --acp' -o json | jq -r .session.id",
+)
 @agent_options
 @click.option("--name", help="A name to call the session by.")
 @click.option(

@@ -29,7 +29,13 @@ def prompt_options(command: Any) -> Any:
     return command
 
 
-@click.command("prompt", epilog="Example:  git diff | agh session prompt @last - -o text")
+@click.command(
+    "prompt",
+    epilog="\b\nExamples:\n  agh session prompt fix-login 'why does the login test fail?'\n"
+    "  agh session prompt @last --file task.md --attach screen.png\n"
+    "  agh session prompt @last 'stop that, look at the clock first' --steer\n"
+    "  agh session prompt @last 'run the tests' --detach --idempotency-key nightly-1",
+)
 @click.argument("id")
 @prompt_options
 @click.option(

@@ -15,7 +15,11 @@ from agh.keeper.recover import Report, repair
 from agh.store import sessions
 
 
-@click.command("repair", epilog="Example (crontab):  */10 * * * *  agh session repair --all")
+@click.command(
+    "repair",
+    epilog="\b\nExamples:\n  agh session repair @last --dry-run\n"
+    "  agh session repair --all -o jsonl | jq -r 'select(.error).session_id'",
+)
 @click.argument("id", required=False)
 @click.option("--all", "everything", is_flag=True, help="Every session that is not live. Fit for cron.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done and change nothing.")

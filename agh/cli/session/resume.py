@@ -30,7 +30,13 @@ def default_holder() -> str:
     return f"cli:{host}:{os.getsid(0)}"
 
 
-@click.command("resume", epilog="Example:  agh session resume --latest && agh session prompt @last 'go on'")
+@click.command(
+    "resume",
+    epilog="\b\nExamples:\n  agh session resume fix-login\n"
+    "  agh session resume --latest && agh session prompt @last 'go on'\n"
+    "  agh session resume fix-login --agent codex\n"
+    "  agh session resume fix-login --require-context -o json | jq -r .restore.strategy",
+)
 @click.argument("id", required=False)
 @click.option("--latest", is_flag=True, help="The newest session that can be resumed.")
 @click.option("--workspace", metavar="PATH", help="With --latest: only sessions of this workspace.")
@@ -63,7 +69,13 @@ def resume_command(
 ) -> None:
     """Make a session live again, in the same conversation, and attach to it.
 
-    A live session is only attached to: there is never a second agent.
+    A live session is only attached to: there is never a second agent. A stopped one is repaired, and its
+    agent is started and given its memory back: by its own resume, by loading the session, by its command
+    line, or, when it has forgotten, by telling it the history with the next prompt. The way is printed, and
+    is an event. Any other failure starts nothing and keeps the way back; --fresh gives it up.
+
+    Attaching takes a lease, so that two people do not type at once. The lease runs out by itself; detach
+    gives it back.
     """
     if (id is None) != latest:
         raise Usage("name a session, or --latest", hint="agh session resume @last")

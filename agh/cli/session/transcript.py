@@ -11,7 +11,11 @@ from agh.store import sessions
 from agh.store.views import messages, session_view
 
 
-@click.command("transcript", epilog="Example:  agh session transcript @last -o html > session.html")
+@click.command(
+    "transcript",
+    epilog="\b\nExamples:\n  agh session transcript @last -o html > session.html\n"
+    "  agh session transcript @last -o json | jq -r '.messages[-1].content'",
+)
 @click.argument("id")
 @output_option("human", "text", "markdown", "html", "json", "jsonl")
 def transcript_command(id: str, output: str) -> None:

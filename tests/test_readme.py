@@ -1,0 +1,94 @@
+"""The README as a new user reads it: every shell block is pasted into one shell, from the top."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import AGH
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"^```sh\n(.*?)^```$", README, flags=re.M | re.S)
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """Someone with a project of their own, who has never run agh."""
+    project = tmp_path / "user" / "project"
+    project.mkdir()
+    env = {
+        "HOME": str(tmp_path / "user"),
+        "PATH": f"{Path(AGH).parent}{os.pathsep}/usr/local/bin:/usr/bin:/bin",
+        "AGH_HOME": str(tmp_path / "agh"),
+        "LC_ALL": "C.UTF-8",
+        "GIT_AUTHOR_NAME": "me",
+        "GIT_COMMITTER_NAME": "me",
+        "EMAIL": "me@example.org",
+    }
+    commit = "git init -q && echo hello > notes && git add notes && git commit -qm 'say hello'"
+    subprocess.run(["bash", "-c", commit], cwd=project, env=env, check=True, timeout=30)
+    yield env
+    for session in (tmp_path / "agh" / "sessions").glob("sess-*"):
+        subprocess.run([AGH, "session", "stop", session.name], env=env, capture_output=True, timeout=60)
+
+
+def test_there_are_the_blocks_we_think() -> None:
+    assert {line.split()[1] for line in BLOCKS[0].splitlines()} == {"demo", "test"}
+    recipes = README.partition("\n## Recipes\n")[2].partition("\n## ")[0]
+    assert recipes.count("\n### ") == 5
+    assert len(re.findall(r"^```sh$", recipes, flags=re.M)) == 4  # the plugin is pip's business: test_written
+
+
+def test_the_two_commands_are_there() -> None:
+    made = (ROOT / "Makefile").read_text()
+    assert re.search(r"^demo:", made, flags=re.M)
+    assert re.search(r"^test:", made, flags=re.M)
+
+
+@pytest.mark.slow
+def test_every_block_works_as_it_stands(user: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "agh").mkdir(mode=0o700)
+    (tmp_path / "agh" / "config.toml").write_text('agent = "echo"\n')  # whatever else is installed here
+    blocks = [block for block in BLOCKS[1:] if "jq" not in block or shutil.which("jq")]
+    script = "\n".join(f"echo '--- {number}'\n{block}" for number, block in enumerate(blocks))
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=Path(user["HOME"]) / "project",
+        env=user,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=110,
+    )
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    project = Path(user["HOME"]) / "project"
+    assert "echo: why does the login test fail?" in done.stdout
+    assert "<html" in (project / "fix-login.html").read_text()
+    assert "say hello" in (project / "notes.md").read_text()
+    assert "idle\tfix-login\n" in done.stdout or not shutil.which("jq")
+    assert '"go on"' in done.stdout.rpartition("\nSEEN ")[2]
+    assert done.stdout.count("--- ") == len(blocks)
+
+
+def test_the_picture_is_there_and_needs_nothing() -> None:
+    (path,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README)
+    picture = (ROOT / path).read_text()
+    assert picture.startswith("<svg")
+    assert set(re.findall(r"https?://[^\"' )]+", picture)) == {"http://www.w3.org/2000/svg"}
+
+
+def test_links_and_files_that_are_named_exist() -> None:
+    for name in re.findall(r"`((?:plugins|tools|agh)/[\w/.-]+|[A-Z]+\.md)`", README):
+        assert (ROOT / name).exists(), name
+
+
+def test_the_place_of_the_bench_table() -> None:
+    assert README.count("<!-- bench -->") == README.count("<!-- /bench -->") == 1
+    assert README.index("<!-- bench -->") < README.index("<!-- /bench -->")
