@@ -45,17 +45,20 @@ FILES = {
     "~/.agh/": "The home, `$AGH_HOME`. It belongs to one user: mode 0700, its files 0600.",
     "~/.agh/config.toml": "Settings. A workspace may add `.agh/config.toml`; it wins, flags win over both.",
     "~/.agh/agents/NAME.toml": "Agents of your own; also `.agh/agents/NAME.toml` in a workspace.",
+    "~/.agh/workspaces.toml": "Directories that have a name.",
     "~/.agh/sessions/ID/meta.json": "What a session is and the last thing known of its state.",
     "~/.agh/sessions/ID/events.db": "Its event log, an SQLite database; see `agh-events`(7).",
     "~/.agh/sessions/ID/lock": "Held by the keeper while the session is live; never removed.",
     "~/.agh/sessions/ID/keeper.sock, keeper.log": "The keeper's control socket and its own remarks.",
     "~/.agh/logs/crash-bundles/": "One redacted file per failure.",
+    "~/.cache/agh/": "What can be made again, such as the index of the search; it may be removed.",
 }
 FILES_OF = {
     "agent": ("~/.agh/config.toml", "~/.agh/agents/NAME.toml"),
     "config": ("~/.agh/config.toml",),
     "plugins": ("~/.agh/config.toml",),
     "completion": (),
+    "workspace": ("~/.agh/workspaces.toml", "~/.agh/config.toml"),
 }
 COMPLETION_FILES = {
     "share/bash-completion/completions/agh": "Installed with agh, for bash.",

@@ -139,8 +139,9 @@ def _sessions(word: str) -> Iterator[Candidate]:
         except MetaInvalid:
             others.append((session_id, "unreadable"))
             continue
-        live = found["state"] in status.LIVE_STATES and lock.is_held(directory)
-        about = (found.get("agent_name"), status.badge(status.settled(found, live)))
+        if found["state"] in status.LIVE_STATES:
+            found = status.settled(found, lock.is_held(directory))
+        about = (found.get("agent_name"), status.badge(found))
         name = found.get("name")
         others.append((session_id, " · ".join(filter(None, (name, *about)))))
         if name:
@@ -160,11 +161,19 @@ def _agents() -> Iterator[Candidate]:
 
 
 def _workspaces() -> Iterator[Candidate]:
-    """Where sessions were, newest first."""
+    """Those that have a name, then where sessions were, newest first."""
     from agh.errors import MetaInvalid
+    from agh.home import home_path
     from agh.store import sessions
 
     seen: dict[str, str] = {}
+    try:
+        with open(os.path.join(home_path(), "workspaces.toml"), "rb") as file:
+            import tomllib
+
+            seen |= {one["name"]: one["path"] for one in tomllib.load(file)["workspaces"]}
+    except (OSError, ValueError, LookupError, TypeError):
+        pass  # none is registered, or whoever needs the file says what is wrong with it
     for _, found in reversed(list(sessions.scan())):
         if not isinstance(found, MetaInvalid) and found.get("workspace_path"):
             seen.setdefault(found["workspace_path"], found.get("workspace_id") or "")

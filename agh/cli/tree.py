@@ -29,9 +29,8 @@ BY_NAME: dict[tuple[str, str], Takes] = {
     ("", "agent"): "agent",
     ("", "agents"): "agent",
     ("agent", "name"): "agent",
+    ("compare", "words"): "agent",
     ("", "workspace"): "workspace",
-    ("workspace", "name"): "workspace",
-    ("workspace", "reference"): "workspace",
     ("config", "key"): [(name, setting.meaning) for name, setting in SETTINGS.items()],
     ("", "permissions"): [(mode, "") for mode in PERMISSION_MODES],
     ("", "state"): [(state, "") for state in (*LIVE_STATES, "stopped")],
@@ -122,6 +121,7 @@ def _takes(first: str, parameter: click.Parameter) -> Takes:
     for key in ((first, parameter.name or ""), ("", parameter.name or "")):
         if key in BY_NAME:
             return BY_NAME[key]
-    if isinstance(parameter.type, click.Path | click.File):
-        return "dir" if isinstance(parameter.type, click.Path) and not parameter.type.file_okay else "file"
-    return ""
+    if isinstance(parameter.type, click.Path) and not parameter.type.file_okay:
+        return "dir"
+    is_file = isinstance(parameter.type, click.Path | click.File) or "FILE" in (parameter.metavar or "")
+    return "file" if is_file else ""

@@ -90,6 +90,11 @@ def test_workspaces(three: Home) -> None:
     found = offered("session", "list", "--workspace", "")
     assert found["/src/app"] == "repo-alpha"
     assert found[""] == "dir"
+    entry = '[[workspaces]]\nid = "ws-1"\nname = "shop"\npath = "/src/shop"\n'
+    (three.path / "workspaces.toml").write_text(entry)
+    assert offered("run", "--workspace", "sh") == {"shop": "/src/shop", "": "dir"}
+    (three.path / "workspaces.toml").write_text("[[workspaces]]\nbroken")
+    assert "/src/app" in offered("run", "--workspace", "")
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,10 @@ SHELLS = {
         ["zsh", "-f", "-i"],
         "autoload -Uz compinit; compinit -u -d {scratch}/dump; source {script}; PROMPT='READY''> '",
     ),
+    "zsh, fpath": (
+        ["zsh", "-f", "-i"],
+        "fpath=({folder} $fpath); autoload -Uz compinit; compinit -u -d {scratch}/dump; PROMPT='READY''> '",
+    ),
     "fish": (
         ["fish", "--no-config", "--private", "-i"],
         "function fish_prompt; printf 'READY''> '; end; function fish_right_prompt; end; source {script}",
@@ -50,7 +54,8 @@ class Shell:
 
     def __init__(self, name: str, scratch: Path) -> None:
         argv, setup = SHELLS[name]
-        self.name = name
+        self.name = argv[0]
+        script = COMPLETIONS / FILES[self.name]
         self.fd, theirs = pty.openpty()
         ioctl(theirs, termios.TIOCSWINSZ, pack("HHHH", 50, 160, 0, 0))
         env = {
@@ -72,7 +77,7 @@ class Shell:
         )
         os.close(theirs)
         self.screen = ""
-        self.type(setup.format(script=COMPLETIONS / FILES[name], scratch=scratch) + "\n")
+        self.type(setup.format(script=script, folder=COMPLETIONS, scratch=scratch) + "\n")
         self.sees(READY)
 
     def type(self, text: str) -> None:
@@ -100,8 +105,9 @@ class Shell:
 
 @pytest.fixture(params=sorted(SHELLS))
 def shell(request: pytest.FixtureRequest, home: Home, tmp_path: Path) -> Iterator[Shell]:
-    if shutil.which(request.param) is None:
-        pytest.skip(f"no {request.param} here")
+    program = SHELLS[request.param][0][0]
+    if shutil.which(program) is None:
+        pytest.skip(f"no {program} here")
     home.directory(id="sess-aaaa000001", name="fix-login", agent_name="claude")
     home.directory(id="sess-aabb000002", agent_name="codex", stop_reason="error")
     (tmp_path / "scratch" / "folder").mkdir(parents=True)
@@ -135,9 +141,11 @@ def test_tab(shell: Shell) -> None:
     shell.sees("sess-aaaa000001", "fix-login · claude · stopped", "sess-aabb000002", "codex · failed")
 
 
-def test_a_name_that_needs_quotes(shell: Shell, home: Home) -> None:
-    home.directory(id="sess-ccdd000003", name="two words")
+def test_names_that_need_quotes(shell: Shell, home: Home, tmp_path: Path) -> None:
+    home.directory(id="sess-ccdd000003", name="two words: $(touch ran) `touch ran` 'it' %n")
     shell.type("agh session status two\t")
-    shell.sees("two\\ words ")
-    shell.type("-o json\n")
+    shell.sees("two\\ words")
+    shell.sees("%n")
+    shell.type(" -o json\n")
     shell.sees('"sess-ccdd000003"')
+    assert not (tmp_path / "scratch/ran").exists()
