@@ -36,9 +36,9 @@ def words(agents: list[AgentRecord]) -> str:
     if runnable:
         lines.append(f"Not installed, but npx can run: {', '.join(runnable)}.")
     if not installed:
-        known = next(one for one in real if one.install)
-        lines.append("No agent is installed, so the embedded echo agent answers. Install one, for example:")
-        lines.append(f"  {known.install}")
+        answers = ", so the embedded echo agent answers" if len(real) < len(agents) else ""
+        lines.append(f"No agent is installed{answers}. Install one, for example:")
+        lines += [f"  {one.install}" for one in real if one.install][:1]
     lines += [
         "Next:",
         "  agh run 'what does this project do?'          one prompt, one answer",
