@@ -81,8 +81,22 @@ SECTION_7 = ("agh-cron", "agh-events", "agh-plugins")
 def manual(root: click.Group) -> dict[str, str]:
     """Every page of section 1, by its file's name."""
     owners = plugins_of_commands()
-    found = list(commands(root))
-    return {f"{title(path)}.1": page(path, command, owners) for path, command in found}
+    silent = silences(root)
+    if silent:
+        raise ValueError("there is nothing to write about:\n" + "\n".join(silent))
+    return {f"{title(path)}.1": page(path, command, owners) for path, command in commands(root)}
+
+
+def silences(root: click.Group) -> list[str]:
+    """What the commands do not say of themselves, and should: help, an example, help for every option."""
+    found = []
+    for path, command in commands(root):
+        name = " ".join(("agh", *path))
+        found += [f"{name}: no help"] * (not command.help)
+        found += [f"{name}: no example in its epilog"] * (not examples(command))
+        options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
+        found += [f"{name} {one.opts[0]}: no help" for one in options if not one.help]
+    return found
 
 
 def title(path: tuple[str, ...]) -> str:
@@ -92,12 +106,10 @@ def title(path: tuple[str, ...]) -> str:
 def page(path: tuple[str, ...], command: click.Command, owners: dict[str, str]) -> str:
     """One command, in the order in which people look for things."""
     name = " ".join(("agh", *path))
-    if not command.help or not examples(command):
-        raise ValueError(f"{name}: a command needs help and an epilog with an example")
     plugin = owners.get(path[0], "") if path else ""
     more = f"\n\nThis command comes with the plugin `{plugin}`." if plugin else ""
     about = f"\n\n{ABOUT.strip()}" if not path else ""
-    help = inspect.cleandoc(command.help).replace("\b\n", "") + about + more
+    help = inspect.cleandoc(command.help or "").replace("\b\n", "") + about + more
     return header(title(path), 1) + "".join(
         (
             section("NAME", f"{escape(title(path))} \\- {escape(_summary(command))}"),
@@ -176,8 +188,6 @@ def _options(command: click.Command) -> str:
     shown = []
     for option in command.get_params(context):
         if isinstance(option, click.Option) and not option.hidden:
-            if not option.help:
-                raise ValueError(f"{command.name} {option.opts[0]}: an option needs help")
             shown.append((_term(option, context), _meaning(option, context)))
     return tagged(shown)
 
