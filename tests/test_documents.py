@@ -23,7 +23,7 @@ from agh.core.events import TYPES
 from tools import manpages
 from tools.__main__ import MAN, ROOT
 
-PAGES = sorted([*MAN.glob("man1/*.1"), *MAN.glob("man7/*.7")])
+PAGES = sorted(path for path in MAN.rglob("*") if path.is_file())
 SECTIONS = ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "FILES", "ENVIRONMENT", "EXAMPLES")
 
 
@@ -126,8 +126,12 @@ def test_the_manual_is_well_formed() -> None:
     assert done.stdout.count("x T utf8") == len(PAGES)
 
 
+def test_every_page_is_where_man_looks() -> None:
+    assert [page for page in PAGES if page.parent.name != f"man{page.suffix[1:]}"] == []
+
+
 def test_every_page_that_is_named_exists() -> None:
-    own = {(page.stem, page.suffix[1:]) for page in PAGES}
+    own = {(page.stem, page.suffix[1:]) for page in [*PAGES, *ROOT.glob("plugins/*/man/**/*.[17]")]}
     named = set()
     for page in PAGES:
         named |= set(re.findall(r"\b(agh[\w-]*)\s?\((\d)\)", text_of(page)))

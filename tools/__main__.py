@@ -1,7 +1,7 @@
 """`make docs`: write what is made from the commands. `python -m tools --check` says what is out of date.
 
-Made are the pages of `man/man1`, the hooks in `man/man7/agh-plugins.7` and the table behind the Tab key. Only
-the plugins of this repository count, so that the result is the same on every machine.
+Made are the pages of `man/man1`, the hooks and fields in `man/man7/agh-plugins.7`, and the table behind the
+Tab key. Only the plugins of this repository count, so that the result is the same on every machine.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ def documents() -> dict[Path, str]:
     from tools import manpages
 
     page = MAN / "man7/agh-plugins.7"
+    contract = manpages.filled(page.read_text(), "hooks", manpages.hooks())
     return {
         TABLE: table(root),
-        page: manpages.filled(page.read_text(), "hooks", manpages.hooks()),
+        page: manpages.filled(contract, "agents", manpages.agent_fields()),
         **{MAN / "man1" / name: text for name, text in manpages.manual(root).items()},
     }
 

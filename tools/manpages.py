@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from agh.adapters import hookspecs
+from agh.adapters.agents import AgentRecord
 from agh.cli.tree import commands, plugins_of_commands
 from agh.config import SETTINGS
 from tools.roff import bold, escape, header, italic, paragraphs, prose, section, tagged, verbatim
@@ -75,7 +76,7 @@ Commands print data on standard output and remarks on standard error. `-o json` 
 `-o jsonl` one object per line; errors are then one JSON object on standard error. Where a command takes an
 ID it also takes a unique prefix of one, a session's name, or `@last`, the newest session of this directory.
 """
-SECTION_7 = ("agh-cron", "agh-events", "agh-plugins")
+MAN = Path(__file__).parent.parent / "man"
 
 
 def manual(root: click.Group) -> dict[str, str]:
@@ -136,7 +137,7 @@ def examples(command: click.Command) -> list[str]:
 
 def promises() -> str:
     """The promises of the README, and what is not promised."""
-    text = (Path(__file__).parent.parent / "README.md").read_text()
+    text = (MAN.parent / "README.md").read_text()
     body = text.partition("\n## Promises\n")[2].partition("\n## ")[0].strip()
     listed = re.findall(r"^(\d+)\. ((?:.+\n?(?!\d+\. ))+)", body, flags=re.M)
     return "\n".join(f".IP {number}. 4\n{prose(promise)}" for number, promise in listed) + (
@@ -162,6 +163,19 @@ def _hook(name: str, hook: object) -> str:
     terms = [(italic(given), prose(text)) for given, text in described]
     signature = f"{name}({', '.join(inspect.signature(hook).parameters)})"
     return f".SS {escape(signature)}\n{paragraphs(said)}\n{tagged(terms)}"
+
+
+def agent_fields() -> str:
+    """The fields of an agent, from the comments beside them."""
+    source = inspect.getsource(AgentRecord)
+    fields = re.findall(r"^    (\w+): .*?(?:  # (.*))?$", source, flags=re.M)
+    silent = [name for name, meaning in fields if not meaning]
+    if silent:
+        raise ValueError(f"fields of an agent without a comment: {', '.join(silent)}")
+    shown = [
+        (bold(name), prose(f"{text[0].upper()}{text[1:]}.")) for name, text in fields if name != "source"
+    ]
+    return tagged(shown)
 
 
 def _summary(command: click.Command) -> str:
@@ -242,7 +256,8 @@ def _environment(path: tuple[str, ...]) -> str:
 
 def _see_also(path: tuple[str, ...], command: click.Command) -> str:
     above = [title(path[:-1])] if path else []
-    pages = [f"{bold(one)}(1)" for one in above] + [f"{bold(one)}(7)" for one in SECTION_7]
+    others = sorted(page.stem for page in MAN.glob("man7/*.7"))
+    pages = [f"{bold(one)}(1)" for one in above] + [f"{bold(one)}(7)" for one in others]
     return ", ".join(pages)
 
 

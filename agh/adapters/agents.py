@@ -21,9 +21,9 @@ LIMITS = ("max_cost", "max_turns", "max_time")
 class AgentRecord:
     """An agent that can be started. `argv[0]` is looked up on PATH."""
 
-    name: str
-    argv: tuple[str, ...]
-    title: str = ""
+    name: str  # what it is called; an agent in a file has the file's name
+    argv: tuple[str, ...]  # the program and its arguments
+    title: str = ""  # its name for people
     package: str = ""  # an npm package that can stand in for a missing program, through npx
     env: Mapping[str, str] = field(default_factory=dict)  # added to the user's environment
     drop_env: tuple[str, ...] = ()  # what the agent must not get
@@ -35,8 +35,8 @@ class AgentRecord:
     resume_argv: tuple[str, ...] = ()  # flags that restore by command line; {id} is the agent's session
     quiet_after_load: float = 0.15  # seconds of silence that end a replay
     permissions: str = ""  # the permission mode of its sessions, where they have none of their own
-    limits: Mapping[str, float] = field(default_factory=dict)  # max_cost, max_turns, max_time (seconds)
-    source: str = "built-in"
+    limits: Mapping[str, float] = field(default_factory=dict)  # their max_cost, max_turns, max_time (seconds)
+    source: str = "built-in"  # where the record came from; not to be set
 
     def command(self, search: str | None = None) -> list[str] | None:
         """The argv to run: the installed program, or npx and the package; None when neither is there."""
