@@ -146,9 +146,9 @@ def _sessions(word: str) -> Iterator[Candidate]:
         others.append((session_id, " · ".join(filter(None, (name, *about)))))
         if name:
             named.append((name, " · ".join(filter(None, (*about, session_id)))))
-    yield from named
-    if ids and not word.startswith("sess-"):
+    if ids:
         yield "@last", "the newest session of this directory"
+    yield from named
     yield from others
 
 

@@ -57,8 +57,8 @@ def test_sessions(three: Home) -> None:
     assert found["fix-login"] == "claude · stopped · sess-aaaa000001"
     assert found["sess-aaaa000001"] == "fix-login · claude · stopped"
     assert found["sess-aabb000002"] == "codex · failed"
-    assert "@last" in found
-    assert list(found)[-3:] == ["sess-bbbb000003", "sess-aabb000002", "sess-aaaa000001"]
+    ids = ["sess-bbbb000003", "sess-aabb000002", "sess-aaaa000001"]
+    assert list(found) == ["@last", "two words", "fix-login", *ids]
     assert list(offered("session", "status", "sess-aa")) == ["sess-aabb000002", "sess-aaaa000001"]
     assert list(offered("session", "status", "two")) == ["two words"]
     assert offered("session", "status", "fix-login", "") == {}

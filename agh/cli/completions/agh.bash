@@ -46,4 +46,4 @@ _agh() {
     [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
     return 0
 }
-complete -F _agh agh
+complete -o nosort -F _agh agh 2>/dev/null || complete -F _agh agh

@@ -17,4 +17,4 @@ function __agh_complete
     end
 end
 
-complete -c agh -f -a '(__agh_complete)'
+complete -c agh -f -k -a '(__agh_complete)'
