@@ -111,6 +111,8 @@ def shell(request: pytest.FixtureRequest, home: Home, tmp_path: Path) -> Iterato
     home.directory(id="sess-aaaa000001", name="fix-login", agent_name="claude")
     home.directory(id="sess-aabb000002", agent_name="codex", stop_reason="error")
     (tmp_path / "scratch" / "folder").mkdir(parents=True)
+    (tmp_path / "user" / "programs").mkdir()
+    (tmp_path / "user" / "programs" / "agh").symlink_to(AGH)
     one = Shell(request.param, tmp_path / "scratch")
     yield one
     one.close()
@@ -126,6 +128,8 @@ WORDS = (
     ("agh run --workspace fol", "agh run --workspace folder/"),
     ("agh run --file fol", "agh run --file folder/"),
     ("agh session attach --st", "agh session attach --steal "),
+    ("~/programs/agh session status fi", "status fix-login "),
+    ("NO_COLOR=1 agh session status fi", "status fix-login "),
     ("echo hello | agh session prompt fi", "| agh session prompt fix-login "),
 )
 

@@ -2,9 +2,13 @@
 
 function __agh_complete
     set -l words (commandline -opc)
+    while string match -qr '^\w+=' -- $words[1] # variables before the command
+        set -e words[1]
+    end
     set -l current (commandline -ct)
-    set -l program $words[1]
+    set -l program (string replace -r '^~/' $HOME/ -- $words[1])
     type -q -- $program; or set program agh
+    type -q -- $program; or return
     for line in ($program __complete $words[2..] "$current" 2>/dev/null)
         switch $line
             case \tdir
