@@ -21,7 +21,7 @@ def welcome() -> bool:
         if not sys.stderr.isatty() or sessions.session_ids():
             return False
         talk(words(list(registry.agents(sessions.here()).values())))
-    except AghError:
+    except (AghError, OSError):
         return False  # a command that needs the home will say what is wrong with it
     return True
 

@@ -63,6 +63,15 @@ def test_a_home_that_is_not_private_does_not_spoil_the_help(home: Home) -> None:
     assert GREETING not in shown
 
 
+def test_a_home_that_cannot_be_read_does_not_spoil_the_help(home: Home) -> None:
+    home.path.mkdir(mode=0o700)
+    (home.path / "sessions").write_text("not a directory")
+    code, shown = on_terminal()
+    assert code == 0
+    assert "Usage: agh" in shown
+    assert "Traceback" not in shown
+
+
 def agent(name: str, program: str, package: str = "") -> AgentRecord:
     return AgentRecord(name, (program,), package=package, install=f"get {name}")
 
