@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from agh.cli.tree import commands
 from agh.core.events import TYPES
 from tools import manpages
 from tools.__main__ import MAN, ROOT
+from tools.facts import EXITS
 
 PAGES = sorted(path for path in MAN.rglob("*") if path.is_file())
 SECTIONS = ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "FILES", "ENVIRONMENT", "EXAMPLES")
@@ -68,6 +70,50 @@ def test_silence_is_heard() -> None:
         manpages.manual(group)
 
 
+def invocations(line: str) -> Iterator[list[str]]:
+    """The words after `agh` of each time that a line of shell calls it."""
+    words: list[str] = []
+    for word in [*shlex.shlex(line, posix=True, punctuation_chars=True), ";"]:
+        if word[0] not in "();<>|&":
+            words.append(word)
+            continue
+        if "agh" in words[:1]:
+            yield words[1:]
+        words = []
+
+
+def examples_of_pages() -> Iterator[str]:
+    for page in MAN.glob("man7/*.7"):
+        yield from re.findall(r"^(?:\.B )?(agh .*)$", text_of(page).replace(r"\(aq", "'"), flags=re.M)
+
+
+def examples() -> list[str]:
+    found = [line for _, command in commands(root) for line in manpages.examples(command)]
+    return [*found, *examples_of_pages()]
+
+
+@pytest.mark.parametrize("line", examples())
+def test_an_example_is_a_command_that_exists(line: str) -> None:
+    """Its options too; what it does is left to the tests of the command."""
+    called = list(invocations(line))
+    assert called
+    for words in called:
+        command: click.Command = root
+        context = click.Context(root)
+        while isinstance(command, click.Group) and words:
+            name, *words = words
+            found = command.get_command(context, name)
+            assert found is not None, name
+            command, context = found, click.Context(found)
+        command.make_parser(context).parse_args(words)
+
+
+@pytest.mark.parametrize("line", ["agh nonsense", "agh session list --nonsense", "x | agh run - --nonsense"])
+def test_a_wrong_example_is_seen(line: str) -> None:
+    with pytest.raises((AssertionError, click.UsageError)):
+        test_an_example_is_a_command_that_exists(line)
+
+
 def test_every_hook_is_documented() -> None:
     hooks = {name for name in vars(hookspecs) if name.startswith("agh_")}
     documented = set(re.findall(r"^\.SS (agh_\w+)\(", (MAN / "man7/agh-plugins.7").read_text(), flags=re.M))
@@ -98,9 +144,25 @@ def exits(kind: type[errors.AghError] = errors.AghError) -> Iterator[int]:
 
 def test_every_exit_status_is_documented() -> None:
     used = {0, errors.INTERRUPTED, errors.BROKEN_PIPE, *exits()}
-    assert set(manpages.EXITS) == used
+    assert set(EXITS) == used
     readme = (ROOT / "README.md").read_text().partition("## Exit codes")[2]
     assert {int(number) for number in re.findall(r"\b\d+\b", readme.partition("\n## ")[0])} == used
+
+
+@pytest.mark.parametrize(
+    ("page", "possible"),
+    [
+        ("run", {"3", "6", "7", "9"}),
+        ("session-prompt", {"3", "6", "7", "9"}),
+        ("session-pause", {"3", "6", "7", "9"}),
+        ("session-wait", {"3", "7"}),
+        ("session-events", set()),
+    ],
+)
+def test_a_page_has_the_exit_statuses_that_can_happen(page: str, possible: set[str]) -> None:
+    listed = terms(MAN / f"man1/agh-{page}.1", "EXIT STATUS")
+    assert {"0", "1", "2", "4", "8", "130", "141"} <= listed
+    assert {"3", "6", "7", "9"} & listed == possible
 
 
 def test_every_variable_of_the_environment_is_documented() -> None:

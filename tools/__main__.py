@@ -30,13 +30,13 @@ def documents() -> dict[Path, str]:
     """Every file that is made, and its text."""
     os.environ["AGH_PLUGINS"] = ",".join(plugins())
     from agh.cli.main import root
-    from tools import manpages
+    from tools import contract, manpages
 
     page = MAN / "man7/agh-plugins.7"
-    contract = manpages.filled(page.read_text(), "hooks", manpages.hooks())
+    text = contract.filled(page.read_text(), "hooks", contract.hooks())
     return {
         TABLE: table(root),
-        page: manpages.filled(contract, "agents", manpages.agent_fields()),
+        page: contract.filled(text, "agents", contract.agent_fields()),
         **{MAN / "man1" / name: text for name, text in manpages.manual(root).items()},
     }
 

@@ -1,0 +1,67 @@
+"""What the manual says of every command: exit statuses, files, the environment."""
+
+from __future__ import annotations
+
+EXITS = {
+    0: "It worked.",
+    1: "The agent or the turn failed; or the output cannot be written.",
+    2: "Usage: the command line or a file of settings is wrong; nothing was changed.",
+    3: "A limit on time passed.",
+    4: "No such session, agent or workspace.",
+    5: "A permission was refused or waits for an answer; or the home is not private.",
+    6: "The session is busy, or cannot be attached to.",
+    7: "The keeper or the agent died in the middle of a turn; the session can be resumed.",
+    8: "Stored data is damaged and needs a person.",
+    9: "The agent is not installed, or not logged in.",
+    70: "A bug in agh.",
+    130: "Interrupted from the keyboard.",
+    141: "The reader of the output went away.",
+}
+OF_KEEPERS = (3, 6, 7, 9)
+ENVIRONMENT = {
+    "AGH_HOME": "The home; the default is `~/.agh`.",
+    "AGH_PLUGINS": "The plugins to load, separated by commas; the empty text loads none, unset loads all.",
+    "AGH_DEBUG": "When set, a bug in agh shows its traceback.",
+    "NO_COLOR": "When set, no colours on a terminal.",
+    "TERM": "A `dumb` terminal gets plain text.",
+    "COLUMNS": "The width of the terminal, where it differs from the real one.",
+    "PATH": "Where agents are looked for.",
+}
+FOR_AGENTS = {
+    "AGH_SESSION_ID": "Set for the agent and its tools: the session that they work in.",
+    "AGH_LAUNCH": "Set for the agent and its tools: the mark by which processes that escaped are found.",
+}
+FILES = {
+    "~/.agh/": "The home, `$AGH_HOME`. It belongs to one user: mode 0700, its files 0600.",
+    "~/.agh/config.toml": "Settings. A workspace may add `.agh/config.toml`; it wins, flags win over both.",
+    "~/.agh/agents/NAME.toml": "Agents of your own; also `.agh/agents/NAME.toml` in a workspace.",
+    "~/.agh/workspaces.toml": "Directories that have a name.",
+    "~/.agh/sessions/ID/meta.json": "What a session is and the last thing known of its state.",
+    "~/.agh/sessions/ID/events.db": "Its event log, an SQLite database; see `agh-events`(7).",
+    "~/.agh/sessions/ID/lock": "Held by the keeper while the session is live; never removed.",
+    "~/.agh/sessions/ID/keeper.sock, keeper.log": "The keeper's control socket and its own remarks.",
+    "~/.agh/logs/crash-bundles/": "One redacted file per failure.",
+    "~/.cache/agh/": "What can be made again, such as the index of the search; it may be removed.",
+}
+FILES_OF = {
+    "agent": ("~/.agh/config.toml", "~/.agh/agents/NAME.toml"),
+    "config": ("~/.agh/config.toml",),
+    "plugins": ("~/.agh/config.toml",),
+    "completion": (),
+    "workspace": ("~/.agh/workspaces.toml", "~/.agh/config.toml"),
+}
+COMPLETION_FILES = {
+    "share/bash-completion/completions/agh": "Installed with agh, for bash.",
+    "share/zsh/site-functions/_agh": "For zsh.",
+    "share/fish/vendor_completions.d/agh.fish": "For fish.",
+}
+ABOUT = """
+agh runs coding agents that speak the Agent Client Protocol as durable sessions on local files. There is no
+daemon. A session is a directory with an append-only event log; while it is live, a keeper process owns it,
+holds its lock, runs its agent and is the only writer of its log. Everything that is shown is read from that
+log, so it can be read while the agent works, after it ended, and after everything was killed.
+
+Commands print data on standard output and remarks on standard error. `-o json` gives one document,
+`-o jsonl` one object per line; errors are then one JSON object on standard error. Where a command takes an
+ID it also takes a unique prefix of one, a session's name, or `@last`, the newest session of this directory.
+"""
