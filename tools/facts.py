@@ -43,17 +43,17 @@ FILES = {
     "~/.agh/logs/crash-bundles/": "One redacted file per failure.",
     "~/.cache/agh/": "What can be made again, such as the index of the search; it may be removed.",
 }
+# By the first word of a command; all others may touch any file.
 FILES_OF = {
-    "agent": ("~/.agh/config.toml", "~/.agh/agents/NAME.toml"),
-    "config": ("~/.agh/config.toml",),
-    "plugins": ("~/.agh/config.toml",),
-    "completion": (),
-    "workspace": ("~/.agh/workspaces.toml", "~/.agh/config.toml"),
-}
-COMPLETION_FILES = {
-    "share/bash-completion/completions/agh": "Installed with agh, for bash.",
-    "share/zsh/site-functions/_agh": "For zsh.",
-    "share/fish/vendor_completions.d/agh.fish": "For fish.",
+    "agent": {name: FILES[name] for name in ("~/.agh/config.toml", "~/.agh/agents/NAME.toml")},
+    "config": {name: FILES[name] for name in ("~/.agh/config.toml",)},
+    "workspace": {name: FILES[name] for name in ("~/.agh/workspaces.toml", "~/.agh/config.toml")},
+    "plugins": {"site-packages/*.dist-info/entry_points.txt": "Where plugins are found: its group `agh`."},
+    "completion": {
+        "share/bash-completion/completions/agh": "Installed with agh, for bash.",
+        "share/zsh/site-functions/_agh": "For zsh.",
+        "share/fish/vendor_completions.d/agh.fish": "For fish.",
+    },
 }
 ABOUT = """
 agh runs coding agents that speak the Agent Client Protocol as durable sessions on local files. There is no

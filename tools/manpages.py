@@ -14,7 +14,6 @@ from agh.cli.tree import commands, plugins_of_commands
 from agh.config import SETTINGS
 from tools.facts import (
     ABOUT,
-    COMPLETION_FILES,
     ENVIRONMENT,
     EXITS,
     FILES,
@@ -72,7 +71,7 @@ def page(path: tuple[str, ...], command: click.Command, owners: dict[str, str]) 
             section("FILES", _files(path)),
             section("ENVIRONMENT", _environment(path)),
             section("EXAMPLES", verbatim("\n".join(examples(command)))),
-            section("SEE ALSO", _see_also(path, command)),
+            section("SEE ALSO", _see_also(path)),
         )
     )
 
@@ -94,9 +93,8 @@ def promises() -> str:
 
 
 def _summary(command: click.Command) -> str:
-    return " ".join(re.split(r"(?<=[.:])\s|\n\s*\n", inspect.cleandoc(command.help or ""))[0].split()).rstrip(
-        ".:"
-    )
+    first = re.split(r"(?<=[.:])\s|\n\s*\n", inspect.cleandoc(command.help or ""))[0]
+    return " ".join(first.split()).rstrip(".:")
 
 
 def _synopsis(name: str, command: click.Command) -> str:
@@ -117,7 +115,7 @@ def _options(command: click.Command) -> str:
     shown = []
     for option in command.get_params(context):
         if isinstance(option, click.Option) and not option.hidden:
-            shown.append((_term(option, context), _meaning(option, context)))
+            shown.append((_term(option, context), _meaning(option)))
     return tagged(shown)
 
 
@@ -129,7 +127,7 @@ def _term(option: click.Option, context: click.Context) -> str:
     return f"{names} {italic((option.name or '').upper() if choice else option.make_metavar(context))}"
 
 
-def _meaning(option: click.Option, context: click.Context) -> str:
+def _meaning(option: click.Option) -> str:
     text = prose(option.help or "")
     if isinstance(option.type, click.Choice):
         text += f" One of {', '.join(bold(str(value)) for value in option.type.choices)}."
@@ -156,8 +154,9 @@ def _value(default: object) -> str:
 def _exits(command: click.Command) -> str:
     """What can happen; a command that neither starts an agent nor talks to a keeper spares us some."""
     shown = set(EXITS)
-    if command.callback is not None and not isinstance(command, click.Group):
-        sources = _sources(command.callback.__module__)
+    module = command.callback.__module__ if command.callback else ""
+    if module.startswith("agh.cli.") and not isinstance(command, click.Group):
+        sources = _sources(module)
         if "agh.keeper" not in sources:
             kinds = [one for one in vars(errors).values() if isinstance(one, type) and hasattr(one, "exit")]
             raised = {one.exit for one in kinds if re.search(rf"\b{one.__name__}\b", sources)}
@@ -178,9 +177,7 @@ def _sources(module: str) -> str:
 
 
 def _files(path: tuple[str, ...]) -> str:
-    shown = {name: FILES[name] for name in (FILES_OF.get(path[0], FILES) if path else FILES)}
-    if path[:1] == ("completion",):
-        shown = COMPLETION_FILES
+    shown = FILES_OF.get(path[0], FILES) if path else FILES
     return tagged([(italic(name), prose(meaning)) for name, meaning in shown.items()])
 
 
@@ -189,7 +186,7 @@ def _environment(path: tuple[str, ...]) -> str:
     return tagged([(bold(name), prose(meaning)) for name, meaning in shown.items()])
 
 
-def _see_also(path: tuple[str, ...], command: click.Command) -> str:
+def _see_also(path: tuple[str, ...]) -> str:
     above = [title(path[:-1])] if path else []
     others = sorted(page.stem for page in MAN.glob("man7/*.7"))
     pages = [f"{bold(one)}(1)" for one in above] + [f"{bold(one)}(7)" for one in others]

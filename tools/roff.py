@@ -7,6 +7,7 @@ import re
 _CHARACTERS = str.maketrans(
     {
         "\\": r"\e",
+        "'": r"\(aq",
         "-": r"\-",
         "…": "...",
         "→": r"\(->",
@@ -21,10 +22,8 @@ _CHARACTERS = str.maketrans(
 
 def escape(text: str) -> str:
     """Text that roff takes literally; a line of it never reads as a request."""
-    text = text.translate(_CHARACTERS)
-    if not text.isascii():
-        raise ValueError(f"no roff for {sorted(set(re.sub(r'[ -~]', '', text)))} in {text!r}")
-    return re.sub(r"^([.'])", r"\\&\1", text, flags=re.M)
+    text = re.sub(r"[^\x00-\x7f]", lambda one: rf"\[u{ord(one[0]):04X}]", text.translate(_CHARACTERS))
+    return re.sub(r"^\.", r"\\&.", text, flags=re.M)
 
 
 def bold(text: str) -> str:
