@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 TABLE = os.path.join(os.path.dirname(__file__), "completions", "commands.json")
 Candidate = tuple[str, str]
+DESCRIBED = 1000
 
 
 def main(words: list[str]) -> None:
@@ -122,27 +123,19 @@ def _values(takes: Takes, word: str) -> Iterator[Candidate]:
 
 
 def _sessions(word: str) -> Iterator[Candidate]:
-    """Names and ids, newest first. Their metadata is read, their logs are not."""
+    """Names and ids, newest first; those too old to be described are offered as bare ids."""
     from agh.core import status
-    from agh.errors import MetaInvalid
     from agh.home import sessions_path
-    from agh.store import lock, meta, sessions
+    from agh.store import lock, sessions
 
     ids = sessions.session_ids()
     if word.startswith("sess-"):
         ids = [one for one in ids if one.startswith(word)]
     base, named, others = sessions_path(), [], []
-    for session_id in reversed(ids):
-        directory = f"{base}/{session_id}"
-        try:
-            found: Any = meta.read(directory)
-        except MetaInvalid:
-            others.append((session_id, "unreadable"))
-            continue
-        if found["state"] in status.LIVE_STATES:
-            found = status.settled(found, lock.is_held(directory))
-        about = (found.get("agent_name"), status.badge(found))
-        name = found.get("name")
+    for session_id, found in _described(ids):
+        if found.get("state") in status.LIVE_STATES:
+            found = status.settled(found, lock.is_held(f"{base}/{session_id}"))
+        name, about = found.get("name"), (found.get("agent_name"), status.badge(found))
         others.append((session_id, " · ".join(filter(None, (name, *about)))))
         if name:
             named.append((name, " · ".join(filter(None, (*about, session_id)))))
@@ -150,6 +143,21 @@ def _sessions(word: str) -> Iterator[Candidate]:
         yield "@last", "the newest session of this directory"
     yield from named
     yield from others
+    yield from ((one, "") for one in reversed(ids[:-DESCRIBED]))
+
+
+def _described(ids: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The metadata of the newest sessions; of one that cannot be read nothing is known."""
+    from agh.errors import MetaInvalid
+    from agh.home import sessions_path
+    from agh.store import meta
+
+    base = sessions_path()
+    for session_id in ids[: -DESCRIBED - 1 : -1]:
+        try:
+            yield session_id, dict(meta.read(f"{base}/{session_id}"))
+        except MetaInvalid:
+            yield session_id, {}
 
 
 def _agents() -> Iterator[Candidate]:
@@ -162,7 +170,6 @@ def _agents() -> Iterator[Candidate]:
 
 def _workspaces() -> Iterator[Candidate]:
     """Those that have a name, then where sessions were, newest first."""
-    from agh.errors import MetaInvalid
     from agh.home import home_path
     from agh.store import sessions
 
@@ -174,8 +181,8 @@ def _workspaces() -> Iterator[Candidate]:
             seen |= {one["name"]: one["path"] for one in tomllib.load(file)["workspaces"]}
     except (OSError, ValueError, LookupError, TypeError):
         pass  # none is registered, or whoever needs the file says what is wrong with it
-    for _, found in reversed(list(sessions.scan())):
-        if not isinstance(found, MetaInvalid) and found.get("workspace_path"):
+    for _, found in _described(sessions.session_ids()):
+        if found.get("workspace_path"):
             seen.setdefault(found["workspace_path"], found.get("workspace_id") or "")
     yield from seen.items()
 

@@ -65,6 +65,13 @@ def test_sessions(three: Home) -> None:
     assert "fix-login" in offered("session", "events", "two words", "")  # takes many
 
 
+def test_of_many_the_newest_are_described(three: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(complete, "DESCRIBED", 1)
+    found = offered("session", "status", "")
+    assert list(found) == ["@last", "two words", "sess-bbbb000003", "sess-aabb000002", "sess-aaaa000001"]
+    assert found["sess-aaaa000001"] == ""
+
+
 def test_a_live_session_says_so(three: Home) -> None:
     directory = three.directory(id="sess-cccc000004", state="active", stop_reason=None, agent_name="echo")
     assert offered("session", "stop", "sess-c")["sess-cccc000004"] == "echo · failed"  # nobody holds it
@@ -74,7 +81,7 @@ def test_a_live_session_says_so(three: Home) -> None:
 
 def test_a_session_that_cannot_be_read(three: Home) -> None:
     (three.path / "sessions/sess-aabb000002/meta.json").write_text("{")
-    assert offered("session", "delete", "sess-aab") == {"sess-aabb000002": "unreadable"}
+    assert offered("session", "delete", "sess-aab") == {"sess-aabb000002": "unknown"}
 
 
 def test_agents() -> None:
