@@ -84,12 +84,17 @@ def invocations(line: str) -> Iterator[list[str]]:
 
 def examples_of_pages() -> Iterator[str]:
     for page in MAN.glob("man7/*.7"):
-        yield from re.findall(r"^(?:\.B )?(agh .*)$", text_of(page).replace(r"\(aq", "'"), flags=re.M)
+        text = text_of(page).replace(r"\(aq", "'")
+        yield from re.findall(r"^\.B (agh .*)$", text, flags=re.M)
+        for block in re.findall(r"^\.nf\n(.*?)^\.fi$", text, flags=re.M | re.S):
+            yield from re.findall(r"^(agh .*)$", block, flags=re.M)
 
 
 def examples() -> list[str]:
     found = [line for _, command in commands(root) for line in manpages.examples(command)]
-    return [*found, *examples_of_pages()]
+    blocks = re.findall(r"^```(?:sh|shell)\n(.*?)^```$", (ROOT / "README.md").read_text(), flags=re.M | re.S)
+    readme = [line.strip() for block in blocks for line in block.splitlines()]
+    return [*found, *examples_of_pages(), *(line for line in readme if line.startswith("agh "))]
 
 
 @pytest.mark.parametrize("line", examples())

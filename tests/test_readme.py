@@ -1,4 +1,8 @@
-"""The README as a new user reads it: every shell block is pasted into one shell, from the top."""
+"""The README as a new user reads it: every `sh` block is pasted into one shell, from the top.
+
+A block that needs what a new user may not have (another machine, a waiting agent) is marked `shell`; its
+commands and options are checked with all other examples.
+"""
 
 from __future__ import annotations
 
