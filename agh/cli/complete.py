@@ -123,7 +123,7 @@ def _values(takes: Takes, word: str) -> Iterator[Candidate]:
 
 
 def _sessions(word: str) -> Iterator[Candidate]:
-    """Names and ids, newest first; those too old to be described are offered as bare ids."""
+    """Names and ids, newest first; those too old to be described are bare ids, once something is typed."""
     from agh.core import status
     from agh.home import sessions_path
     from agh.store import lock, sessions
@@ -143,7 +143,8 @@ def _sessions(word: str) -> Iterator[Candidate]:
         yield "@last", "the newest session of this directory"
     yield from named
     yield from others
-    yield from ((one, "") for one in reversed(ids[:-DESCRIBED]))
+    if word:
+        yield from ((one, "") for one in reversed(ids[:-DESCRIBED]))
 
 
 def _described(ids: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -67,8 +67,9 @@ def test_sessions(three: Home) -> None:
 
 def test_of_many_the_newest_are_described(three: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(complete, "DESCRIBED", 1)
-    found = offered("session", "status", "")
-    assert list(found) == ["@last", "two words", "sess-bbbb000003", "sess-aabb000002", "sess-aaaa000001"]
+    assert list(offered("session", "status", "")) == ["@last", "two words", "sess-bbbb000003"]
+    found = offered("session", "status", "s")
+    assert list(found) == ["sess-bbbb000003", "sess-aabb000002", "sess-aaaa000001"]
     assert found["sess-aaaa000001"] == ""
 
 
