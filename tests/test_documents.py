@@ -83,7 +83,7 @@ def invocations(line: str) -> Iterator[list[str]]:
 
 
 def examples_of_pages() -> Iterator[str]:
-    for page in MAN.glob("man7/*.7"):
+    for page in sorted(MAN.glob("man7/*.7")):
         text = text_of(page).replace(r"\(aq", "'")
         yield from re.findall(r"^\.B (agh .*)$", text, flags=re.M)
         for block in re.findall(r"^\.nf\n(.*?)^\.fi$", text, flags=re.M | re.S):
