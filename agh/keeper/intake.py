@@ -117,8 +117,8 @@ def _own(
 ) -> Outcome:
     target = session_path(str(found.session["id"]) if not new_id else new_session_id())
     if new_id:
-        # They belong to the origin: two sessions must not share an agent's conversation.
-        session |= {"acp_session_id": None, "acp_session_ids": [], "name": None}
+        # They belong to the origin: two sessions must not share an agent's conversation, nor its files.
+        session |= {"acp_session_id": None, "acp_session_ids": [], "name": None, "worktree": None}
     if not os.path.isdir(target):
         try:
             return _outcome(path, target, "imported", build(target, session, _tamed(found.records, trust)))

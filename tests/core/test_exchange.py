@@ -52,6 +52,9 @@ def test_what_a_session_may_do_is_taken_over_only_when_trusted() -> None:
         "permissions": "approve-all",
         "permission_rules": [{"decision": "allow"}],
         "mcp_servers": [{"command": "x"}],
+        "place": "ssh:elsewhere",
+        "cwd": "/far",
+        "worktree": {"path": "/w"},
     }
     assert set(dangerous) == set(TRUSTED)
     given = {

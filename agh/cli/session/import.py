@@ -36,7 +36,9 @@ HEAD = 1 << 16
 )
 @click.option("--workspace", metavar="PATH", help="The session's directory on this machine.")
 @click.option(
-    "--trust", is_flag=True, help="Also take over what decides what runs: command, MCP servers, permissions."
+    "--trust",
+    is_flag=True,
+    help="Also take over what decides what runs, and where: command, MCP servers, permissions, place.",
 )
 @output_option()
 def import_command(
