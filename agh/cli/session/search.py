@@ -28,7 +28,9 @@ from agh.store.index import Match, Query, find
 @click.option("--all-workspaces", is_flag=True, help="Every session, not only those of this directory.")
 @click.option("--role", "roles", multiple=True, type=click.Choice(ROLES), help="Only these. Repeatable.")
 @click.option("--since", metavar="TIME", help="RFC 3339, or how long ago: 5m, 2h, 3d.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="At most N.")
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(1, 10_000), default=20, show_default=True, help="At most N."
+)
 @click.option("--rebuild", is_flag=True, help="Read every session again and make the index anew.")
 @output_option()
 def search_command(
