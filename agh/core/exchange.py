@@ -42,7 +42,7 @@ _TOLD: Mapping[str, type | tuple[type, ...]] = {
     "created_at": str,
     "updated_at": str,
 }
-TRUSTED = ("command", "options", "permissions", "permission_rules", "mcp_servers")
+TRUSTED = ("command", "place", "options", "permissions", "permission_rules", "mcp_servers")
 
 
 class TableRow(NamedTuple):
