@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from agh.errors import Usage
@@ -17,15 +18,15 @@ _IMAGES = {
 }
 
 
-def attachment(path: str, capabilities: dict[str, Any]) -> dict[str, Any]:
-    """A content block for a file, of a kind that the agent accepts."""
+def attachment(path: str, session: Mapping[str, Any]) -> dict[str, Any]:
+    """A content block for a file, of a kind that the session's agent accepts."""
     if not os.path.isfile(path):
         raise Usage(f"--attach: {path} is not a file", hint="name a file that exists")
     kind = _IMAGES.get(os.path.splitext(path)[1].lower())
     if kind is None:
-        real = os.path.realpath(path)
-        return {"type": "resource_link", "uri": f"file://{real}", "name": os.path.basename(path)}
-    if not (capabilities.get("promptCapabilities") or {}).get("image"):
+        link = there(os.path.realpath(path), session)
+        return {"type": "resource_link", "uri": f"file://{link}", "name": os.path.basename(path)}
+    if not ((session.get("acp_caps") or {}).get("promptCapabilities") or {}).get("image"):
         raise Usage(f"--attach: the agent takes no images ({path})", hint="agh agent doctor NAME")
     if os.path.getsize(path) > IMAGE_BYTES:
         raise Usage(f"--attach: {path} is larger than {IMAGE_BYTES >> 20} MiB", hint="make it smaller")
@@ -33,3 +34,14 @@ def attachment(path: str, capabilities: dict[str, Any]) -> dict[str, Any]:
 
     with open(path, "rb") as file:
         return {"type": "image", "mimeType": kind, "data": b64encode(file.read()).decode()}
+
+
+def there(path: str, session: Mapping[str, Any]) -> str:
+    """Where the agent finds a file of this machine: in another place it has only what is in the workspace."""
+    if session.get("cwd") is None:
+        return path
+    workspace = os.path.realpath(session["workspace_path"])
+    if not path.startswith(f"{workspace}/"):
+        why = f"--attach: {path} is not in the workspace, and the agent runs in {session.get('place')}"
+        raise Usage(why, hint=f"copy it to {workspace} first")
+    return f"{session['cwd']}{path.removeprefix(workspace)}"

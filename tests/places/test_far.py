@@ -147,6 +147,14 @@ def test_why_it_did_not_start(tmp_path: Path, shell: list[str]) -> None:
     assert "nowhere in there" in error.message
 
 
+def test_last_words_without_a_newline_do_not_hide_the_goodbye(tmp_path: Path, shell: list[str]) -> None:
+    far_side = Far(launch_of(tmp_path, "sh", "-c", "printf 'oh no' >&2; exit 3"), shell)
+    _, said, code = far_side.finish()
+    error = far_side.why(code, said)
+    assert (error.code, code) == ("agent_died", 3)
+    assert error.message == "agent bot ended: exited with code 3 in there; its last words: oh no"
+
+
 def test_a_package_stands_in_for_a_program_that_is_missing(tmp_path: Path, shell: list[str]) -> None:
     (tmp_path / "bin").mkdir()
     npx = tmp_path / "bin" / "npx"
@@ -167,10 +175,10 @@ def test_who_said_goodbye(tmp_path: Path) -> None:
 
     assert why(255, None, "ssh: connect to host x: refused\n") == (
         "place_gone",
-        "no connection to there: ssh: connect to host x: refused",
+        "no connection to there: ssh: connect to host x: refused (ssh exited with 255)",
     )
     assert why(137, None, "") == ("place_gone", "no connection to there: ssh exited with 137")
-    assert why(None, 9, "noise")[1].endswith("ssh was killed by signal 9; its last words: noise")
+    assert why(None, 9, "noise")[1].endswith("noise (ssh was killed by signal 9)")
     code, message = why(1, None, "Traceback: oh no\nagh-place: ended 1\nsrun: error: task 0\n")
     assert code == "agent_died"
     assert "exited with code 1 in there" in message

@@ -127,6 +127,11 @@ def test_another_directory_there(live: Live, wire: Wire, tmp_path: Path) -> None
     session = far_session(live, wire, dir=str(there))
     assert session.tell("/cwd") == f"cwd: {there} (process: {there})"
     assert session.meta()["workspace_path"] == str(live.workspace)
+    for folder, code in ((live.workspace, 0), (tmp_path, 2)):
+        (folder / "note.txt").write_text("a note")
+        session.prompt("see this", "--attach", folder / "note.txt", code=code)
+    (message,) = session.events("user_message")[1:]
+    assert message.content["attachments"][0]["uri"] == f"file://{there}/note.txt", "as the agent finds it"
     session.stop()
     os.rename(there, tmp_path / "moved")
     error = session.error("resume", code=4)

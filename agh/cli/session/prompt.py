@@ -93,8 +93,8 @@ def attachments(paths: tuple[str, ...], directory: str) -> list[dict[str, Any]]:
         return []
     from agh.cli.attachments import attachment
 
-    capabilities = meta.read(directory).get("acp_caps") or {}
-    return [attachment(path, capabilities) for path in paths]
+    session = meta.read(directory)
+    return [attachment(path, session) for path in paths]
 
 
 def show(directory: str, receipt: dict[str, Any], output: str, timeout: float | None) -> int:

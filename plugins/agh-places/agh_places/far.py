@@ -46,7 +46,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LOADER = 'eval "$(dd bs=1 count=$0 2>/dev/null)"'
 
 _SCRIPT = r"""
-say() { printf 'agh-place: %s\n' "$1" >&2; }
+say() { printf '\nagh-place: %s\n' "$1" >&2; }
 sweep() {
   for it in $(grep -lF -e "$2" /proc/[0-9]*/environ 2>/dev/null); do
     it=${it#/proc/}; kill -"$1" "${it%/environ}" 2>/dev/null
@@ -142,14 +142,13 @@ def explain(place: str, launch: Launch, ended: Mapping[str, Any], said: str) -> 
     last = f"; its last words: {words[-1][:300]}" if words else ""
     if goodbye is None:
         program, number = os.path.basename(launch.argv[0]), ended.get("signal")
-        if number is not None:
-            return PlaceGone(place, f"{program} was killed by signal {number}{last}")
-        return PlaceGone(place, words[-1][:300] if words else f"{program} exited with {ended.get('exit')}")
+        how = f"was killed by signal {number}" if number is not None else f"exited with {ended.get('exit')}"
+        return PlaceGone(place, f"{words[-1][:300]} ({program} {how})" if words else f"{program} {how}")
     if goodbye == "no-directory":
         where = f"make the directory in {place}, or name another: [places.NAME] dir, or ssh:HOST:DIR"
         return WorkspaceGone(launch.session_id or "(new)", f"{launch.cwd} in {place}", hint=where)
     name = launch.agent.name
     if goodbye == "no-program":
-        how = f"install it there: {launch.agent.install}" if launch.agent.install else None
-        return AgentNotInstalled(name, f"{launch.agent.argv[0]} is not on PATH in {place}", hint=how)
+        advice = f"install it there: {launch.agent.install}" if launch.agent.install else None
+        return AgentNotInstalled(name, f"{launch.agent.argv[0]} is not on PATH in {place}", hint=advice)
     return AgentDied(name, f"exited with code {goodbye.removeprefix('ended ')} in {place}{last}")
