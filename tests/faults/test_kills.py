@@ -1,9 +1,9 @@
 """kill -9 of anyone, at any moment of a scripted turn, hundreds of times in one session.
 
-A round is one `agh session prompt`, which resumes what the round before has killed. The victim is the command,
-the keeper, its leash, the agent, or keeper and leash together. Whatever happens: what was shown is in the log;
-the log only grows, without a gap; each turn is a prefix of its script, ends once, and is whole if it is called
-done; no prompt reaches the agent twice; there is never a second agent.
+A round is one `agh session prompt`, which resumes what the round before has killed. The victim is the
+command, the keeper, its leash, the agent, or keeper and leash together. Whatever happens: what was shown is
+in the log; the log only grows, without a gap; each turn is a prefix of its script, ends once, and is whole if
+it is called done; no prompt reaches the agent twice; there is never a second agent.
 """
 
 from __future__ import annotations
@@ -142,9 +142,7 @@ class Story:
         assert self.completed <= set(numbers) <= set(range(last + 1))
         for number in range(1, last + 1):
             seen = said.count(f"/say round-{number} begins")
-            assert seen <= 1 if number in numbers else seen == 0, (
-                f"prompt {number} reached the agent {seen} x"
-            )
+            assert seen <= 1 if number in numbers else seen == 0, f"prompt {number} was sent {seen} times"
         strategies = {one.content["strategy"] for one in self.log if one.type == "session_resumed"}
         assert strategies == {"native_resume"}
         statuses = Counter(status for status, _ in self.session.inputs())

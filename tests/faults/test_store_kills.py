@@ -55,8 +55,8 @@ for line in sys.stdin:
     status = os.waitpid(pid, 0)[1]
     with open(reading, "rb") as pipe:
         told += pipe.read()
-    whole = len(told) // 8 * 8
-    print(json.dumps([os.waitstatus_to_exitcode(status), int.from_bytes(told[whole - 8 : whole])]), flush=True)
+    last = int.from_bytes(told[-8 - len(told) % 8 :][:8])
+    print(json.dumps([os.waitstatus_to_exitcode(status), last]), flush=True)
 """
 
 
