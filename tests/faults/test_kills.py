@@ -97,7 +97,12 @@ class Story:
         shown += command.stdout.readlines()
         err = command.stderr.read()
         command.wait(60)
-        assert command.returncode in (0, 7, -9), (victim, command.returncode, err.decode())
+        failed_to_restore = b'"restore_failed"' in err and victim in ("leash", "agent")
+        assert command.returncode in (0, 7, -9) or failed_to_restore, (
+            victim,
+            command.returncode,
+            err.decode(),
+        )
         assert b"Traceback" not in err
         if command.returncode == 0:
             self.completed.add(number)
@@ -178,5 +183,6 @@ def test_any_process_killed_at_any_moment(live: Live, rounds: Rounds, part: int)
         if rounds.seconds is None and sum(story.fired.values()) >= wanted:
             break
     story.end(number)
-    assert sum(story.fired.values()) >= wanted or rounds.seconds is not None
-    assert set(story.fired) == set(VICTIMS)
+    if rounds.seconds is None:
+        assert sum(story.fired.values()) >= wanted
+        assert set(story.fired) == set(VICTIMS)

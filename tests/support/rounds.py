@@ -18,7 +18,8 @@ import pytest
 
 SOAK = os.environ.get("AGH_SOAK") == "full"
 MINUTES = float(os.environ.get("AGH_SOAK_MINUTES", "60"))
-SEED = int(os.environ.get("AGH_SEED") or (random.SystemRandom().randrange(1, 1 << 31) if SOAK else 1))
+RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or os.urandom(4).hex()  # the same in every worker
+SEED = int(os.environ.get("AGH_SEED") or (int(RUN[:7], 16) if SOAK else 1))
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 SLACK = 120.0  # seconds for the round that is under way when the time is up, and for the end
 
@@ -29,6 +30,8 @@ class Round(NamedTuple):
 
 
 class Rounds:
+    """`last` is the number of the last round; `seconds` is None but in a soak."""
+
     def __init__(self, name: str, seconds: float | None) -> None:
         self.name, self.seconds = name, seconds
         self.last = 0
