@@ -84,6 +84,8 @@ def cache_path() -> str:
     if not os.path.isabs(base):
         raise HomeUnknown()
     return os.path.join(base, "agh", home_path().lstrip(os.sep))
+
+
 def open_private(path: str, flags: int) -> int:
     """A descriptor of one of our files, made 0600 if it is missing; never through a link out of the home."""
     try:
