@@ -1,8 +1,8 @@
 """Are the tests worth anything? Each patch here breaks a promise; the tests that it names must fail.
 
-`python -m tests.mutants [NAME…]`. A patch is a sentence, a line `Tests: …`, and a diff. It is applied to a copy
-of the tree, never to the tree itself. The named tests must pass on a copy without it, too: a test that fails
-anyway catches nothing. Exit 1 if a mutant survives, does not apply, or its tests fail without it.
+`python -m tests.mutants [NAME…]`. A patch is a sentence, a line `Tests: …`, and a diff. It is applied to a
+copy of the tree, never to the tree itself. The named tests must pass on a copy without it, too: a test that
+fails anyway catches nothing. Exit 1 if a mutant survives, does not apply, or its tests fail without it.
 """
 
 from __future__ import annotations
