@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint docs picture bench peers soak real-agents slurm podman clean
+.PHONY: demo test lint docs picture bench peers soak mutants real-agents slurm podman clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m tests.demo
@@ -22,8 +22,13 @@ docs: $(STAMP)
 picture: $(STAMP)
 	$(BIN)/python -m tools.picture
 
+# AGH_SOAK_MINUTES (60) are shared out among the tests that try a fault again and again.
 soak: $(STAMP)
-	AGH_SOAK=full $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/faults tests/live $(ARGS)
+	AGH_SOAK=full $(BIN)/python -m pytest -n 2 --dist worksteal -q -rP -m soak tests/faults $(ARGS)
+
+# Every deliberate breakage in tests/mutants must be caught by the tests it names.
+mutants: $(STAMP)
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 real-agents: $(STAMP)
 	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/real_agents $(ARGS)

@@ -86,6 +86,16 @@ def cache_path() -> str:
     return os.path.join(base, "agh", home_path().lstrip(os.sep))
 
 
+def open_private(path: str, flags: int) -> int:
+    """A descriptor of one of our files, made 0600 if it is missing; never through a link out of the home."""
+    try:
+        return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        if os.path.islink(path):
+            raise HomeUnsafe(path, "it is a symbolic link", hint=f"rm {path}") from error
+        raise
+
+
 def sessions_path() -> str:
     """The directory that holds one directory per session; it need not exist."""
     return os.path.join(checked_home() or home_path(), "sessions")

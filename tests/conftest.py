@@ -11,9 +11,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.build import Home
+from tests.support.rounds import share_out
 
 REAL_HOME = Path(os.path.expanduser("~")) / ".agh"
 AGH = str(Path(sys.executable).with_name("agh"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    share_out(items)
 
 
 @pytest.fixture(autouse=True)

@@ -121,7 +121,7 @@ def parse(line: bytes) -> Frame:
         message = orjson.loads(line)
         raw = line.decode()
     except ValueError:
-        repaired = _repair(line.decode(errors="replace"))
+        repaired = _repair(line.decode(errors="replace")) if REPAIRABLE.search(line) else None
         if repaired is None:
             return _malformed("not JSON", line)
         raw, message = repaired
@@ -212,6 +212,8 @@ def _outgrown(line: bytes) -> str | None:
 
 
 NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+# Whatever a repair could change has one of these in it; what is mere chatter is not tried.
+REPAIRABLE = re.compile(rb"[0-9\x80-\xff]|\\u|NaN|Infinity")
 # Escapes are taken one after the other, or an escaped backslash would pass for the start of one. All but
 # surrogates go by in a run.
 SURROGATE = re.compile(

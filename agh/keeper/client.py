@@ -22,6 +22,7 @@ from agh.errors import (
     Relayed,
     TimedOut,
 )
+from agh.home import open_private
 from agh.keeper import control
 from agh.keeper.process import spawn
 from agh.store import lock
@@ -93,12 +94,8 @@ def ensure_live(directory: str, **intent: Any) -> dict[str, Any]:
 
 def start(held: Lock, **intent: Any) -> dict[str, Any]:
     """Start a keeper that takes over the held lock; return when it is ready, or raise why it is not."""
+    log = open_private(os.path.join(held.directory, "keeper.log"), os.O_WRONLY | os.O_APPEND)
     reading, writing = os.pipe()
-    log = os.open(
-        os.path.join(held.directory, "keeper.log"),
-        os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC,
-        0o600,
-    )
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     command = [sys.executable, "-P", "-m", "agh.keeper.main", held.directory, str(held.fd), str(writing)]
     try:

@@ -79,6 +79,14 @@ def _clear_place(stored: Meta) -> None:
         prepare(record, workspace, settings, place=stored["place"], session_id=stored["id"]).clear()
 
 
+def end_left_over(directory: str) -> None:
+    """The same for a session that is not live; one that comes alive meanwhile is left alone."""
+    held = lock.take(directory)
+    if held is not None:
+        with held:
+            end_escaped(meta.read(directory))
+
+
 def orphans_of(stored: Meta) -> list[orphans.Orphan]:
     """What is left of the session's last launch; of a live session that is the agent itself."""
     launch = _launch(stored)

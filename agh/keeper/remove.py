@@ -39,7 +39,10 @@ def remove(directory: str, *, agent_session: bool = True) -> list[str]:
         # Renamed first: a half-removed session must not look like a damaged one.
         doomed = os.path.join(os.path.dirname(directory), f".removed-{session_id}")
         os.rename(directory, doomed)
-        shutil.rmtree(doomed)
+        if os.path.islink(doomed):  # what it leads to is not ours
+            os.unlink(doomed)
+        else:
+            shutil.rmtree(doomed)
     return kept
 
 

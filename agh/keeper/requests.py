@@ -122,7 +122,7 @@ def _request(live: Live, agent: Agent, frame: Request) -> None:
 def _malformed(live: Live, agent: Agent, frame: Malformed) -> None:
     """Recorded each for the first few, then as a count: nonsense must not fill the disk."""
     live.nonsense += 1
-    lost = agent.lost_answer(frame.tail)
+    lost = agent.lost_answer(frame.tail) if frame.tail else None
     if lost is not None:
         agent.settle(lost)
     if live.nonsense > NONSENSE_KEPT:

@@ -13,6 +13,8 @@ import os
 import struct
 import time
 
+from agh.home import open_private
+
 _OFD = hasattr(fcntl, "F_OFD_SETLK")
 _FLOCK_RETRY = 0.1
 
@@ -38,8 +40,7 @@ class Lock:
 
 def take(directory: str) -> Lock | None:
     """The lock of the session in `directory`, or None when someone else holds it."""
-    path = os.path.join(directory, "lock")
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    fd = open_private(os.path.join(directory, "lock"), os.O_RDWR)
     if _try_lock(fd):
         return Lock(fd, directory)
     os.close(fd)

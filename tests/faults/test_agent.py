@@ -129,6 +129,7 @@ def test_nothing_outlives_a_dead_leash_for_long(live: Live, options: tuple[str, 
     finally:
         for one in carrying(cookie):
             kill(one.pid)
+    session.kill_keeper()  # to stop a deaf agent would take all the graces
 
 
 def test_the_bundle_of_a_failed_start(live: Live) -> None:

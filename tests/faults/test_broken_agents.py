@@ -172,6 +172,7 @@ def test_stdout_closed_but_alive(live: Live) -> None:
     assert session.meta()["state"] == "stopped"
     assert "stdout" in session.meta()["failure"]["summary"], "what the agent did, not what agh then did to it"
     assert session.say("what did I say?").startswith("SEEN 2")
+    session.kill_keeper()  # to stop a deaf agent would take all the graces
 
 
 def test_a_flood_on_stderr(live: Live) -> None:

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import json
-import random
 import time
 
 import pytest
 
-from tests.support.live import SOAK, Live, kill
+from tests.support.live import Live, kill
+from tests.support.rounds import Rounds
 
-ROUNDS = 200 if SOAK == "full" else 15
 CHUNKS = 150
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900 if SOAK == "full" else 120)
-def test_every_line_that_reached_stdout_is_in_the_log(live: Live) -> None:
+@pytest.mark.soak
+def test_every_line_that_reached_stdout_is_in_the_log(live: Live, rounds: Rounds) -> None:
     session = live.new()
     shown: list[bytes] = []
     cut = 0
-    for number in range(ROUNDS):
-        chance = random.Random(number)
+    for _, chance in rounds(15):
         after = chance.randrange(1, CHUNKS)
         with session.start_prompt(f"/stream {CHUNKS} 0.001", "-o", "jsonl") as watcher:
             assert watcher.stdout
@@ -40,5 +38,5 @@ def test_every_line_that_reached_stdout_is_in_the_log(live: Live) -> None:
     assert set(shown) <= set(stored)
     assert [json.loads(line)["sequence"] for line in stored] == list(range(1, len(stored) + 1))
     session.check_log()
-    assert cut > ROUNDS / 2, "the keeper was killed while it streamed"
-    print(f"{len(shown)} lines were shown in {ROUNDS} rounds, {cut} of them cut short; none is missing")
+    assert cut > rounds.last / 2, "the keeper was killed while it streamed"
+    print(f"{len(shown)} lines were shown in {rounds.last} rounds, {cut} of them cut short; none is missing")

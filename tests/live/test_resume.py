@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.live import Live, Session, wait_until
+from tests.support.live import Live, Session, kill, wait_until
 
 
 def resumed(session: Session, *args: object, **options: Any) -> dict[str, Any]:
@@ -220,8 +220,13 @@ def test_prompting_a_stopped_session_resumes_it_first(live: Live) -> None:
 
 def test_a_resume_while_it_stops_waits_for_the_end(live: Live) -> None:
     session = live.new("--deaf")
+    agent = session.agent
     stopping = live.start("session", "stop", session.id)
     wait_until(lambda: session.meta()["state"] == "stopping")
-    assert resumed(session)["session"]["state"] == "active"
+    resuming = live.start("session", "resume", session.id, "-o", "json")
+    live.waits(resuming)
+    kill(agent)
+    assert json.loads(resuming.communicate(timeout=30)[0])["session"]["state"] == "active"
     assert stopping.wait(30) == 0
     assert session.count("session_resumed") == 1
+    session.kill_keeper()  # to stop a deaf agent would take all the graces

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
-import signal
 import sqlite3
 import stat
 from pathlib import Path
@@ -22,18 +20,6 @@ from tests.support.build import Home, child, conversation, held, rows, says, use
 
 pytestmark = pytest.mark.timeout(90)
 
-# Appends batches of growing length for ever and acknowledges each with the last sequence on stdout.
-BUSY = """
-import sys
-from pathlib import Path
-from tests.support.build import Writer, held, says
-log = Writer(held(Path(sys.argv[1])), "general")
-size = 0
-while True:
-    size = size % 7 + 1
-    log.append([says(f"{size} {place} " + "x" * 200) for place in range(size)])
-    print(log.last_sequence, flush=True)
-"""
 # Fills the disk: no file of this process can grow beyond the limit. Then the disk is emptied again.
 FULL = """
 import resource, sys
@@ -229,41 +215,6 @@ def test_creating_does_not_destroy(home: Home) -> None:
         with contextlib.suppress(AghError, OSError):
             writer.create(owner)
         assert len(_read(directory)) == len(conversation())
-
-
-def test_nothing_acknowledged_is_lost_when_the_writer_is_killed(home: Home) -> None:
-    directory = home.session()
-    chance = random.Random(3)
-    acknowledged = 0
-    for _ in range(20):
-        with child(BUSY, directory) as busy:
-            assert busy.stdout is not None
-            for _ in range(chance.randrange(1, 40)):
-                acknowledged = int(busy.stdout.readline())
-            busy.send_signal(signal.SIGKILL)
-            for line in busy.stdout:
-                if line.endswith("\n"):
-                    acknowledged = int(line)
-            busy.wait(10)
-        assert (directory / "events.db-wal").stat().st_size > 0, "the WAL is hot"
-        found = _read(directory)
-        assert [row.sequence for row in found] == list(range(1, len(found) + 1))
-        assert len(found) >= acknowledged
-        _whole_batches(found)
-    held(directory).release()
-
-
-def _whole_batches(found: list[Row]) -> None:
-    """Each batch says its size: no batch may begin without the one before being complete."""
-    place = 0
-    size = 0
-    for row in found:
-        if place == size:
-            place = 0
-        size, stated = (int(word) for word in row.parsed()["text"].split()[:2])
-        assert stated == place
-        place += 1
-    assert place == size
 
 
 def test_a_full_disk_is_said_and_nothing_is_half_written(home: Home) -> None:

@@ -32,7 +32,6 @@ from tests.conftest import Agh
 PATIENCE = 20.0
 GONE_WITHIN = 2.0  # seconds from a keeper's death to the end of everything below it
 ECHO = (sys.executable, "-m", "agh_echo")
-SOAK = os.environ.get("AGH_SOAK", "")
 T = TypeVar("T")
 
 
@@ -84,6 +83,12 @@ def carrying(cookie: str) -> list[Process]:
 
 def is_alive(pid: int) -> bool:
     return look_at(pid) is not None
+
+
+def has_open(pid: int, file: str) -> bool:
+    with suppress(FileNotFoundError):
+        return any(os.readlink(fd) == file for fd in Path(f"/proc/{pid}/fd").iterdir())
+    return False
 
 
 def children_of(pid: int) -> list[int]:
@@ -297,14 +302,11 @@ class Live:
 
     def reads_the_log(self, process: subprocess.Popen[bytes], session: Session) -> None:
         """Wait until a command has opened the session's log."""
-        fds, log = Path(f"/proc/{process.pid}/fd"), str(session.directory / "events.db")
+        wait_until(lambda: has_open(process.pid, str(session.directory / "events.db")))
 
-        def is_open() -> bool:
-            with suppress(FileNotFoundError):
-                return any(os.readlink(fd) == log for fd in fds.iterdir())
-            return False
-
-        wait_until(is_open, what="the command reads the log")
+    def waits(self, process: subprocess.Popen[bytes]) -> None:
+        """Wait until a command waits for something to change."""
+        wait_until(lambda: has_open(process.pid, "anon_inode:inotify"))
 
     def new(
         self, *options: str, args: tuple[object, ...] = (), env: Mapping[str, str] | None = None

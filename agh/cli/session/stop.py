@@ -7,6 +7,7 @@ import click
 from agh.cli.output import output_option, write_result
 from agh.errors import KeeperDied, KeeperGone, TimedOut
 from agh.keeper import client
+from agh.keeper.recover import end_left_over
 from agh.store import lock, sessions
 from agh.store.views import View, session_view
 
@@ -29,6 +30,7 @@ def stop_session(directory: str, reason: str | None = None) -> View:
         pid = client.call(directory, "stop", limit=LIMIT, reason=reason)["pid"]
     except (KeeperGone, KeeperDied):
         if not lock.is_held(directory):
+            end_left_over(directory)
             return session_view(directory)
     if not client.await_end(directory, LIMIT, pid):
         raise TimedOut("the keeper", LIMIT)

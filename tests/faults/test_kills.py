@@ -1,0 +1,188 @@
+"""kill -9 of anyone, at any moment of a scripted turn, hundreds of times in one session.
+
+A round is one `agh session prompt`, which resumes what the round before has killed. The victim is the
+command, the keeper, its leash, the agent, or keeper and leash together. Whatever happens: what was shown is
+in the log; the log only grows, without a gap; each turn is a prefix of its script, ends once, and is whole if
+it is called done; no prompt reaches the agent twice; there is never a second agent.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import time
+from collections import Counter
+from contextlib import suppress
+
+import pytest
+
+from tests.support.live import Event, Live, Process, kill, look_at
+from tests.support.rounds import Rounds
+
+KILLS, TESTS = 300, 4
+VICTIMS = ("command", "keeper", "leash", "agent", "keeper and leash")
+SCRIPT = "/say round-{n} begins\n/tool Read id=c1\n/stream 25 0.002\n/say round-{n} ends"
+
+Told = tuple[str, str | None, str | None]
+
+
+def told(event: Event) -> Told:
+    """What of an event the script alone decides."""
+    return event.type, event.content.get("text"), event.content.get("tool_call_id")
+
+
+def is_ours(event: Event) -> bool:
+    """Whether it was written by a keeper or a repair, not by the agent."""
+    return event.type in ("user_message", "done", "error") or event.content.get("outcome") == "unknown"
+
+
+class Stack:
+    """The processes of a live session, by the part they play."""
+
+    def __init__(self, live: Live) -> None:
+        self.found: dict[str, list[Process]] = {"keeper": [], "leash": [], "agent": []}
+        for one in live.processes():
+            if "agh.keeper.main" in one.argv:
+                self.found["keeper"].append(one)
+            elif any(word.endswith("leash.py") for word in one.argv):
+                self.found["leash"].append(one)
+            elif "agh_echo" in one.argv:
+                self.found["agent"].append(one)
+
+    def pids(self, victim: str) -> list[int]:
+        parts = [self.found[part][:1] for part in victim.split(" and ")]
+        return [one.pid for (one,) in parts] if all(parts) else []
+
+    def has_two_agents(self) -> bool:
+        """Looked at twice, since the first look takes a while: one may end and the next begin in it."""
+        return len([one for one in self.found["agent"] if look_at(one.pid) == one]) > 1
+
+
+class Story:
+    """One session and all that is known of it from outside."""
+
+    def __init__(self, live: Live) -> None:
+        self.live, self.session = live, live.new()
+        self.fired: Counter[str] = Counter()
+        self.shown: list[bytes] = []
+        self.log: list[Event] = []
+        self.completed: set[int] = set()
+        self.session.stop()
+        self.spans = [self.time_a_round(), self.time_a_round()]  # from a stopped session, from a live one
+        self.script = [told(one) for one in self.session.events(turn=self.turn()) if not is_ours(one)]
+        assert [one for one in self.script if one[1]][-1][1] == "ends"
+
+    def time_a_round(self) -> float:
+        """Seconds of a round that nobody disturbs."""
+        begun = time.monotonic()
+        self.session.prompt(SCRIPT.format(n=0))
+        return time.monotonic() - begun
+
+    def turn(self) -> str:
+        return self.session.events("user_message")[-1].turn_id
+
+    def play(self, number: int, chance: random.Random) -> None:
+        """One prompt, and a kill at a random moment of its start, or of its turn."""
+        victim, span = chance.choice(VICTIMS), self.spans[self.session.is_live()]
+        command = self.session.start_prompt(SCRIPT.format(n=number), "-o", "jsonl")
+        shown: list[bytes] = []
+        assert command.stdout and command.stderr
+        if chance.random() < 0.5:
+            time.sleep(chance.random() * span * 0.7)
+        else:
+            shown = [command.stdout.readline() for _ in range(chance.randrange(1, len(self.script)))]
+            time.sleep(chance.random() * 0.002)
+        self.strike(victim, command)
+        shown += command.stdout.readlines()
+        err = command.stderr.read()
+        command.wait(60)
+        failed_to_restore = b'"restore_failed"' in err and victim in ("leash", "agent")
+        assert command.returncode in (0, 7, -9) or failed_to_restore, (
+            victim,
+            command.returncode,
+            err.decode(),
+        )
+        assert b"Traceback" not in err
+        if command.returncode == 0:
+            self.completed.add(number)
+        whole = [line for line in shown if line.endswith(b"\n")]
+        assert whole == shown or command.returncode == -9, "a torn line"
+        self.shown += whole
+        self.look()
+
+    def strike(self, victim: str, command: subprocess.Popen[bytes]) -> None:
+        """Kill the victim, as soon as it is there; too late, when the command has ended."""
+        while command.poll() is None:
+            stack = Stack(self.live)
+            assert not stack.has_two_agents(), stack.found
+            if pids := [command.pid] if victim == "command" else stack.pids(victim):
+                with suppress(ProcessLookupError):
+                    for pid in pids:
+                        kill(pid)
+                    self.fired[victim] += 1
+                return
+
+    def look(self) -> None:
+        """Take what is new in the log."""
+        columns = "SELECT sequence, turn_id, type, content FROM events WHERE sequence > ? ORDER BY sequence"
+        for row in self.session.fetch(columns, len(self.log)):
+            self.log.append(Event(*row[:3], json.loads(row[3])))
+
+    def end(self, last: int) -> None:
+        """Let the session go on to a good end, and check the whole story."""
+        said = self.session.say("what did I say?")
+        self.look()
+        assert self.session.events() == self.log, "what was read while it was made is still there"
+        self.session.check_log()
+        stored = set(self.session.agh("events", "-o", "jsonl").stdout.encode().splitlines(keepends=True))
+        assert len(self.shown) == len(set(self.shown))
+        assert set(self.shown) <= stored
+        turns: dict[str, list[Event]] = {}
+        for event in self.log:
+            if event.turn_id:
+                turns.setdefault(event.turn_id, []).append(event)
+        numbers = [self.check_turn(turn) for turn in list(turns.values())[1:-1]]
+        assert numbers == sorted(set(numbers)), "every prompt once, in order"
+        assert self.completed <= set(numbers) <= set(range(last + 1))
+        for number in range(1, last + 1):
+            seen = said.count(f"/say round-{number} begins")
+            assert seen <= 1 if number in numbers else seen == 0, f"prompt {number} was sent {seen} times"
+        strategies = {one.content["strategy"] for one in self.log if one.type == "session_resumed"}
+        assert strategies == {"native_resume"}
+        statuses = Counter(status for status, _ in self.session.inputs())
+        assert set(statuses) <= {"sent", "interrupted", "failed"}
+        print(f"{sum(self.fired.values())} kills: {dict(self.fired)}; turns: {dict(statuses)}")
+
+    def check_turn(self, turn: list[Event]) -> int:
+        """The number of the round; its turn is a prefix of the script, whole if it is called done."""
+        first, *between, last = turn
+        number = int(first.content["text"].split()[1].removeprefix("round-"))
+        script = [
+            (type, text and text.replace("round-0", f"round-{number}"), call)
+            for type, text, call in self.script
+        ]
+        agents = [told(one) for one in between if not is_ours(one)]
+        assert first.type == "user_message"
+        assert last.type in ("done", "error"), last
+        assert agents == script[: len(agents)], f"turn {number} is no prefix of its script"
+        assert last.type == "error" or len(agents) == len(script), f"turn {number} is done, but not whole"
+        assert number not in self.completed or last.type == "done"
+        return number
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.parametrize("part", range(TESTS))
+def test_any_process_killed_at_any_moment(live: Live, rounds: Rounds, part: int) -> None:
+    story = Story(live)
+    wanted = KILLS // TESTS
+    number = 0
+    for number, chance in rounds(2 * wanted):
+        story.play(number, chance)
+        if rounds.seconds is None and sum(story.fired.values()) >= wanted:
+            break
+    story.end(number)
+    if rounds.seconds is None:
+        assert sum(story.fired.values()) >= wanted
+        assert set(story.fired) == set(VICTIMS)
