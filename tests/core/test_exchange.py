@@ -48,7 +48,6 @@ def test_a_row_that_a_reader_could_stumble_over_is_refused(change: dict[str, Any
 def test_what_a_session_may_do_is_taken_over_only_when_trusted() -> None:
     dangerous: dict[str, Any] = {
         "command": ["rm"],
-        "place": "ssh:somewhere",
         "options": {"x": "y"},
         "permissions": "approve-all",
         "permission_rules": [{"decision": "allow"}],
