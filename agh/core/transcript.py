@@ -38,32 +38,35 @@ class Assembler:
         self._tools: dict[tuple[str, str, str], Message] = {}
         self._markers: dict[str, Message] = {}
 
-    def feed(self, row: Row) -> None:
+    def feed(self, row: Row) -> list[Message]:
+        """Take the next row; which messages it began or changed."""
         if row.type in ("agent_message", "thought"):
-            self._chunk(row)
-            return
+            return self._chunk(row)
         if row.type in _PASSING:
-            return
-        self._end_answer()
+            return []
+        changed = self._end_answer()
         if row.type == "user_message":
             text = _text(row.parsed())
             self.messages.append({"id": row.id, "role": "user", "content": text, "timestamp": row.timestamp})
+            changed.append(self.messages[-1])
         elif row.type in ("tool_call", "tool_result"):
-            self._tool(row)
+            changed.append(self._tool(row))
         elif row.type in (MARKER_CREATED, MARKER_REDACTED):
-            self._marker(row)
+            changed.append(self._marker(row))
+        return changed
 
-    def _chunk(self, row: Row) -> None:
+    def _chunk(self, row: Row) -> list[Message]:
         content = row.parsed()
         text = _text(content)
         if not text:
-            return
+            return []
+        changed = []
         key = (row.turn_id, content.get("message_id"))
         if self._answer is not None and (
             key[0] != self._answer_key[0]
             or (None not in (key[1], self._answer_key[1]) and key[1] != self._answer_key[1])
         ):
-            self._end_answer()
+            changed = self._end_answer()
         if self._answer is None:
             self._answer = {"id": row.id, "role": "assistant", "content": ""}
             self.messages.append(self._answer)
@@ -83,13 +86,16 @@ class Assembler:
                 answer["thinking_complete"] = True
             answer["content"] += text
         answer.setdefault("timestamp", row.timestamp)
+        return [*changed, answer]
 
-    def _end_answer(self) -> None:
-        if self._answer is not None and "thinking" in self._answer:
-            self._answer["thinking_complete"] = True
-        self._answer = None
+    def _end_answer(self) -> list[Message]:
+        ended, self._answer = self._answer, None
+        if ended is None or ended.get("thinking_complete", True):
+            return []
+        ended["thinking_complete"] = True
+        return [ended]
 
-    def _tool(self, row: Row) -> None:
+    def _tool(self, row: Row) -> Message:
         content = row.parsed()
         call_id = str(content.get("tool_call_id") or row.id)
         key = (row.type, row.turn_id, call_id)
@@ -101,20 +107,22 @@ class Assembler:
             self._tools[key] = message
             self.messages.append(message)
         message |= {field: content[field] for field in _TOOL_FIELDS if content.get(field) is not None}
+        return message
 
-    def _marker(self, row: Row) -> None:
+    def _marker(self, row: Row) -> Message:
         content = row.parsed()
         fields = {field: content[field] for field in _MARKER_FIELDS if content.get(field) is not None}
         earlier = self._markers.get(str(content.get("marker_id")))
         if row.type == MARKER_REDACTED and earlier is not None:
             earlier.pop("diagnostic", None)
             earlier |= {**fields, "redacted": True}
-            return
+            return earlier
         message = {"id": row.id, "role": "marker", **fields, "timestamp": row.timestamp}
         if row.type == MARKER_REDACTED:
             message["redacted"] = True
         self._markers[row.id] = message
         self.messages.append(message)
+        return message
 
 
 def _text(content: dict[str, Any]) -> str:

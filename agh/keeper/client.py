@@ -32,6 +32,7 @@ from agh.store.watch import Watch
 READY_LIMIT = 300.0  # above the sum of what the phases of a start may take
 CONNECT_LIMIT = 90.0
 ANSWER_LIMIT = 30.0
+started: list[int] = []  # keepers that are children of this process; one that outlives them waits for them
 
 
 def call(directory: str, verb: str, *, limit: float = ANSWER_LIMIT, **args: Any) -> dict[str, Any]:
@@ -99,7 +100,8 @@ def start(held: Lock, **intent: Any) -> dict[str, Any]:
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     command = [sys.executable, "-P", "-m", "agh.keeper.main", held.directory, str(held.fd), str(writing)]
     try:
-        spawn([*command, orjson.dumps(intent).decode()], os.environ, (null, log, log), (held.fd, writing))
+        keep = (held.fd, writing)
+        started.append(spawn([*command, orjson.dumps(intent).decode()], os.environ, (null, log, log), keep))
     finally:
         for fd in (writing, log, null):
             os.close(fd)

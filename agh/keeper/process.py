@@ -1,11 +1,12 @@
 """Starting processes: a keeper from a command, a leash with its agent from a keeper.
 
 By posix_spawn, which costs no import and shares no memory with the parent. Only the descriptors that
-are named reach the child.
+are named reach the child, also when several threads start processes at once.
 """
 
 from __future__ import annotations
 
+import _thread
 import fcntl
 import os
 import sys
@@ -14,20 +15,22 @@ from typing import NamedTuple
 
 PIPE_SIZE = 1 << 20
 LEASH = os.path.join(os.path.dirname(__file__), "leash.py")
+_one_at_a_time = _thread.allocate_lock()  # another's child would inherit what is meant for this one
 
 
 def spawn(
     argv: Sequence[str], environ: Mapping[str, str], streams: tuple[int, int, int], keep: Sequence[int] = ()
 ) -> int:
     """The pid of a new process that leads its own session. `keep` are passed on under their numbers."""
-    for fd in keep:
-        os.set_inheritable(fd, True)
-    try:
-        actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(streams)]
-        return os.posix_spawn(argv[0], list(argv), environ, file_actions=actions, setsid=True)
-    finally:
+    actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(streams)]
+    with _one_at_a_time:
         for fd in keep:
-            os.set_inheritable(fd, False)
+            os.set_inheritable(fd, True)
+        try:
+            return os.posix_spawn(argv[0], list(argv), environ, file_actions=actions, setsid=True)
+        finally:
+            for fd in keep:
+                os.set_inheritable(fd, False)
 
 
 class Started(NamedTuple):

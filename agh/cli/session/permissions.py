@@ -31,13 +31,18 @@ _SHOWN = (
 @output_option()
 def permissions_command(id: str, everything: bool, output: str) -> None:
     """List the permission requests that wait for an answer."""
-    with Reader(sessions.resolve(id)) as reader:
-        where = "" if everything else "WHERE status = 'pending'"
+    rows = requests(sessions.resolve(id), everything)
+    write_result("permissions", rows, output, lambda: _table(rows))
+
+
+def requests(directory: str, everything: bool) -> list[dict[str, Any]]:
+    """The requests that wait for an answer, or all there ever were; oldest first."""
+    where = "" if everything else "WHERE status = 'pending'"
+    with Reader(directory) as reader:
         found = reader.fetch(
             f"SELECT {', '.join(_SHOWN)} FROM permissions {where} ORDER BY created_at, request_id"
         )
-    rows = [dict(zip(_SHOWN, row, strict=True)) for row in found]
-    write_result("permissions", rows, output, lambda: _table(rows))
+    return [dict(zip(_SHOWN, row, strict=True)) for row in found]
 
 
 @click.command("approve", epilog="Example:  agh session approve @last")

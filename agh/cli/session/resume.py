@@ -95,7 +95,8 @@ def resume_command(
         write_text(f"{view['id']}  {view['badge']}\n")
 
 
-def resume(directory: str, attach_only: bool, lease: dict[str, Any], **intent: Any) -> dict[str, Any]:
+def resume(directory: str, attach_only: bool, lease: dict[str, Any] | None, **intent: Any) -> dict[str, Any]:
+    """Without a lease the session is made live and left to whoever attaches to it."""
     if attach_only and not lock.is_held(directory):
         raise SessionNotAttachable(os.path.basename(directory), "it is stopped")
     hello = client.ensure_live(directory, **intent)
@@ -110,7 +111,7 @@ def resume(directory: str, attach_only: bool, lease: dict[str, Any], **intent: A
     ):
         session_id = os.path.basename(directory)
         raise SessionLive(session_id, hint=f"agh session stop {session_id}, then resume it with --agent")
-    attached = client.call(directory, "attach", **lease)
+    attached = client.call(directory, "attach", **lease) if lease else {"attach": None}
     restored = {key: hello[key] for key in ("strategy", "reason", "context_lost") if key in hello}
     return {"attach": attached["attach"], "restore": restored or None}
 

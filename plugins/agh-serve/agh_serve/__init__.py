@@ -1,0 +1,1 @@
+"""agh over HTTP: a foreground server that every other command does without."""

@@ -1,0 +1,106 @@
+"""What can go wrong here beside agh's own failures, and which HTTP status a failure has."""
+
+from __future__ import annotations
+
+from agh.errors import AghError, Bug, DataDamaged, TimedOut, Usage
+
+
+class AddressTaken(AghError):
+    """cannot listen on {0}: {1}"""
+
+    exit = 6
+    hint = "agh serve --port 0"
+
+
+class AddressUnsafe(AghError):
+    """{0} can be reached from other machines, and without a token anyone there could drive your agents"""
+
+    exit = 2
+    hint = "leave out --no-token, or listen on 127.0.0.1"
+
+
+class TokenUnsafe(AghError):
+    """{0} cannot be the token's file: {1}"""
+
+    exit = 5
+    hint = "rm {0}, and a new one is made"
+
+
+class Unauthorized(AghError):
+    """this needs the server's token"""
+
+    exit = 5
+    hint = "send the header: Authorization: Bearer TOKEN, with the token of $AGH_HOME/serve.token"
+
+
+class HostRefused(AghError):
+    """this server does not answer for the host {0}"""
+
+    exit = 5
+    hint = "agh serve --allow-host NAME"
+
+
+class OriginRefused(AghError):
+    """a page of {0} may not use this server"""
+
+    exit = 5
+    hint = "open the server's own page"
+
+
+class RequestTooLarge(AghError):
+    """the request has more than {0} bytes"""
+
+    exit = 2
+    hint = "write it to a file in the workspace and name the file"
+
+
+class RouteUnknown(AghError):
+    """there is nothing at {0}"""
+
+    exit = 4
+    hint = "GET /api/openapi.json lists what there is"
+
+
+class MethodUnknown(AghError):
+    """{0} does not take {1}"""
+
+    exit = 2
+    hint = "GET /api/openapi.json lists what there is"
+
+
+class WorkspaceNotFound(AghError):
+    """no session belongs to the workspace {0}"""
+
+    exit = 4
+    hint = "agh session list --all -o json"
+
+
+_OF_CLASS: dict[type[AghError], int] = {Unauthorized: 401, RequestTooLarge: 413, MethodUnknown: 405}
+# By exit number, since an error relayed by a keeper has only that: 7 is "not live", 9 "cannot be started".
+_OF_EXIT = {
+    Usage.exit: 400,
+    TimedOut.exit: 504,
+    4: 404,
+    5: 403,
+    6: 409,
+    7: 409,
+    9: 424,
+    DataDamaged.exit: 500,
+    Bug.exit: 500,
+}
+STATUSES = {
+    400: "The request cannot be understood.",
+    401: "The token is missing or wrong.",
+    403: "Refused.",
+    404: "There is no such session, agent or workspace.",
+    409: "The session's state does not allow it.",
+    413: "The request is too large.",
+    424: "The agent is not installed or not logged in.",
+    500: "Stored data is damaged, or a bug.",
+    502: "The agent failed.",
+    504: "The keeper or the agent did not answer in time.",
+}
+
+
+def status_of(error: AghError) -> int:
+    return _OF_CLASS.get(type(error)) or _OF_EXIT.get(error.exit, 502)

@@ -1,0 +1,20 @@
+"""What agh learns from this package: the command `serve`. Every keeper loads this module, so it imports
+nothing that costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:
+    import click
+
+hookimpl = pluggy.HookimplMarker("agh")
+
+
+@hookimpl
+def agh_register_commands(group: click.Group) -> None:
+    from agh_serve.command import serve_command
+
+    group.add_command(serve_command)
