@@ -68,6 +68,13 @@ class MethodUnknown(AghError):
     hint = "GET /api/openapi.json lists what there is"
 
 
+class ServerEnding(AghError):
+    """the server ends; the turn goes on without it"""
+
+    exit = 7
+    hint = "agh session recap ID"
+
+
 class WorkspaceNotFound(AghError):
     """no session belongs to the workspace {0}"""
 

@@ -23,7 +23,7 @@ from agh.store.follow import follow
 from agh.store.reader import EVERYTHING, Reader
 from agh_serve import threads
 
-WINDOW_BYTES = 8 << 20
+WINDOW_BYTES, WINDOW_ROWS = 8 << 20, 2000  # rows: with how many it begins, for those who come later
 BATCH = 1000
 TICK = 1.0
 KEEP_ALIVE = 15.0
@@ -129,7 +129,7 @@ class Feed:
             place = place_of(self.directory)
             stamp = _stamp(self.directory)
             with Reader(self.directory) as reader:
-                after = reader.last_sequence()
+                after = max(0, reader.last_sequence() - WINDOW_ROWS)
             self._tell(self._begin, after)
             for directory, rows in follow([(self.directory, after)], EVERYTHING, tick=TICK):
                 if self.over or (directory and not rows):

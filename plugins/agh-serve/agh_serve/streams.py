@@ -18,6 +18,7 @@ from agh.store.reader import Reader
 from agh.store.schema import LANDMARK
 from agh.store.views import session_view, stop_notice
 from agh_serve import threads
+from agh_serve.errors import ServerEnding
 from agh_serve.feed import Feeds
 from agh_serve.sheet import Sheet
 from agh_serve.ui_stream import DONE, UIStream, encode
@@ -33,17 +34,16 @@ async def events(
 ) -> AsyncGenerator[bytes, None]:
     """Every stored row after a sequence, then those that come, then one object that says how it ended."""
     yield COMMENT
-    async with aclosing(feeds.batches(directory, after)) as batches:
-        async for _, found in batches:
-            frames = [item.frame for item in found if not types or item.row.type in types]
-            if frames or not found:
-                yield b"".join(frames) or COMMENT
-    if not feeds.closing:
-        try:
-            notice = orjson.dumps(await threads.read(stop_notice, directory))
-        except AghError:
-            return  # it was deleted
-        yield b"event: session_stopped\ndata: " + notice + b"\n\n"
+    try:
+        async with aclosing(feeds.batches(directory, after)) as batches:
+            async for _, found in batches:
+                frames = [item.frame for item in found if not types or item.row.type in types]
+                if frames or not found:
+                    yield b"".join(frames) or COMMENT
+        if not feeds.closing:
+            yield _frame("session_stopped", await threads.read(stop_notice, directory))
+    except AghError as error:  # the session was deleted, or its log damaged
+        yield _frame("failure", {"error": error.as_dict()})
 
 
 async def turn(feeds: Feeds, directory: str, receipt: dict[str, Any]) -> AsyncGenerator[bytes, None]:
@@ -53,25 +53,28 @@ async def turn(feeds: Feeds, directory: str, receipt: dict[str, Any]) -> AsyncGe
     yield encode(made.start())
     if receipt["status"] == "cancelled":
         yield encode(made.fail(PromptDropped(name).message))
-    async with aclosing(feeds.batches(directory, int(receipt["after"]))) as batches:
-        async for _, found in batches:
-            if made.over:
-                break
-            parts: list[dict[str, Any]] = []
-            for row in (item.row for item in found):
-                content = row.parsed() if row.type == MARKER_CREATED else {}
-                if content.get("kind") == "prompt_dropped" and content.get("turn") == turn_id:
-                    parts += made.fail(PromptDropped(name).message)
-                elif row.turn_id in (turn_id, ""):
-                    parts += made.feed(row)
+    try:
+        async with aclosing(feeds.batches(directory, int(receipt["after"]))) as batches:
+            async for _, found in batches:
                 if made.over:
                     break
-            if parts or not found:
-                yield encode(parts) or COMMENT
-            if made.over:
-                break
-    if not made.over:
-        yield encode(made.fail(KeeperDied(name).message))
+                parts: list[dict[str, Any]] = []
+                for row in (item.row for item in found):
+                    content = row.parsed() if row.type == MARKER_CREATED else {}
+                    if content.get("kind") == "prompt_dropped" and content.get("turn") == turn_id:
+                        parts += made.fail(PromptDropped(name).message)
+                    elif row.turn_id in (turn_id, ""):
+                        parts += made.feed(row)
+                    if made.over:
+                        break
+                if parts or not found:
+                    yield encode(parts) or COMMENT
+                if made.over:
+                    break
+        if not made.over:
+            raise ServerEnding() if feeds.closing else KeeperDied(name)
+    except AghError as error:
+        yield encode(made.fail(error.message))
     yield DONE
 
 
@@ -80,34 +83,33 @@ async def view(feeds: Feeds, directory: str, turns: int, start: int | None) -> A
     begin, earlier, until = await threads.read(_window, directory, turns, start)
     yield _frame("start", {"from": begin, "earlier": earlier})
     known: dict[str, Any] = {}
-    sheet, seen, last = Sheet(), -1, begin - 1
-    ready = until <= last
-    async with aclosing(feeds.batches(directory, begin - 1)) as batches:
-        async for feed, found in batches:
-            if feed.changes != seen:
-                seen = feed.changes
-                state = await threads.read(_state, directory)
-                if state != known:
-                    known = state
-                    yield _frame("session", state)
-            if found:
-                last = found[-1].row.sequence
-                sheet.feed(item.row for item in found)
-                if last < until:
-                    continue
-                async for frame in _rendered(sheet):
-                    yield frame
-            if not ready and last >= until:
-                ready = True
-                yield _frame("ready", {"sequence": last})
-            elif not found:
-                yield COMMENT
-    if not feeds.closing:
-        try:
+    sheet, seen, last, ready = Sheet(), -1, begin - 1, False
+    try:
+        async with aclosing(feeds.batches(directory, begin - 1)) as batches:
+            async for feed, found in batches:
+                if feed.changes != seen:
+                    seen = feed.changes
+                    state = await threads.read(_state, directory)
+                    if state != known:
+                        known = state
+                        yield _frame("session", state)
+                if found:
+                    last = found[-1].row.sequence
+                    sheet.feed(item.row for item in found)
+                    if last < until:
+                        continue
+                    async for frame in _rendered(sheet):
+                        yield frame
+                if not ready and last >= until:
+                    ready = True
+                    yield _frame("ready", {"sequence": last})
+                elif not found:
+                    yield COMMENT
+        if not feeds.closing:
             yield _frame("session", await threads.read(_state, directory))
             yield _frame("over", await threads.read(stop_notice, directory))
-        except AghError:
-            yield _frame("gone", {})
+    except AghError as error:
+        yield _frame("gone", {"error": error.as_dict()})
 
 
 async def _rendered(sheet: Sheet) -> AsyncGenerator[bytes, None]:

@@ -239,7 +239,7 @@ const take = {
     one.shown = true;
   },
   over(one, notice) { one.over = notice; },
-  gone(one) { one.over = {}; problem(new Error("This session was deleted.")); },
+  gone(one, { error }) { one.over = {}; problem(error); },
 };
 
 function put(one, number, html) {

@@ -1,0 +1,176 @@
+"""Streams of server-sent events: everything stored, then what comes, then the end; and the page's view."""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+from typing import Any
+
+from tests.serve.server import Server, serve
+from tests.support.build import Home, conversation, held, says
+from tests.support.live import Live, is_alive, kill, wait_until
+
+
+def test_backlog_then_live_then_the_end(live: Live, server: Server) -> None:
+    session = live.new()
+    session.tell("first")
+    with server.stream(f"/api/sessions/{session.id}/stream") as frames:
+        stored = session.events()
+        for event, frame in zip(stored, islice(frames, len(stored)), strict=True):
+            assert (frame.id, frame.event) == (str(event.sequence), event.type)
+            assert frame.data["content"] == event.content
+            assert frame.data["session_id"] == session.id
+        turn = session.begin("second")
+        for frame in frames:
+            if frame.event == "done":
+                break
+        assert frame.data["turn_id"] == turn
+        session.stop()
+        *rest, last = list(frames)
+    assert [frame.event for frame in rest][-1] == "session_stopped"
+    assert [int(one.id) for one in rest] == list(range(int(frame.id) + 1, int(frame.id) + 1 + len(rest)))
+    assert (last.id, last.event) == ("", "session_stopped")
+    assert last.data["id"] == f"session-stopped-{session.id}"
+    assert last.data["stop_reason"] == "completed"
+
+
+def test_goes_on_after_the_last_event_id(server: Server, home: Home) -> None:
+    home.session([says(f"{number}") for number in range(60)], name="talk")
+    with server.stream("/api/sessions/talk/stream", last_event_id="42") as frames:
+        got = list(frames)
+    assert [frame.id for frame in got] == [*map(str, range(43, 61)), ""]
+    with server.stream("/api/sessions/talk/stream?after=58") as frames:
+        assert [frame.id for frame in frames] == ["59", "60", ""]
+    with server.stream("/api/sessions/talk/stream?after=58", last_event_id="59") as frames:
+        assert [frame.id for frame in frames] == ["60", ""]
+    with server.stream("/api/sessions/talk/stream", last_event_id="999999") as frames:
+        assert [frame.event for frame in frames] == ["session_stopped"]
+    for bad in ("x", "-1", "4 2", "", "9" * 30, "١"):
+        answer = server.ask("GET", "/api/sessions/talk/stream", last_event_id=bad.encode().decode("latin-1"))
+        assert (answer.status, answer.code) == (400, "usage"), bad
+
+
+def test_a_failure_is_in_the_last_event(live: Live, server: Server) -> None:
+    session = live.new()
+    with server.stream(f"/api/sessions/{session.id}/stream") as frames:
+        session.begin("/crash")
+        last = list(frames)[-1]
+    assert last.data["stop_reason"] == "agent_crashed"
+    assert last.data["failure"]["kind"] == "process_exit"
+    assert os.path.exists(last.data["failure"]["crash_bundle_path"])
+
+
+def test_a_vanished_keeper_ends_the_stream(live: Live, server: Server) -> None:
+    session = live.new()
+    with server.stream(f"/api/sessions/{session.id}/stream") as frames:
+        session.begin("/stream 100000 0.01")
+        next(frames)
+        session.kill_keeper()
+        got = list(frames)
+    assert [int(frame.id) for frame in got[:-1]] == list(range(2, len(session.events()) + 1))
+    assert got[-1].data["stop_reason"] == "agent_crashed"
+
+
+def test_a_restarted_server_goes_on_where_it_was(live: Live) -> None:
+    server = serve(live)
+    session = live.new()
+    session.begin("/stream 100000 0.005")
+    seen: list[int] = []
+    for _ in range(2):
+        with server.stream(
+            f"/api/sessions/{session.id}/stream", last_event_id=str(seen[-1] if seen else 0)
+        ) as frames:
+            seen += [int(frame.id) for frame in islice(frames, 30)]
+            assert server.end() == 0
+            seen += [int(frame.id) for frame in frames]  # no notice: the session goes on
+        server = serve(live, "--port", server.port)
+    assert seen == list(range(1, len(seen) + 1))
+    assert session.is_live()
+
+
+def test_sessions_outlive_the_server_and_leave_no_zombies(live: Live, server: Server) -> None:
+    made = [server.post("/api/sessions", {"agent": "echo"}, 201)["session"]["id"] for _ in range(2)]
+    first, second = map(live.session, made)
+    pid = first.keeper
+    server.ask("DELETE", f"/api/sessions/{first.id}")
+    children = f"/proc/{server.process.pid}/task/{server.process.pid}/children"
+    wait_until(lambda: str(pid) not in _everyone(server.process.pid), what=children)
+    kill(server.process.pid)
+    server.process.wait()
+    assert second.is_live() and is_alive(second.keeper)
+    assert second.tell("still there?") == "echo: still there?"
+
+
+def _everyone(pid: int) -> list[str]:
+    """The children of a process, the dead ones too."""
+    found = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/children") as file:
+            found += file.read().split()
+    return found
+
+
+def test_the_view_tells_state_elements_and_requests(live: Live, server: Server) -> None:
+    session = live.new()
+    session.tell("hello")
+    with server.stream(f"/api/sessions/{session.id}/view") as frames:
+        shown: dict[float, str] = {}
+        state: dict[str, Any] = {}
+        begun = False
+        for frame in frames:
+            if frame.event == "elements":
+                shown |= {one["number"]: one["html"] for one in frame.data}
+            elif frame.event == "session":
+                state = frame.data
+                if state["permissions"]:
+                    break
+            elif frame.event == "ready" and not begun:
+                begun = True
+                assert len(shown) == 2 and "echo: hello" in shown[2]
+                session.begin("/ask path=a.txt Edit <b>a.txt</b>")
+        (asked,) = state["permissions"]
+        assert state["badge"] == "waiting-for-input"
+        assert asked["offered"] == ["allow_once", "allow_always", "reject_once", "reject_always"]
+        assert "&lt;b&gt;a.txt" in asked["html"] and "<b>a.txt" not in asked["html"]
+        server.post(f"/api/sessions/{session.id}/approve", {"request_id": asked["request_id"]})
+        session.settle()
+        session.stop()
+        last = list(frames)
+    assert [frame.event for frame in last][-2:] == ["session", "over"]
+    assert last[-2].data["permissions"] == [] and last[-2].data["state"] == "stopped"
+    shown |= {one["number"]: one["html"] for frame in last if frame.event == "elements" for one in frame.data}
+    assert any("permission: allow_once" in html for html in shown.values())
+    assert any("<bdi>stopped</bdi>" in html for html in shown.values())
+
+
+def test_the_view_of_a_long_session_begins_late(server: Server, home: Home) -> None:
+    from tests.support.build import done, user
+
+    home.session(
+        [
+            draft
+            for n in range(30)
+            for draft in (user(f"ask {n}", f"t{n}"), says("yes", f"t{n}"), done(f"t{n}"))
+        ],
+        name="talk",
+    )
+    with server.stream("/api/sessions/talk/view?turns=5") as frames:
+        got = list(frames)
+    assert got[0].data == {"from": 76, "earlier": 25}
+    numbers = [one["number"] for frame in got if frame.event == "elements" for one in frame.data]
+    assert numbers == [number for start in range(76, 91, 3) for number in (start, start + 1)]
+    with server.stream("/api/sessions/talk/view?from=4") as frames:
+        assert next(frames).data == {"from": 4, "earlier": 1}
+    with server.stream("/api/sessions/talk/view?turns=0") as frames:
+        assert next(frames).data == {"from": 1, "earlier": 0}
+
+
+def test_a_deleted_session_is_gone(server: Server, home: Home) -> None:
+    import shutil
+
+    directory = home.session(conversation(), state="active", stop_reason=None)
+    with held(directory), server.stream(f"/api/sessions/{directory.name}/view") as frames:
+        while next(frames).event != "ready":
+            pass
+        shutil.rmtree(directory)
+        assert [frame.event for frame in frames][-1] == "gone"
