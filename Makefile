@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint docs picture bench peers soak mutants real-agents slurm podman clean
+.PHONY: demo test lint docs picture bench peers soak mutants real-agents slurm podman browser serve-ai serve-fuzz serve-load clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m tests.demo
@@ -38,6 +38,24 @@ slurm podman: $(STAMP)
 
 peers:
 	mkdir -p build/peers && cd build/peers && npm install --no-fund --no-audit acpx node@24
+
+# What a browser (Debian's chromium), the npm package `ai`, schemathesis and many followers see of `agh serve`.
+OUTSIDE := $(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/serve/outside
+
+browser: $(STAMP)
+	$(BIN)/python -m pip install -q --group browser
+	$(OUTSIDE)/test_browser.py $(ARGS)
+
+serve-ai: $(STAMP)
+	npm install --silent --no-audit --no-fund --prefix $(VENV)/ai ai5@npm:ai@5 ai6@npm:ai@6
+	$(OUTSIDE)/test_ai_reader.py $(ARGS)
+
+serve-fuzz: $(STAMP)
+	$(PYTHON) -m venv $(VENV)/schemathesis && $(VENV)/schemathesis/bin/python -m pip install -q schemathesis
+	$(OUTSIDE)/test_schemathesis.py --timeout 300 $(ARGS)
+
+serve-load: $(STAMP)
+	$(OUTSIDE)/test_load.py --timeout 300 $(ARGS)
 
 bench: $(STAMP)
 	$(BIN)/python -m tests.bench --json docs/bench.json $(ARGS)

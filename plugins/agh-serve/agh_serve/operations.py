@@ -12,7 +12,7 @@ from agh_serve import acting, reading
 from agh_serve.calls import Operation
 from agh_serve.fields import AMOUNT, COUNT, FLAG, SPAN, TEXT, Field, one_of
 
-SSE = "text/event-stream"
+SSE, STREAM = "text/event-stream", {"description": "Server-sent events."}
 ONE = "/sessions/{id}"
 LONG_TEXT = {"type": "string", "minLength": 1}
 ANY = {"type": "object"}
@@ -139,7 +139,7 @@ OPERATIONS = (
         acting.send_prompt,
         "Send a prompt, resuming the session first if it is not live. Answers with the turn as an AI SDK "
         "UI message stream; with detach, at once, with status 202 and the receipt.",
-        {"type": "string"},
+        STREAM,
         kind=SSE,
         more=True,
         body=(
@@ -228,7 +228,7 @@ OPERATIONS = (
         reading.follow_events,
         "The stored events, then those that come, as server-sent events; the last one says how the session "
         "stopped.",
-        {"type": "string"},
+        STREAM,
         kind=SSE,
         query=(KINDS, *AFTER),
         headers=(Field("Last-Event-ID", "Go on after this sequence.", SEQUENCE),),
@@ -238,7 +238,7 @@ OPERATIONS = (
         f"{ONE}/view",
         reading.follow_view,
         "What the page shows, as server-sent events: HTML elements of the transcript, state, and requests.",
-        {"type": "string"},
+        STREAM,
         kind=SSE,
         query=(
             Field("turns", "How many of the newest turns to show; 0 for all.", COUNT),

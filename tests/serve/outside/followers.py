@@ -1,8 +1,8 @@
 """Many followers of one session, in a process of their own: `followers.py PORT PATH COUNT LAST`.
 
-The token comes on stdin. Prints `ready` when all have got row LAST; then a line `FIRST LAST` on stdin says which rows
-to wait for and to measure. Prints as JSON how many followers got every row in order, and how long after
-its timestamp a row came.
+The token comes on stdin. Prints `ready` when all have got row LAST; then a line `FIRST LAST` on stdin says
+which rows to wait for and to measure. Prints as JSON how many followers got every row in order,
+and how long after its timestamp a row came.
 """
 
 from __future__ import annotations

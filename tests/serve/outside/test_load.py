@@ -74,8 +74,9 @@ def test_many_followers(live: Live, server: Server, capsys: pytest.CaptureFixtur
         medians.append(got["median"])
         with capsys.disabled():
             print(
-                f"\nalone {alone[-1]:.2f} s, followed {taken:.2f} s; the server used {got['cpu']:.2f} s of CPU; "
-                f"{got['rows']} rows; delay {got['median'] * 1000:.1f} ms, p99 {got['p99'] * 1000:.1f} ms"
+                f"\nalone {alone[-1]:.2f} s, followed {taken:.2f} s; "
+                f"the server used {got['cpu']:.2f} s of CPU; {got['rows']} rows; "
+                f"delay {got['median'] * 1000:.1f} ms, p99 {got['p99'] * 1000:.1f} ms"
             )
     slower = statistics.median(followed) / statistics.median(alone) - 1
     with capsys.disabled():
