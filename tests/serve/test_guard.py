@@ -80,7 +80,14 @@ def test_names_that_are_not_ours(live: Live) -> None:
 def test_pages_of_others(server: Server) -> None:
     ours = f"http://127.0.0.1:{server.port}"
     assert server.ask("GET", "/api/sessions", origin=ours).status == 200
-    for origin in ("null", "http://evil.example", "http://127.0.0.1:1", "https://localhost", "file://"):
+    for origin in (
+        "null",
+        "http://evil.example",
+        "http://127.0.0.1:1",
+        "https://localhost",
+        "file://",
+        "http://[",
+    ):
         answer = server.ask("POST", "/api/sessions", {"agent": "echo"}, origin=origin)
         assert (answer.status, answer.code) == (403, "origin_refused"), origin
         assert "access-control-allow-origin" not in answer.headers
@@ -144,6 +151,21 @@ def test_a_token_file_that_cannot_be(live: Live, mode: int, text: str) -> None:
     refused = live.agh("serve", "--port", 0, code=5)
     assert str(path) in refused.stderr
     assert path.read_text() == text
+
+
+def test_the_head_of_a_stream(live: Live, server: Server) -> None:
+    session = live.new()
+    answer = server.ask("HEAD", f"/api/sessions/{session.id}/stream")
+    assert (answer.status, answer.body) == (200, b"")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert server.ask("HEAD", f"/api/sessions/{session.id}").status == 200
+
+
+def test_an_ignored_signal_stays_ignored(live: Live) -> None:
+    server = serve(live, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    server.process.send_signal(signal.SIGHUP)
+    assert server.get("/api/sessions") == {"sessions": []}
+    assert server.end() == 0
 
 
 def test_signals(live: Live) -> None:

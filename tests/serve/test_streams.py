@@ -93,15 +93,14 @@ def test_sessions_outlive_the_server_and_leave_no_zombies(live: Live, server: Se
     first, second = map(live.session, made)
     pid = first.keeper
     server.ask("DELETE", f"/api/sessions/{first.id}")
-    children = f"/proc/{server.process.pid}/task/{server.process.pid}/children"
-    wait_until(lambda: str(pid) not in _everyone(server.process.pid), what=children)
+    wait_until(lambda: str(pid) not in children(server.process.pid), what="the dead keeper is waited for")
     kill(server.process.pid)
     server.process.wait()
     assert second.is_live() and is_alive(second.keeper)
     assert second.tell("still there?") == "echo: still there?"
 
 
-def _everyone(pid: int) -> list[str]:
+def children(pid: int) -> list[str]:
     """The children of a process, the dead ones too."""
     found = []
     for task in os.listdir(f"/proc/{pid}/task"):

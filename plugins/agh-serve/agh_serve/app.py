@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import traceback
 from collections.abc import Iterable
 from functools import cache
 from hashlib import blake2b
@@ -56,9 +54,9 @@ def application(feeds: Feeds, *, token: str | None, bound: str | None, names: It
 
 def _route(path: str, methods: dict[str, Operation], feeds: Feeds) -> Route:
     async def endpoint(request: Request) -> Response:
-        operation = methods.get("GET" if request.method == "HEAD" else request.method)
-        assert operation is not None
-        return await answer(operation, request, feeds)
+        if request.method == "HEAD" and methods["GET"].kind != "application/json":
+            return Response(media_type=methods["GET"].kind)  # a stream might never end
+        return await answer(methods["GET" if request.method == "HEAD" else request.method], request, feeds)
 
     return Route(path, endpoint, methods=list(methods))
 
@@ -100,5 +98,4 @@ async def _unknown(request: Request, error: Exception) -> Response:
 
 
 async def _broken(request: Request, error: Exception) -> Response:
-    print("".join(traceback.format_exception(error)), file=sys.stderr, flush=True)
     return failure(Bug(f"{type(error).__name__}: {error}", hint="the server's stderr has the traceback"))

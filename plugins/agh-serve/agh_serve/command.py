@@ -57,7 +57,9 @@ def _tell_page(address: str, token: str | None) -> None:
     if token is None:
         talk(f"open {address}/ ; anyone on this machine can use it")
     elif sys.stderr.isatty():
-        talk(f"open {address}/#token={token}")
+        from urllib.parse import quote
+
+        talk(f"open {address}/#token={quote(token, safe='')}")
     else:
         talk(f"open {address}/#token=TOKEN with the token in {token_path()}")
 

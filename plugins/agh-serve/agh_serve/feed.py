@@ -60,7 +60,7 @@ class Feed:
         self.listeners = 0
         self.changes = 0  # of the metadata
         self.over = False
-        self.failed = False
+        self.failed = True  # until it has come to its end
         self._loop = asyncio.get_running_loop()
         self._window: list[Item] = []
         self._start: int | None = None  # the sequence after which the window begins
@@ -141,9 +141,11 @@ class Feed:
                     self._tell(self._changed)
                 if rows:
                     time.sleep(min(LONGEST_PAUSE, self.listeners * PAUSE_PER_LISTENER))
+            self.failed = False
         except (AghError, OSError):
-            self.failed = True
-        self._tell(self.end)
+            pass  # who reads the log next is told what is wrong with it
+        finally:
+            self._tell(self.end)
 
     def _tell(self, act: Any, *args: Any) -> None:
         try:

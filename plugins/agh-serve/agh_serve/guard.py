@@ -38,6 +38,13 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def _host_of(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
+
+
 class Guard:
     """Lets through what may pass; `public` are the paths that need no token."""
 
@@ -78,7 +85,7 @@ class Guard:
         host, origin = (headers.get(name, b"").decode("latin-1") for name in (b"host", b"origin"))
         if not self._is_ours(host):
             raise HostRefused(repr(host))
-        if origin and urlsplit(origin).netloc.lower() != host.lower():
+        if origin and _host_of(origin) != host.lower():
             raise OriginRefused(repr(origin))
         if self._token is None or scope["path"] in self._public:
             return

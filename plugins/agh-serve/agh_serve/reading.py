@@ -42,7 +42,7 @@ async def list_sessions(call: Call) -> Response:
 
 
 async def show_session(call: Call) -> Response:
-    return document({"session": await threads.read(status_view, call.directory, client.answers)})
+    return document({"session": await threads.act(status_view, call.directory, client.answers)})
 
 
 async def list_events(call: Call) -> Response:

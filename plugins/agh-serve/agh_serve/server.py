@@ -71,7 +71,8 @@ async def _serve(
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, leave, number)
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup, or in the background of a script
+            loop.add_signal_handler(number, leave, number)
     reaping = asyncio.create_task(_reap())
     ready()
     try:

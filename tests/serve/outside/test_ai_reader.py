@@ -29,7 +29,7 @@ STEPS = """hello
 def package(request: pytest.FixtureRequest) -> str:
     path = PACKAGES / request.param / "dist/index.mjs"
     assert path.exists(), "run `make serve-ai`"
-    return path.as_uri()
+    return str(path.as_uri())
 
 
 def read(package: str, server: Server, session_id: str, prompt: str) -> Any:

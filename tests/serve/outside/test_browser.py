@@ -19,6 +19,8 @@ from tests.serve.server import Server, serve
 from tests.support.build import Home, done, says, user
 from tests.support.live import Live, Session, wait_until
 
+# Requests to the page's own server, and what the browser says of one that fails.
+HARMLESS = ("http://127.0.0.1:", "data:", "Failed to load resource")
 TALK = """Where does the session end?
 /think The keeper writes the last event; look there first.
 /tool Read path=agh/keeper/stop.py kind=read def end_session(live): ...
@@ -46,18 +48,15 @@ def browser() -> Iterator[Browser]:
 def page(browser: Browser) -> Iterator[Page]:
     """A page that may load nothing but the server's own, and on which nothing fails."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
-    made, problems = context.new_page(), []
+    problems: list[str] = []
+    made = context.new_page()
     made.set_default_timeout(15_000)
     made.on("pageerror", lambda error: problems.append(str(error)))
-    made.on("console", lambda message: problems.append(message.text) if "Content" in message.text else None)
-    made.on("request", lambda request: _is_ours(request.url) or problems.append(request.url))
+    made.on("console", lambda message: problems.append(message.text))
+    made.on("request", lambda request: problems.append(request.url))
     yield made
     context.close()
-    assert problems == []
-
-
-def _is_ours(url: str) -> bool:
-    return url.startswith(("http://127.0.0.1:", "data:"))
+    assert [one for one in problems if not one.startswith(HARMLESS)] == []
 
 
 def visit(page: Page, server: Server) -> None:
@@ -269,7 +268,7 @@ def test_pictures(browser: Browser, server: Server, live: Live) -> None:
     for scheme in ("light", "dark"):
         for name, width in (("wide", 1280), ("narrow", 390)):
             size: Any = {"width": width, "height": 800}
-            context = browser.new_context(viewport=size, color_scheme=scheme)  # type: ignore[arg-type]
+            context = browser.new_context(viewport=size, color_scheme=scheme)
             page = context.new_page()
             visit(page, server)
             page.screenshot(path=place / f"{scheme}-{name}-list.png")

@@ -492,9 +492,9 @@ document.addEventListener("visibilitychange", () => { if (!document.hidden) poll
 
 /* The token comes once, in the fragment, which no server sees; then it is kept for this address. */
 function takeToken() {
-  const found = /^#token=([\w-]+)$/.exec(location.hash);
+  const found = /^#token=(.+)$/.exec(location.hash);
   if (!found) return false;
-  localStorage.setItem("agh-token", found[1]);
+  localStorage.setItem("agh-token", decodeURIComponent(found[1]));
   history.replaceState(null, "", "#/");
   start();
   return true;
