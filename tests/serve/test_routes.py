@@ -142,6 +142,17 @@ def test_the_life_of_a_session(live: Live, server: Server) -> None:
     assert session.count("session_resumed") == 1
 
 
+def test_a_session_in_a_worktree(live: Live, server: Server) -> None:
+    refused = server.ask("POST", "/api/sessions", {"agent": "echo", "worktree": "fix"})
+    assert 400 <= refused.status < 500 and live.sessions() == []
+    git = ["git", "-C", str(live.workspace), "-c", "user.name=a", "-c", "user.email=a@example.com"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+    made = server.post("/api/sessions", {"agent": "echo", "worktree": "fix"}, 201)["session"]
+    assert made["worktree"]["branch"] == "fix"
+    assert made["workspace_path"] == made["worktree"]["path"] != str(live.workspace)
+
+
 def test_permissions_are_answered(live: Live, server: Server) -> None:
     session = live.new()
     one = f"/api/sessions/{session.id}"

@@ -30,6 +30,8 @@ async def new_session(call: Call) -> Response:
         if "workspace" in given:
             raise Usage("the workspace is in the path already", hint="leave the member workspace out")
         given["workspace"] = await threads.read(workspace_path, call.workspace)
+    if "worktree" in given:
+        given["branch"] = given.pop("worktree")
     bounds = limits(*(given.pop(name, None) for name in _LIMITS))
     asked = {name: given.pop(name) for name in ("mode", "model") if name in given}
     asked |= given.pop("options", {})

@@ -16,6 +16,7 @@ SSE, STREAM = "text/event-stream", {"description": "Server-sent events."}
 ONE = "/sessions/{id}"
 LONG_TEXT = {"type": "string", "minLength": 1}
 ANY = {"type": "object"}
+BRANCH = {"type": "string", "maxLength": 200, "pattern": r"^[^\u0000]*$"}
 SEQUENCE = {"type": "string", "pattern": "^[0-9]{1,18}$"}
 
 
@@ -77,6 +78,7 @@ OPERATIONS = (
             Field("agent", "A known agent; the configured one, or the first installed, by default."),
             Field("workspace", "The agent's directory; by default the one where the server was started."),
             Field("name", "A name to call the session by.", {**TEXT, "maxLength": 100}),
+            Field("worktree", "Work in a git worktree of its own, on this branch; empty: a new one.", BRANCH),
             Field("permissions", "What the agent may do without being asked.", one_of(*PERMISSION_MODES)),
             Field("model", "The agent's model."),
             Field("mode", "The agent's mode."),
