@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from hashlib import blake2b
 from typing import Any
 
 import orjson
@@ -29,8 +30,6 @@ def text_document(text: str | bytes, status: int = 200) -> Response:
 def tagged(request: Request, value: Any) -> Response:
     """JSON that is not sent again to a client that has it."""
     body = orjson.dumps(value, default=str)
-    from hashlib import blake2b
-
     tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
     headers = {"etag": tag, "cache-control": "no-cache"}
     if request.headers.get("if-none-match") == tag:

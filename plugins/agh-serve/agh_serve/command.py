@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 import sys
 
 import click
@@ -102,8 +103,6 @@ def listen_at(path: str) -> tuple[socket.socket, str]:
 
 
 def _is_abandoned(path: str) -> bool:
-    import stat
-
     try:
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
             return False

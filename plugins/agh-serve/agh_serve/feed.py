@@ -78,17 +78,22 @@ class Feed:
                 found = self._window[first : first + BATCH]
             else:
                 found = await threads.read(_stored, self.directory, after)
+                if not found and self._has(after):
+                    continue  # it came while the log was read
             if not found and self.over:
                 return
             if not found:
                 waiter = self._loop.create_future()
                 self._waiting.append(waiter)
                 await waiter
-                if self._start is not None and self._start + len(self._window) > after:
+                if self._has(after):
                     continue
             else:
                 after = found[-1].row.sequence
             yield found
+
+    def _has(self, after: int) -> bool:
+        return self._start is not None and self._start + len(self._window) > after
 
     def wake(self) -> None:
         waiting, self._waiting = self._waiting, []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -103,8 +104,6 @@ def check(value: Any, schema: Mapping[str, Any], name: str) -> None:
 
 
 def _check_text(value: str, schema: Mapping[str, Any], name: str) -> None:
-    import re
-
     if len(value) < schema.get("minLength", 0):
         raise Usage(f"{name} is empty")
     if len(value) > schema.get("maxLength", len(value)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 from starlette.responses import Response
@@ -26,6 +26,7 @@ from agh_serve.calls import Call
 from agh_serve.feed import place_of
 
 DEFAULT_TURNS = 20
+Page = Callable[[int], tuple[list[str], int]]  # the lines after a sequence, and the last one's sequence
 
 
 async def list_sessions(call: Call) -> Response:
@@ -71,7 +72,7 @@ async def list_events(call: Call) -> Response:
     return stream(_pages(page, *first), "application/json")
 
 
-async def _pages(page: Any, lines: list[str], after: int) -> AsyncGenerator[bytes, None]:
+async def _pages(page: Page, lines: list[str], after: int) -> AsyncGenerator[bytes, None]:
     """One document, page by page: a long log is never held whole."""
     opening = '{"events":['
     while lines:
