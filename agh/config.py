@@ -37,7 +37,7 @@ def count(value: Any) -> int:
 
 
 def amount(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
         raise ValueError(f"{value!r} is not an amount")
     return float(value)
 
@@ -153,6 +153,9 @@ SETTINGS: Mapping[str, Setting] = {
     "session.cancel_grace": Setting("30s", seconds, "how long an agent may take to end a cancelled turn"),
     "session.queue_cap": Setting(10, count, "how many prompts may wait"),
     "session.input_bytes": Setting(65536, count, "the largest prompt, in bytes of text"),
+    "session.retry_delay": Setting(
+        "2s", seconds, "the pause before a failed prompt is sent again (--retries); doubled each time"
+    ),
     "session.history_budget": Setting(
         60000, count, "characters of history given to an agent that lost its own"
     ),

@@ -86,9 +86,10 @@ def record(given: Mapping[str, Any], source: str) -> AgentRecord:
         if not isinstance(value, str):
             raise AgentInvalid(source, f"env: {key} is not a text; write it in quotes")
     for key, value in values.get("limits", {}).items():
-        if key not in LIMITS or isinstance(value, bool) or not isinstance(value, int | float):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if key not in LIMITS or not number or not 0 <= value < float("inf"):
             raise AgentInvalid(
-                source, f"limits: {key} = {value!r}; known are {', '.join(LIMITS)}, as numbers"
+                source, f"limits: {key} = {value!r}; known are {', '.join(LIMITS)}, as numbers from 0"
             )
     if values.get("permissions", PERMISSION_MODES[0]) not in PERMISSION_MODES:
         raise AgentInvalid(source, f"permissions is one of {', '.join(PERMISSION_MODES)}")

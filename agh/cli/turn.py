@@ -48,7 +48,12 @@ def tell_restored(hello: dict[str, Any]) -> None:
     for remark in hello.get("remarks") or []:
         talk(remark)
     text = f"resumed by {hello.get('strategy')}"
-    if hello.get("context_lost"):
+    if hello.get("meant"):
+        told = hello.get("strategy") == "inject_history"
+        text = f"{hello['meant']}; the agent " + (
+            "is told the history with the next prompt" if told else "starts without the history"
+        )
+    elif hello.get("context_lost"):
         text = f"warning: the agent lost its memory of this session ({hello.get('reason')}); {text}"
     talk(text)
 

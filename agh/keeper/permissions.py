@@ -207,9 +207,11 @@ def decide_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
     answer(decide(live, str(request_id), str(request["verdict"]), str(request.get("by") or "user")))
 
 
-def cancel_all(live: Live, decided_by: str) -> None:
-    for request_id in list(live.asked):
-        decide(live, request_id, "cancel", decided_by)
+def cancel_all(live: Live, decided_by: str, turn_id: str | None = None) -> None:
+    """Settle what waits (of one turn, if it is named) as cancelled."""
+    for request in list(live.asked.values()):
+        if turn_id in (None, request.turn_id):
+            decide(live, request.request_id, "cancel", decided_by)
 
 
 def withdraw(live: Live, rpc_id: Any) -> None:

@@ -135,3 +135,18 @@ def test_a_wrapped_agent_starts_and_talks(live: Live) -> None:
     session = live.new("--wrapper")
     assert session.say("hello") == "echo: hello"
     assert session.meta()["command"] == [*ECHO, "--wrapper"]
+
+
+def test_a_limit_below_nothing_is_refused(live: Live) -> None:
+    for option, value in (
+        ("--max-cost", "-1"),
+        ("--max-cost", "nan"),
+        ("--max-cost", "inf"),
+        ("--max-turns", "-1"),
+        ("--max-time", "-1s"),
+    ):
+        live.agh("session", "new", "--agent", "echo", option, value, code=2)
+    assert live.sessions() == []
+    session = live.new(args=("--max-cost", "0", "--max-turns", "0"))
+    session.agh("resume", "--max-cost", "-1", code=2)
+    assert session.is_live()

@@ -9,13 +9,16 @@ import click
 
 from agh.cli.output import output_option, talk, write_result
 from agh.cli.when import span
+from agh.config import amount
 from agh.errors import Usage
 from agh.keeper.create import create
 from agh.store.views import session_view
 
+COUNT = click.IntRange(min=0)
+
 limit_options = (
     click.option("--max-cost", type=float, help="Pause the session when it has cost this much."),
-    click.option("--max-turns", type=int, help="Pause the session after this many turns."),
+    click.option("--max-turns", type=COUNT, help="Pause the session after this many turns."),
     click.option("--max-time", metavar="TIME", help="Pause the session after being live for this long."),
 )
 
@@ -23,6 +26,10 @@ limit_options = (
 def limits(max_cost: float | None, max_turns: int | None, max_time: str | None) -> dict[str, float]:
     """The limits that were given."""
     time = span(max_time, "--max-time") if max_time else None
+    try:
+        max_cost = None if max_cost is None else amount(max_cost)
+    except ValueError as error:
+        raise Usage(f"--max-cost: {error}", hint="give a number that is not below 0") from None
     given = {"max_cost": max_cost, "max_turns": max_turns, "max_time": time}
     return {name: value for name, value in given.items() if value is not None}
 

@@ -21,6 +21,14 @@ def prompt_options(command: Any) -> Any:
     for option in (
         output_option("human", "text", "json", "jsonl"),
         click.option("--timeout", metavar="TIME", help="Cancel the turn after this long (exit 3)."),
+        click.option(
+            "--retries",
+            type=click.IntRange(0, 10),
+            default=0,
+            metavar="N",
+            help="Send the prompt again, up to N times, when the model fails for a moment (overloaded, "
+            "timed out) before anything was shown.",
+        ),
         click.option("--attach", multiple=True, type=click.Path(), help="An image or a file. Repeatable."),
         click.option("--file", type=click.File("r", encoding="utf-8"), help="Read the prompt from a file."),
         click.argument("text", required=False),
@@ -53,6 +61,7 @@ def prompt_command(
     file: Any,
     attach: tuple[str, ...],
     timeout: str | None,
+    retries: int,
     mode: str,
     detach: bool,
     idempotency_key: str | None,
@@ -67,7 +76,7 @@ def prompt_command(
     limit = span(timeout, "--timeout") if timeout else None
     directory = sessions.resolve(id)
     blocks += attachments(attach, directory)
-    receipt = send(directory, blocks, mode=mode, idempotency_key=idempotency_key)
+    receipt = send(directory, blocks, mode=mode, idempotency_key=idempotency_key, retries=retries)
     if detach:
         if output in ("json", "jsonl"):
             write_json({"input": receipt})

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from agh.cli.output import output_option, write_json, write_text
-from agh.cli.session.new import limits
+from agh.cli.session.new import COUNT, limits
 from agh.cli.turn import tell_restored
 from agh.cli.when import span
 from agh.core.status import LIVE_STATES
@@ -47,7 +47,7 @@ def default_holder() -> str:
     "--require-context", is_flag=True, help="Fail rather than go on without the agent's own memory."
 )
 @click.option("--max-cost", type=float, help="A new limit on cost.")
-@click.option("--max-turns", type=int, help="A new limit on turns.")
+@click.option("--max-turns", type=COUNT, help="A new limit on turns.")
 @click.option("--max-time", metavar="TIME", help="A new limit on time.")
 @click.option("--holder", help="The label of the lease (default: this terminal or script).")
 @click.option("--ttl", default="15m", show_default=True, help="How long the lease lasts, at most 24h.")
