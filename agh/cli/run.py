@@ -29,6 +29,7 @@ def run(
     attach: tuple[str, ...],
     timeout: str | None,
     retries: int,
+    no_ask: bool,
     keep: bool,
     output: str,
     **options: Any,
@@ -43,7 +44,7 @@ def run(
     try:
         blocks += attachments(attach, directory)
         receipt = client.call(directory, "prompt", prompt=blocks, retries=retries)
-        code = show(directory, receipt, output, limit)
+        code = show(directory, receipt, output, limit, refuse=no_ask)
     finally:
         if not keep:
             stop_session(directory)

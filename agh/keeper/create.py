@@ -14,7 +14,7 @@ from agh.core.events import timestamp
 from agh.errors import AghError, Bug, NameTaken, Usage, WorkspaceGone
 from agh.home import ensure_home, make_private_dir, new_session_id
 from agh.keeper import client, worktree
-from agh.store import lock, meta, sessions, writer
+from agh.store import lock, meta, sessions, workspaces, writer
 from agh.store.lock import Lock
 from agh.store.meta import Meta
 
@@ -30,12 +30,18 @@ def create(
     limits: dict[str, float] | None = None,
     on: str | None = None,
     branch: str | None = None,
+    system_prompt: dict[str, str] | None = None,
+    allowed_tools: list[str] | None = None,
 ) -> tuple[str, dict[str, Any]]:
     """A new live session: its directory and its keeper's hello. Bad input leaves nothing behind.
 
     `on` is the place where the agent runs. A `branch` (empty: a new one) is for a worktree of its own.
     """
-    path = os.path.realpath(workspace or os.getcwd())
+    try:
+        known = workspaces.existing(workspace or os.getcwd())
+    except FileNotFoundError:
+        raise WorkspaceGone("(new)", "(the working directory)", hint="cd to another directory") from None
+    path = known.path
     if not os.path.isdir(path):
         raise WorkspaceGone("(new)", path, hint="name a directory with --workspace")
     if permissions is not None and permissions not in PERMISSION_MODES:
@@ -52,7 +58,8 @@ def create(
             held = fresh()
             session_id = os.path.basename(held.directory)
             made = first_meta(session_id, agent_name, command, name, path, permissions)
-            made["place"], made["worktree"] = on, tree
+            made["place"], made["worktree"], made["workspace_id"] = on, tree, known.id
+            made["system_prompt"], made["allowed_tools"] = system_prompt, allowed_tools or []
             made["limits"] = limits or None
             made["mcp_servers"] = settings["mcp_servers"]
             for key, value in (options or {}).items():

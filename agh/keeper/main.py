@@ -66,6 +66,7 @@ WAY_BACK = (
     "model",
     "offers",
     "options",
+    "system_prompt",
 )
 
 
@@ -181,7 +182,8 @@ def meant_to_forget(live: Live, intent: dict[str, Any]) -> str:
     """What was done on purpose that begins a new conversation with the agent; empty when nothing was."""
     before, now = live.way_back.get("agent_name"), live.meta["agent_name"]
     if before != now:
-        return f"handed over from {before} to {now}"
+        lost = live.way_back.get("system_prompt") and not live.meta.get("system_prompt")
+        return f"handed over from {before} to {now}" + (", which takes no system prompt" if lost else "")
     if intent.get("fresh"):
         return "begun afresh, as asked"
     origin = live.meta.get("forked_from")

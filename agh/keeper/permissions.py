@@ -154,12 +154,15 @@ def beforehand(live: Live, asking: Asking, *, ours: bool) -> tuple[str | None, s
         return "allow", "this turn"
     if decision == "ask":
         return None, "rule"
+    inside = all(is_inside(workspace, path) for path in asking.paths)
+    if inside and rules.is_allowed(live.meta.get("allowed_tools") or [], asking, workspace):
+        return "allow_all", "allowed_tools"
     mode = str(
         live.meta.get("permissions") or live.record_of_agent.permissions or live.settings["permissions.mode"]
     )
     if mode == "deny-all":
         return "deny", "mode"
-    if not all(is_inside(workspace, path) for path in asking.paths):
+    if not inside:
         return None, ""
     if mode == "approve-all":
         return "allow_all", "mode"

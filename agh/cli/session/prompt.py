@@ -29,6 +29,11 @@ def prompt_options(command: Any) -> Any:
             help="Send the prompt again, up to N times, when the model fails for a moment (overloaded, "
             "timed out) before anything was shown.",
         ),
+        click.option(
+            "--no-ask",
+            is_flag=True,
+            help="Refuse at once what --permissions leaves open, instead of waiting for an answer.",
+        ),
         click.option("--attach", multiple=True, type=click.Path(), help="An image or a file. Repeatable."),
         click.option("--file", type=click.File("r", encoding="utf-8"), help="Read the prompt from a file."),
         click.argument("text", required=False),
@@ -62,6 +67,7 @@ def prompt_command(
     attach: tuple[str, ...],
     timeout: str | None,
     retries: int,
+    no_ask: bool,
     mode: str,
     detach: bool,
     idempotency_key: str | None,
@@ -85,7 +91,7 @@ def prompt_command(
         return
     if receipt["status"] == "queued":
         talk("the session is busy; the prompt waits in its queue")
-    raise click.exceptions.Exit(show(directory, receipt, output, limit))
+    raise click.exceptions.Exit(show(directory, receipt, output, limit, refuse=no_ask))
 
 
 def prompt_blocks(text: str | None, file: Any) -> list[dict[str, Any]]:
@@ -106,6 +112,8 @@ def attachments(paths: tuple[str, ...], directory: str) -> list[dict[str, Any]]:
     return [attachment(path, session) for path in paths]
 
 
-def show(directory: str, receipt: dict[str, Any], output: str, timeout: float | None) -> int:
+def show(
+    directory: str, receipt: dict[str, Any], output: str, timeout: float | None, *, refuse: bool = False
+) -> int:
     view = view_for(output, session_view(directory))
-    return exit_code(watch_turn(directory, receipt, view, timeout), directory)
+    return exit_code(watch_turn(directory, receipt, view, timeout, refuse=refuse), directory)

@@ -15,7 +15,7 @@ from agh.cli.when import span
 from agh.core.status import LIVE_STATES
 from agh.errors import SessionLive, SessionNotAttachable, Usage
 from agh.keeper import client
-from agh.store import lock, sessions
+from agh.store import lock, sessions, workspaces
 from agh.store.views import list_views, session_view
 
 
@@ -39,7 +39,7 @@ def default_holder() -> str:
 )
 @click.argument("id", required=False)
 @click.option("--latest", is_flag=True, help="The newest session that can be resumed.")
-@click.option("--workspace", metavar="PATH", help="With --latest: only sessions of this workspace.")
+@click.option("--workspace", metavar="W", help="With --latest: only sessions of this workspace.")
 @click.option("--attach-only", is_flag=True, help="Never restart: only attach to a live session.")
 @click.option("--agent", metavar="NAME", help="Hand the session to another agent, with its history.")
 @click.option("--fresh", is_flag=True, help="Forget the agent's own session and start a new one.")
@@ -117,11 +117,13 @@ def resume(directory: str, attach_only: bool, lease: dict[str, Any], **intent: A
 
 def newest(workspace: str | None) -> str | None:
     """The session that was active last, of those that are not archived or damaged."""
-    path = os.path.realpath(workspace) if workspace else None
+    path = workspaces.find(workspace).path if workspace else None
     views = list_views(
         lambda view: (
             (view["state"] in (*LIVE_STATES, "stopped") and not view.get("archived"))
             and (path is None or path in sessions.workspaces(view))
         )
     )
+    if workspace and not views:
+        workspaces.existing(workspace)
     return sessions.resolve(views[0]["id"]) if views else None
