@@ -34,7 +34,7 @@ def list_agents(workspace: str | None, output: str) -> None:
 @agent.command("show", epilog="Example:  agh agent show opencode")
 @click.argument("name")
 @click.option("--workspace", metavar="W", help="Also the agents of this workspace (default: this one).")
-@output_option("human", "json")
+@output_option()
 def show_agent(name: str, workspace: str | None, output: str) -> None:
     """Show one agent: how it is started, installed and logged in to."""
     one = _shown(registry.agent(name, workspaces.existing(workspace).path))
@@ -45,7 +45,7 @@ def show_agent(name: str, workspace: str | None, output: str) -> None:
 @click.argument("name", required=False)
 @click.option("--command", metavar="ARGV", help="Try this program instead of a known agent.")
 @click.option("--on", "place", metavar="PLACE", help="Try it there: see agh-places(7).")
-@output_option("human", "json")
+@output_option()
 def doctor(name: str | None, command: str | None, place: str | None, output: str) -> None:
     """Start an agent and report what it can do. Exit 9 if it is not installed or not logged in."""
     from agh.keeper.probe import probe

@@ -44,8 +44,8 @@ def create(
     path = known.path
     if not os.path.isdir(path):
         raise WorkspaceGone("(new)", path, hint="name a directory with --workspace")
-    if permissions is not None and permissions not in PERMISSION_MODES:
-        raise Usage(f"permissions: {permissions!r} is none of {', '.join(PERMISSION_MODES)}")
+    if permissions is not None:
+        checked_mode(permissions)
     with _branched(path, branch, name) as (tree, path):
         settings = config.load(path)
         if command:
@@ -93,6 +93,13 @@ def check_place(
     from agh.keeper.launch import agent_record, prepare
 
     prepare(agent_record(agent_name, command, path), path, settings, place=place)
+
+
+def checked_mode(mode: str) -> str:
+    """A permission mode that there is."""
+    if mode not in PERMISSION_MODES:
+        raise Usage(f"permissions: {mode!r} is none of {', '.join(PERMISSION_MODES)}")
+    return mode
 
 
 @contextmanager

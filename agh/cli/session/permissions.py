@@ -44,7 +44,7 @@ def permissions_command(id: str, everything: bool, output: str) -> None:
 @click.argument("id")
 @click.argument("request", required=False)
 @click.option("--always", is_flag=True, help="Choose the agent's option that lasts, where it offers one.")
-@output_option("human", "json")
+@output_option()
 def approve_command(id: str, request: str | None, always: bool, output: str) -> None:
     """Allow what the agent asks for (the oldest request, unless one is named)."""
     _decide(id, request, "allow_always" if always else "allow", output)
@@ -54,7 +54,7 @@ def approve_command(id: str, request: str | None, always: bool, output: str) -> 
 @click.argument("id")
 @click.argument("request", required=False)
 @click.option("--always", is_flag=True, help="Choose the agent's option that lasts, where it offers one.")
-@output_option("human", "json")
+@output_option()
 def deny_command(id: str, request: str | None, always: bool, output: str) -> None:
     """Refuse what the agent asks for (the oldest request, unless one is named)."""
     _decide(id, request, "deny_always" if always else "deny", output)

@@ -52,7 +52,7 @@ def default_holder() -> str:
 @click.option("--holder", help="The label of the lease (default: this terminal or script).")
 @click.option("--ttl", default="15m", show_default=True, help="How long the lease lasts, at most 24h.")
 @click.option("--steal", is_flag=True, help="Take the lease from another holder.")
-@output_option("human", "json")
+@output_option()
 def resume_command(
     id: str | None,
     latest: bool,
@@ -81,7 +81,7 @@ def resume_command(
         raise Usage("name a session, or --latest", hint="agh session resume @last")
     directory = sessions.resolve(id) if id else newest(workspace)
     if directory is None:
-        if output == "json":
+        if output != "human":
             write_json({"resumed": None, "reason": "no_eligible_sessions"})
         else:
             write_text("no session can be resumed\n")
@@ -89,8 +89,8 @@ def resume_command(
     lease = {"holder": holder or default_holder(), "ttl": span(ttl, "--ttl"), "steal": steal}
     done = resume(directory, attach_only, lease, limits=limits(max_cost, max_turns, max_time), **intent)
     view = session_view(directory)
-    if output == "json":
-        write_json({"session": view, **done})
+    if output != "human":
+        write_json({"session": view, **done}, lines=output == "jsonl")
     else:
         write_text(f"{view['id']}  {view['badge']}\n")
 
