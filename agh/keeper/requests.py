@@ -67,17 +67,8 @@ def _notification(live: Live, frame: Notification) -> None:
         live.replayed += 1
         return
     type, fields = event_of(update)
-    used = request_usage(update)
-    if live.turn is not None and used is not None:
-        live.turn.usage = added_usage(live.turn.usage, used)
-        spending.store_usage(live, live.turn.turn_id, live.turn.usage)
-    if live.turn is not None and _is_shown(type, fields):
-        live.turn.acted = True
-    if live.turn is not None and type in _ANSWERS and _is_shown(type, fields):
-        live.turn.said_something = True
-        if live.history is not None:  # it answers, so it has the prompt, and with it the history
-            live.history, live.meta["inject_history"] = None, False
-            live.then(live.update)
+    if live.turn is not None:
+        _note(live, live.turn, type, fields, update)
     raw = frame.raw if frame.sanitized else update_text(frame.raw, update)
     if frame.sanitized:
         fields["sanitized"] = True
@@ -92,10 +83,22 @@ def _notification(live: Live, frame: Notification) -> None:
         live.then(lambda: live.update(sync=False, title=title))
 
 
-def _is_shown(type: str, fields: dict[str, Any]) -> bool:
-    """Whether an update has anything to show: some agents send empty chunks for the sake of their `_meta`."""
-    empty = type in ("agent_message", "thought") and not fields.get("text") and "title" not in fields
-    return type in _SHOWN and not empty
+def _note(live: Live, turn: Turn, type: str, fields: dict[str, Any], update: dict[str, Any]) -> None:
+    """What an update says of its turn: what was used, and that something was shown or answered.
+
+    Some agents send empty chunks for the sake of their `_meta`: those show nothing.
+    """
+    if "_meta" in update and (used := request_usage(update)) is not None:
+        turn.usage = added_usage(turn.usage, used)
+        spending.store_usage(live, turn.turn_id, turn.usage)
+    if type not in _SHOWN or not (fields.get("text", True) or "title" in fields):
+        return
+    turn.acted = True
+    if type in _ANSWERS:
+        turn.said_something = True
+        if live.history is not None:  # it answers, so it has the prompt, and with it the history
+            live.history, live.meta["inject_history"] = None, False
+            live.then(live.update)
 
 
 def _follow_tool(live: Live, turn: Turn, type: str, fields: dict[str, Any]) -> None:
