@@ -11,10 +11,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import orjson
-
 from agh.core.events import marker
-from agh.core.frames import Response
+from agh.core.frames import Response, error_text
 from agh.core.inject import with_history
 from agh.core.updates import request_usage, token_usage
 from agh.errors import AghError, InputTooLarge, NoTurn, QueueFull, SessionStopping, Usage
@@ -183,9 +181,7 @@ def answered(live: Live, turn: Turn, result: Response | AghError, send: Callable
     elif result.error is not None:
         if retry.plan(live, turn, result, send):
             return
-        message, details = str(result.error.get("message")), result.error.get("data")
-        text = message if details is None else f"{message}: {orjson.dumps(details).decode()}"
-        _close_turn(live, turn, "failed", error=text, stop_reason="error", raw=result.raw)
+        _close_turn(live, turn, "failed", error=error_text(result.error), stop_reason="error", raw=result.raw)
     else:
         given = result.result if isinstance(result.result, dict) else {}
         usage = token_usage(given.get("usage")) or request_usage(given) or turn.usage or None
