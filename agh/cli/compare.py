@@ -78,7 +78,7 @@ def contest(
         rows[number]["total_seconds"] = taken
         if not quiet and sys.stderr.isatty():
             left = sum(not row for row in rows)
-            talk(f"{agent} is done after {taken:.1f} s" + (f"; {left} to go" if left else ""))
+            talk(f"{_name(rows[number])} is done after {taken:.1f} s" + (f"; {left} to go" if left else ""))
 
     def pressed(*_: object) -> None:
         for process in running:

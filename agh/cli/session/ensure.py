@@ -17,7 +17,7 @@ from agh.store.views import session_view
 
 @click.command(
     "ensure",
-    epilog="Example (cron):  agh session ensure --name nightly && agh session prompt nightly 'run the tests'",
+    epilog="Example (cron):  agh session ensure --name nightly --agent codex",
 )
 @click.option("--name", required=True, help="The session's name.")
 @agent_options
