@@ -111,7 +111,8 @@ def resume(directory: str, attach_only: bool, lease: dict[str, Any], **intent: A
         session_id = os.path.basename(directory)
         raise SessionLive(session_id, hint=f"agh session stop {session_id}, then resume it with --agent")
     attached = client.call(directory, "attach", **lease)
-    restored = {key: hello[key] for key in ("strategy", "reason", "context_lost") if key in hello}
+    told = ("strategy", "reason", "context_lost", "meant")
+    restored = {key: hello[key] for key in told if hello.get(key) is not None}
     return {"attach": attached["attach"], "restore": restored or None}
 
 
