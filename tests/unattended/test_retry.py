@@ -98,3 +98,16 @@ def test_run_takes_it_too(live: Live) -> None:
     done = live.agh("run", "--agent", "echo", "/flaky 1\n/say made it", "--retries", "1", "-o", "text")
     assert done.stdout == "made it\n"
     live.agh("run", "--agent", "echo", "hello", "--retries", "-1", code=2)
+
+
+def test_a_keeper_that_dies_in_the_wait_leaves_an_interrupted_turn(live: Live) -> None:
+    quick(live, "30s")
+    session = live.new()
+    turn_id = session.call("prompt", prompt=[{"type": "text", "text": "/flaky 1"}], retries=2)["turn_id"]
+    wait_until(lambda: "provider_failure" in session.markers())
+    session.kill_keeper()
+    assert session.say("/say goes on") == "goes on"
+    (end,) = session.events("done", "error", turn=turn_id)
+    assert end.content["stop_reason"] == "interrupted"
+    assert [status for status, _ in session.inputs()] == ["interrupted", "sent"], "it is never sent by itself"
+    session.check_log()
