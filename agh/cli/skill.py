@@ -41,7 +41,7 @@ def show(output: str) -> None:
 
 
 @skill.command("install", epilog="Example:  agh skill install --dir .claude/skills")
-@click.argument("agents", nargs=-1, metavar=f"[{'|'.join(PLACES)}]...")
+@click.argument("agents", nargs=-1, type=click.Choice(list(PLACES)))
 @click.option("--dir", "folder", type=click.Path(), help="Install into this directory of skills instead.")
 @click.option("--force", is_flag=True, help="Overwrite a file that was changed by hand.")
 @output_option()
@@ -50,9 +50,6 @@ def install(agents: tuple[str, ...], folder: str | None, force: bool, output: st
     ~/.agents) in ~/.agents/skills. An older version is brought up to date."""
     if bool(agents) == bool(folder):
         raise Usage("say for which agent, or --dir", hint="agh skill install claude")
-    unknown = [one for one in agents if one not in PLACES]
-    if unknown:
-        raise Usage(f"no directory of skills is known for {unknown[0]!r}", hint="agh skill install --dir DIR")
     folders = dict.fromkeys([folder] if folder else [PLACES[one] for one in agents])
     paths = [os.path.join(os.path.expanduser(str(one)), NAME, FILE) for one in folders]
     before = [state(path) for path in paths]
