@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from agh.core.mcp import read_servers
@@ -37,7 +37,7 @@ def count(value: Any) -> int:
 
 
 def amount(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
         raise ValueError(f"{value!r} is not an amount")
     return float(value)
 
@@ -153,6 +153,9 @@ SETTINGS: Mapping[str, Setting] = {
     "session.cancel_grace": Setting("30s", seconds, "how long an agent may take to end a cancelled turn"),
     "session.queue_cap": Setting(10, count, "how many prompts may wait"),
     "session.input_bytes": Setting(65536, count, "the largest prompt, in bytes of text"),
+    "session.retry_delay": Setting(
+        "2s", seconds, "the pause before a failed prompt is sent again (--retries); doubled each time"
+    ),
     "session.history_budget": Setting(
         60000, count, "characters of history given to an agent that lost its own"
     ),
@@ -162,14 +165,18 @@ SETTINGS: Mapping[str, Setting] = {
 }
 
 
+TABLES = ("places",)  # tables whose entries have names of the user's own; those of all files count
+
+
 def load(workspace: str | None = None) -> dict[str, Any]:
     """Every setting with its value."""
-    values = {name: setting.read(setting.default) for name, setting in SETTINGS.items()}
+    values = {name: setting.default for name, setting in SETTINGS.items()}
     for path in config_files(workspace):
-        found = read_file(path)
-        found["places"] = values["places"] | found.get("places", {})  # each by its name
+        found = written(path)
+        for name in TABLES:
+            found[name] = values[name] | found.get(name, {})
         values |= found
-    return values
+    return {name: SETTINGS[name].read(value) for name, value in values.items()}
 
 
 def config_files(workspace: str | None) -> list[str]:
@@ -178,36 +185,41 @@ def config_files(workspace: str | None) -> list[str]:
     return [*files, os.path.join(workspace, ".agh", "config.toml")] if workspace else files
 
 
-def read_file(path: str) -> dict[str, Any]:
-    """The settings in one file; none when there is no file."""
+def written(path: str) -> dict[str, Any]:
+    """The settings in one file, as they are written; none when there is no file."""
+    values, problems = examine(path)
+    if problems:
+        raise problems[0]
+    return values
+
+
+def examine(path: str) -> tuple[dict[str, Any], list[ConfigInvalid]]:
+    """The settings in one file that are right, and everything that is wrong with it."""
     try:
         with open(path, "rb") as file:
             import tomllib
 
-            given = tomllib.load(file)
+            from agh.core.toml_text import flat
+
+            given = dict(flat(tomllib.load(file), whole=TABLES))
     except (FileNotFoundError, NotADirectoryError):
-        return {}
+        return {}, []
     except (OSError, ValueError) as error:
-        raise ConfigInvalid(path, error) from None
-    values = {}
-    for name, value in _flat(given):
+        return {}, [ConfigInvalid(path, error)]
+    values, problems = {}, []
+    for name, value in given.items():
         if name not in SETTINGS:
-            raise ConfigInvalid(path, f"unknown key {name!r}", hint=_suggest(name))
+            problems.append(ConfigInvalid(path, f"unknown key {name!r}", hint=suggest(name)))
+            continue
         try:
-            values[name] = SETTINGS[name].read(value)
+            SETTINGS[name].read(value)
+            values[name] = value
         except ValueError as error:
-            raise ConfigInvalid(path, f"{name}: {error}") from None
-    return values
+            problems.append(ConfigInvalid(path, f"{name}: {error}"))
+    return values, problems
 
 
-def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in table.items():
-        if isinstance(value, dict) and f"{prefix}{key}" != "places":
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
-
-
-def _suggest(name: str) -> str:
+def suggest(name: str) -> str:
+    """What was probably meant by a key that is none."""
     close = closest(name, SETTINGS, alike=0.5)
     return f"did you mean {close}?" if close else f"known keys: {', '.join(SETTINGS)}"

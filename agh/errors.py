@@ -355,6 +355,41 @@ class OptionUnknown(AghError):
     hint = "choose one of those"
 
 
+class SkillChanged(AghError):
+    """{0} was changed by hand"""
+
+    exit = 6
+    hint = "agh skill install --force overwrites it"
+
+
+class SystemPromptRefused(AghError):
+    """agent {0} takes no system prompt{1}"""
+
+    exit = 2
+    hint = "say it in the prompt, or in the file of instructions that the agent reads (AGENTS.md)"
+
+
+class WorkspaceNotFound(AghError):
+    """no workspace matches {0}"""
+
+    exit = 4
+    hint = "agh workspace list"
+
+
+class WorkspaceNameTaken(AghError):
+    """the name {0} belongs to the workspace {1}"""
+
+    exit = 6
+    hint = "agh workspace show {0}"
+
+
+class NameMismatch(AghError):
+    """the name {0} belongs to session {1}, which {2}"""
+
+    exit = 6
+    hint = "agh session status {0}"
+
+
 class WorkspaceGone(AghError):
     """session {0}: its workspace {1} is not there"""
 

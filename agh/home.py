@@ -119,4 +119,9 @@ def session_id_of(milliseconds: int, noise: bytes) -> str:
     for _ in range(_TIME_DIGITS):
         number, last = divmod(number, 36)
         digits = _DIGITS[last] + digits
-    return f"sess-{digits}{''.join(_DIGITS[byte % 36] for byte in noise[:_RANDOM_DIGITS])}"
+    return f"sess-{digits}{base36(noise[:_RANDOM_DIGITS])}"
+
+
+def base36(noise: bytes) -> str:
+    """A digit or a lower-case letter for each byte."""
+    return "".join(_DIGITS[byte % 36] for byte in noise)

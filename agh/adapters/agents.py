@@ -15,6 +15,7 @@ from agh.config import PERMISSION_MODES
 from agh.errors import AgentInvalid
 
 LIMITS = ("max_cost", "max_turns", "max_time")
+SESSION_META = ("system_prompt", "append_system_prompt", "allowed_tools")
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class AgentRecord:
     resume_argv: tuple[str, ...] = ()  # flags that restore by command line; {id} is the agent's session
     quiet_after_load: float = 0.15  # seconds of silence that end a replay
     permissions: str = ""  # the permission mode of its sessions, where they have none of their own
+    session_meta: Mapping[str, str] = field(default_factory=dict)  # where in `_meta` it takes our options
     limits: Mapping[str, float] = field(default_factory=dict)  # their max_cost, max_turns, max_time (seconds)
     source: str = "built-in"  # where the record came from; not to be set
 
@@ -66,6 +68,7 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     "resume_argv": (list, tuple),
     "env": Mapping,
     "limits": Mapping,
+    "session_meta": Mapping,
     "quiet_after_load": (int, float),
 }
 
@@ -86,9 +89,16 @@ def record(given: Mapping[str, Any], source: str) -> AgentRecord:
         if not isinstance(value, str):
             raise AgentInvalid(source, f"env: {key} is not a text; write it in quotes")
     for key, value in values.get("limits", {}).items():
-        if key not in LIMITS or isinstance(value, bool) or not isinstance(value, int | float):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if key not in LIMITS or not number or not 0 <= value < float("inf"):
             raise AgentInvalid(
-                source, f"limits: {key} = {value!r}; known are {', '.join(LIMITS)}, as numbers"
+                source, f"limits: {key} = {value!r}; known are {', '.join(LIMITS)}, as numbers from 0"
+            )
+    for key, value in values.get("session_meta", {}).items():
+        if key not in SESSION_META or not isinstance(value, str) or not value:
+            raise AgentInvalid(
+                source,
+                f"session_meta: {key} = {value!r}; known are {', '.join(SESSION_META)}, as dotted paths",
             )
     if values.get("permissions", PERMISSION_MODES[0]) not in PERMISSION_MODES:
         raise AgentInvalid(source, f"permissions is one of {', '.join(PERMISSION_MODES)}")

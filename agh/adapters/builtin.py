@@ -24,6 +24,11 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "install": "npm install -g @agentclientprotocol/claude-agent-acp",
         "crosses": ["ANTHROPIC_*", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_*"],
         "drop_env": ["CLAUDECODE"],  # set inside Claude Code: it would think it runs inside itself
+        "session_meta": {
+            "system_prompt": "systemPrompt",
+            "append_system_prompt": "systemPrompt.append",
+            "allowed_tools": "claudeCode.options.allowedTools",
+        },
     },
     {
         "name": "codex",

@@ -12,6 +12,7 @@ from agh.adapters import registry
 from agh.adapters.agents import AgentRecord
 from agh.cli import terminal
 from agh.cli.output import columns, output_option, write_result
+from agh.store import workspaces
 
 
 @click.group("agent", epilog="Example:  agh agent list")
@@ -22,21 +23,21 @@ def agent() -> None:
 @agent.command(
     "list", epilog="Example:  agh agent list -o json | jq -r '.agents[] | select(.state==\"installed\").name'"
 )
-@click.option("--workspace", default=".", type=click.Path(), help="Also the agents of this workspace.")
+@click.option("--workspace", metavar="W", help="Also the agents of this workspace (default: this one).")
 @output_option()
-def list_agents(workspace: str, output: str) -> None:
+def list_agents(workspace: str | None, output: str) -> None:
     """List agents: installed, runnable (through npx), or not installed."""
-    found = [_shown(one) for one in registry.agents(workspace).values()]
+    found = [_shown(one) for one in registry.agents(workspaces.existing(workspace).path).values()]
     write_result("agents", found, output, lambda: _table(found))
 
 
 @agent.command("show", epilog="Example:  agh agent show opencode")
 @click.argument("name")
-@click.option("--workspace", default=".", type=click.Path(), help="Also the agents of this workspace.")
-@output_option("human", "json")
-def show_agent(name: str, workspace: str, output: str) -> None:
+@click.option("--workspace", metavar="W", help="Also the agents of this workspace (default: this one).")
+@output_option()
+def show_agent(name: str, workspace: str | None, output: str) -> None:
     """Show one agent: how it is started, installed and logged in to."""
-    one = _shown(registry.agent(name, workspace))
+    one = _shown(registry.agent(name, workspaces.existing(workspace).path))
     write_result("agent", one, output, lambda: "\n".join(_lines(one)))
 
 
@@ -44,7 +45,7 @@ def show_agent(name: str, workspace: str, output: str) -> None:
 @click.argument("name", required=False)
 @click.option("--command", metavar="ARGV", help="Try this program instead of a known agent.")
 @click.option("--on", "place", metavar="PLACE", help="Try it there: see agh-places(7).")
-@output_option("human", "json")
+@output_option()
 def doctor(name: str | None, command: str | None, place: str | None, output: str) -> None:
     """Start an agent and report what it can do. Exit 9 if it is not installed or not logged in."""
     from agh.keeper.probe import probe

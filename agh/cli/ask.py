@@ -37,6 +37,16 @@ def ask_inline(directory: str, row: Row, view: View, deadline: float | None) -> 
         view.resume()
 
 
+def refuse_at_once(directory: str, row: Row) -> None:
+    """For a run that nobody attends: what is left open is refused."""
+    request_id = str(row.parsed().get("request_id"))
+    if _is_pending(directory, request_id):
+        try:
+            client.call(directory, "decide", request_id=request_id, verdict="deny", by="no-ask")
+        except AghError:
+            pass  # somebody was faster
+
+
 def _answer(directory: str, request_id: str, deadline: float | None) -> str | None:
     talk_now = True
     while _is_pending(directory, request_id):

@@ -17,11 +17,15 @@ from agh.errors import BROKEN_PIPE, INTERRUPTED, AghError, Bug, OutputFailed, Us
 
 COMMANDS = {
     "agent": "agh.cli.agent:agent",
+    "compare": "agh.cli.compare:compare",
     "completion": "agh.cli.completion:completion",
+    "config": "agh.cli.config:config",
     "doctor": "agh.cli.doctor:doctor",
     "plugins": "agh.cli.plugins:plugins",
     "run": "agh.cli.run:run",
     "session": "agh.cli.session.group:session",
+    "skill": "agh.cli.skill:skill",
+    "workspace": "agh.cli.workspace:workspace",
 }
 
 

@@ -28,6 +28,8 @@ def run(
     file: Any,
     attach: tuple[str, ...],
     timeout: str | None,
+    retries: int,
+    no_ask: bool,
     keep: bool,
     output: str,
     **options: Any,
@@ -41,7 +43,8 @@ def run(
     directory = sessions.resolve(new_session(name=None, **options)["id"])
     try:
         blocks += attachments(attach, directory)
-        code = show(directory, client.call(directory, "prompt", prompt=blocks), output, limit)
+        receipt = client.call(directory, "prompt", prompt=blocks, retries=retries)
+        code = show(directory, receipt, output, limit, refuse=no_ask)
     finally:
         if not keep:
             stop_session(directory)

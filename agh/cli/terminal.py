@@ -47,9 +47,10 @@ def has_colour() -> bool:
 
 
 def width() -> int:
+    given = os.environ.get("COLUMNS", "")
     try:
-        return int(os.environ.get("COLUMNS", "")) or os.get_terminal_size().columns
-    except (ValueError, OSError):
+        return int(given) if given.isdecimal() and int(given) else os.get_terminal_size().columns or 80
+    except OSError:
         return 80
 
 

@@ -8,7 +8,7 @@ import time
 from contextlib import closing
 from typing import Any, NamedTuple
 
-from agh.cli.ask import ask_inline, can_ask
+from agh.cli.ask import ask_inline, can_ask, refuse_at_once
 from agh.cli.output import talk
 from agh.cli.turn_view import View
 from agh.core.events import MARKER_CREATED, TURN_END_TYPES, Row
@@ -48,13 +48,23 @@ def tell_restored(hello: dict[str, Any]) -> None:
     for remark in hello.get("remarks") or []:
         talk(remark)
     text = f"resumed by {hello.get('strategy')}"
-    if hello.get("context_lost"):
+    if hello.get("meant"):
+        told = hello.get("strategy") == "inject_history"
+        text = f"{hello['meant']}; the agent " + (
+            "is told the history with the next prompt" if told else "starts without the history"
+        )
+    elif hello.get("context_lost"):
         text = f"warning: the agent lost its memory of this session ({hello.get('reason')}); {text}"
     talk(text)
 
 
-def watch_turn(directory: str, receipt: dict[str, Any], view: View, timeout: float | None = None) -> Outcome:
-    """Show a turn until it ends. Ctrl-C cancels it; a second one leaves it to itself."""
+def watch_turn(
+    directory: str, receipt: dict[str, Any], view: View, timeout: float | None = None, *, refuse: bool = False
+) -> Outcome:
+    """Show a turn until it ends. Ctrl-C cancels it; a second one leaves it to itself.
+
+    `refuse`: what the agent asks for is refused at once, and nobody is asked.
+    """
     turn_id, late = receipt["turn_id"], _timed_out(directory, timeout)
     deadline = None if timeout is None else time.monotonic() + timeout
     timed_out = False
@@ -76,8 +86,11 @@ def watch_turn(directory: str, receipt: dict[str, Any], view: View, timeout: flo
                     continue
                 presses.started = presses.started or row.turn_id == turn_id
                 view.show(row)
-                if row.type == "permission" and can_ask() and not row.parsed().get("decision"):
-                    ask_inline(directory, row, view, deadline)
+                if row.type == "permission" and not row.parsed().get("decision"):
+                    if refuse:
+                        refuse_at_once(directory, row)
+                    elif can_ask():
+                        ask_inline(directory, row, view, deadline)
                 if row.turn_id == turn_id and row.type in TURN_END_TYPES:
                     if timed_out:
                         raise late

@@ -42,7 +42,18 @@ _TOLD: Mapping[str, type | tuple[type, ...]] = {
     "created_at": str,
     "updated_at": str,
 }
-TRUSTED = ("command", "options", "permissions", "permission_rules", "mcp_servers", "place", "cwd", "worktree")
+TRUSTED = (
+    "command",
+    "options",
+    "permissions",
+    "permission_rules",
+    "allowed_tools",
+    "system_prompt",
+    "mcp_servers",
+    "place",
+    "cwd",
+    "worktree",
+)
 
 
 class TableRow(NamedTuple):

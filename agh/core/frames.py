@@ -163,6 +163,12 @@ def encode_result(id: Id, result: Any) -> bytes:
     return _encode({"jsonrpc": "2.0", "id": id, "result": result})
 
 
+def error_text(error: dict[str, Any]) -> str:
+    """What a JSON-RPC error says, with its data."""
+    message, details = str(error.get("message")), error.get("data")
+    return message if details is None else f"{message}: {orjson.dumps(details).decode()}"
+
+
 def encode_error(id: Id, code: int, message: str, data: Any = None) -> bytes:
     error = {"code": code, "message": message} | _unless_none("data", data)
     return _encode({"jsonrpc": "2.0", "id": id, "error": error})

@@ -13,8 +13,24 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
+# The kinds of tools that ACP knows.
+KINDS = (
+    "read",
+    "edit",
+    "delete",
+    "move",
+    "search",
+    "execute",
+    "think",
+    "fetch",
+    "switch_mode",
+    "other",
+)
 DECISIONS = ("allow", "deny", "ask")
 _PATTERNS = ("kind", "name", "path", "command")
+_TOOL = re.compile(r"([\w.*?:/-]+)(?:\((.+)\))?")
+_SHELL = re.compile(r"[;&|<>`$()\n\r]")
+_RUNNING = ("execute", "bash", "shell", "terminal")
 
 
 class Asking(NamedTuple):
@@ -52,6 +68,37 @@ def decide(rules: Sequence[Rule], asking: Asking, workspace: str) -> str | None:
         found = {decide(rules, asking._replace(paths=(path,)), workspace) for path in asking.paths}
         return next((one for one in ("deny", "ask", None) if one in found), "allow")
     return next((rule.decision for rule in rules if _matches(rule, asking, workspace)), None)
+
+
+def allowing(tools: Sequence[str]) -> list[Rule]:
+    """Rules that allow tools, each given as KIND, NAME, or either with (PATTERN) for its path or command.
+
+    As in Claude Code, `(git log:*)` is the command `git log` with any arguments.
+    """
+    made = []
+    for tool in tools:
+        match = _TOOL.fullmatch(tool)
+        if match is None:
+            raise ValueError(f"{tool!r} is not a tool such as edit, Read or execute(git *)")
+        name, pattern = match[1], match[2]
+        who = {"kind": name} if name in KINDS else {"name": name}
+        if pattern is None:
+            made.append(Rule("allow", **who))
+            continue
+        about = "command" if name.lower() in _RUNNING else "path"
+        whole, any_arguments = pattern.removesuffix(":*"), pattern.endswith(":*")
+        for one in (whole, f"{whole} *") if any_arguments else (whole,):
+            made.append(Rule("allow", **who, **{about: one}))
+    return made
+
+
+def is_allowed(tools: Sequence[str], asking: Asking, workspace: str) -> bool:
+    """Whether a tool is among those allowed. A pattern for a command never covers a line that could run
+    another one too (`git log; rm x`)."""
+    known = allowing(tools)
+    if asking.command is not None and _SHELL.search(asking.command):
+        known = [rule for rule in known if rule.command is None]
+    return decide(known, asking, workspace) == "allow"
 
 
 def exactly(text: str) -> str:

@@ -98,6 +98,19 @@ def token_usage(usage: Any) -> Fields | None:
     return {ours: _number(usage.get(theirs)) for ours, theirs in names.items()}
 
 
+def request_usage(carrier: Fields) -> Fields | None:
+    """The tokens of one model request, as some agents put them into `_meta` of a chunk or an answer."""
+    extra = carrier.get("_meta")
+    return token_usage(extra.get("usage")) if isinstance(extra, dict) else None
+
+
+def added_usage(known: Fields, more: Fields) -> Fields:
+    """The sum of two counts; what neither knows stays None."""
+    names = dict.fromkeys((*known, *more))
+    pairs = {name: [one[name] for one in (known, more) if one.get(name) is not None] for name in names}
+    return {name: sum(found) if found else None for name, found in pairs.items()}
+
+
 def _chunk(update: Fields) -> Fields:
     content = update.get("content")
     content = content if isinstance(content, dict) else {}

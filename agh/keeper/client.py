@@ -25,7 +25,7 @@ from agh.errors import (
 from agh.home import open_private
 from agh.keeper import control
 from agh.keeper.process import spawn
-from agh.store import lock
+from agh.store import lock, meta
 from agh.store.lock import Lock
 from agh.store.watch import Watch
 
@@ -116,6 +116,17 @@ def start(held: Lock, **intent: Any) -> dict[str, Any]:
         raise Relayed(report["error"])
     result: dict[str, Any] = report["ok"]
     return result
+
+
+def await_started(directory: str, limit: float = READY_LIMIT) -> None:
+    """Wait while the session is being started by someone; how that ended is in its metadata."""
+    deadline = time.monotonic() + limit
+    with Watch() as watch:
+        watch.add(directory)
+        while meta.read(directory)["state"] == "starting" and lock.is_held(directory):
+            if time.monotonic() > deadline:
+                raise TimedOut(f"the keeper of {os.path.basename(directory)}", limit)
+            watch.wait(0.2)
 
 
 def await_end(directory: str, limit: float, pid: int | None = None) -> bool:

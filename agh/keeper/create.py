@@ -14,7 +14,7 @@ from agh.core.events import timestamp
 from agh.errors import AghError, Bug, NameTaken, Usage, WorkspaceGone
 from agh.home import ensure_home, make_private_dir, new_session_id
 from agh.keeper import client, worktree
-from agh.store import lock, meta, sessions, writer
+from agh.store import lock, meta, sessions, workspaces, writer
 from agh.store.lock import Lock
 from agh.store.meta import Meta
 
@@ -30,16 +30,22 @@ def create(
     limits: dict[str, float] | None = None,
     on: str | None = None,
     branch: str | None = None,
+    system_prompt: dict[str, str] | None = None,
+    allowed_tools: list[str] | None = None,
 ) -> tuple[str, dict[str, Any]]:
     """A new live session: its directory and its keeper's hello. Bad input leaves nothing behind.
 
     `on` is the place where the agent runs. A `branch` (empty: a new one) is for a worktree of its own.
     """
-    path = os.path.realpath(workspace or os.getcwd())
+    try:
+        known = workspaces.existing(workspace or os.getcwd())
+    except FileNotFoundError:
+        raise WorkspaceGone("(new)", "(the working directory)", hint="cd to another directory") from None
+    path = known.path
     if not os.path.isdir(path):
         raise WorkspaceGone("(new)", path, hint="name a directory with --workspace")
-    if permissions is not None and permissions not in PERMISSION_MODES:
-        raise Usage(f"permissions: {permissions!r} is none of {', '.join(PERMISSION_MODES)}")
+    if permissions is not None:
+        checked_mode(permissions)
     with _branched(path, branch, name) as (tree, path):
         settings = config.load(path)
         if command:
@@ -52,7 +58,8 @@ def create(
             held = fresh()
             session_id = os.path.basename(held.directory)
             made = first_meta(session_id, agent_name, command, name, path, permissions)
-            made["place"], made["worktree"] = on, tree
+            made["place"], made["worktree"], made["workspace_id"] = on, tree, known.id
+            made["system_prompt"], made["allowed_tools"] = system_prompt, allowed_tools or []
             made["limits"] = limits or None
             made["mcp_servers"] = settings["mcp_servers"]
             for key, value in (options or {}).items():
@@ -86,6 +93,13 @@ def check_place(
     from agh.keeper.launch import agent_record, prepare
 
     prepare(agent_record(agent_name, command, path), path, settings, place=place)
+
+
+def checked_mode(mode: str) -> str:
+    """A permission mode that there is."""
+    if mode not in PERMISSION_MODES:
+        raise Usage(f"permissions: {mode!r} is none of {', '.join(PERMISSION_MODES)}")
+    return mode
 
 
 @contextmanager

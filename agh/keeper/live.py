@@ -20,7 +20,7 @@ import orjson
 from agh.adapters.agents import AgentRecord
 from agh.core.events import Draft, draft_of, timestamp
 from agh.keeper.agent import Agent
-from agh.keeper.loop import Loop
+from agh.keeper.loop import Loop, Timer
 from agh.store import meta
 from agh.store.meta import Meta
 from agh.store.writer import Writer
@@ -42,6 +42,11 @@ class Turn:
     began: float = field(default_factory=time.monotonic)
     cancelled: bool = False
     said_something: bool = False
+    acted: bool = False  # something of it was shown, or done through us: it cannot be begun anew unseen
+    usage: dict[str, Any] = field(default_factory=dict)  # as told request by request
+    retries: int = 0  # how often it may be sent again
+    attempts: int = 0  # how often it has failed so far
+    waiting: Timer | None = None  # until it is sent again
     warned: bool = False
     warned_before: bool = False
     timed_out: tuple[str, str] | None = None  # the stop detail and the failure, if it does not end by itself
@@ -80,6 +85,7 @@ class Live:
         self.environ: dict[str, str] = {}
         self.asked: dict[str, Asked] = {}
         self.terminals: dict[str, Terminal] = {}
+        self.retries: dict[int, int] = {}  # how often an input may be sent again, by its number
         self.farewells: list[Answer] = []  # who waits to hear of the end
         self.began = self.last_activity = time.monotonic()
         self.last_activity_at, self.last_activity_kind = timestamp(), "session_start"

@@ -53,6 +53,7 @@ from agh.store.lock import Lock
 from agh.store.reader import Reader
 from agh.store.writer import Writer
 
+FORGOTTEN = "the agent's own memory is gone"
 # A start that fails must leave these as they were.
 WAY_BACK = (
     "agent_name",
@@ -65,6 +66,7 @@ WAY_BACK = (
     "model",
     "offers",
     "options",
+    "system_prompt",
 )
 
 
@@ -113,7 +115,7 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
             live.meta["acp_session_id"] = None
         start_agent(live)
         found = converse(live, intent)
-        hello = open_session(live, found, resuming, remarks)
+        hello = open_session(live, found, resuming, remarks, meant_to_forget(live, intent))
         objection = hooks.fire(live, "session_resume" if resuming else "session_start")
         if objection is not None:
             raise HookStopped(objection)
@@ -176,6 +178,18 @@ def hand_over(stored: meta.Meta, agent_name: str) -> None:
         stored["model"], stored["mode"], stored["options"], stored["offers"] = None, None, {}, {}
 
 
+def meant_to_forget(live: Live, intent: dict[str, Any]) -> str:
+    """What was done on purpose that begins a new conversation with the agent; empty when nothing was."""
+    before, now = live.way_back.get("agent_name"), live.meta["agent_name"]
+    if before != now:
+        lost = live.way_back.get("system_prompt") and not live.meta.get("system_prompt")
+        return f"handed over from {before} to {now}" + (", which takes no system prompt" if lost else "")
+    if intent.get("fresh"):
+        return "begun afresh, as asked"
+    origin = live.meta.get("forked_from")
+    return f"forked from {origin['session_id']}" if origin and not live.meta.get("acp_session_ids") else ""
+
+
 def converse(live: Live, intent: dict[str, Any]) -> restore.Outcome:
     """A conversation with the agent, new or restored."""
     if intent.get("new"):
@@ -185,8 +199,10 @@ def converse(live: Live, intent: dict[str, Any]) -> restore.Outcome:
     )
 
 
-def open_session(live: Live, found: restore.Outcome, resuming: bool, remarks: list[str]) -> dict[str, Any]:
-    """Record the conversation that was opened; then the session is active."""
+def open_session(
+    live: Live, found: restore.Outcome, resuming: bool, remarks: list[str], meant: str = ""
+) -> dict[str, Any]:
+    """Record the conversation that was opened; then the session is active. `meant`: why it is a new one."""
     before = live.way_back.get("acp_session_id")
     restored = found.restored
     known = live.meta.get("acp_session_ids") or []
@@ -200,8 +216,9 @@ def open_session(live: Live, found: restore.Outcome, resuming: bool, remarks: li
             for remark in remarks:
                 live.record("runtime_warning", text=remark)
             if restored.lost:
-                summary = f"the agent's own memory is gone; resumed by {found.strategy}"
-                live.add(marker("context_reset", summary, severity="warning", diagnostic=found.reason))
+                summary = f"{meant or FORGOTTEN}; resumed by {found.strategy}"
+                severity = "info" if meant else "warning"
+                live.add(marker("context_reset", summary, severity=severity, diagnostic=found.reason))
             live.record(
                 "session_resumed",
                 strategy=found.strategy,
@@ -212,8 +229,14 @@ def open_session(live: Live, found: restore.Outcome, resuming: bool, remarks: li
     live.meta["spent"] = spending.spent(live.directory, restored.agent_session)
     live.way_back = {}
     live.update(state="active", restore=used if resuming else None, activity=None)
-    told = {"strategy": found.strategy, "reason": found.reason, "context_lost": restored.lost}
-    return {**describe(live), **told, "remarks": remarks}
+    told = {
+        "strategy": found.strategy,
+        "reason": found.reason,
+        "context_lost": restored.lost,
+        "meant": meant if restored.lost else None,
+        "remarks": remarks,
+    }
+    return {**describe(live), **told}
 
 
 def end_failed_start(live: Live, error: AghError) -> None:

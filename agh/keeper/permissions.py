@@ -154,12 +154,15 @@ def beforehand(live: Live, asking: Asking, *, ours: bool) -> tuple[str | None, s
         return "allow", "this turn"
     if decision == "ask":
         return None, "rule"
+    inside = all(is_inside(workspace, path) for path in asking.paths)
+    if inside and rules.is_allowed(live.meta.get("allowed_tools") or [], asking, workspace):
+        return "allow_all", "allowed_tools"
     mode = str(
         live.meta.get("permissions") or live.record_of_agent.permissions or live.settings["permissions.mode"]
     )
     if mode == "deny-all":
         return "deny", "mode"
-    if not all(is_inside(workspace, path) for path in asking.paths):
+    if not inside:
         return None, ""
     if mode == "approve-all":
         return "allow_all", "mode"
@@ -207,9 +210,11 @@ def decide_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
     answer(decide(live, str(request_id), str(request["verdict"]), str(request.get("by") or "user")))
 
 
-def cancel_all(live: Live, decided_by: str) -> None:
-    for request_id in list(live.asked):
-        decide(live, request_id, "cancel", decided_by)
+def cancel_all(live: Live, decided_by: str, turn_id: str | None = None) -> None:
+    """Settle what waits (of one turn, if it is named) as cancelled."""
+    for request in list(live.asked.values()):
+        if turn_id in (None, request.turn_id):
+            decide(live, request.request_id, "cancel", decided_by)
 
 
 def withdraw(live: Live, rpc_id: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from agh.core.frames import Frame, Malformed, Notification, Request, Response
-from agh.core.updates import event_of, update_text
+from agh.core.updates import added_usage, event_of, request_usage, update_text
 from agh.keeper import files, permissions, spending, terminals, turns
 from agh.keeper.agent import Agent
 from agh.keeper.live import Live, Turn
@@ -28,7 +28,9 @@ REPLAYED = (
 NONSENSE_KEPT, NONSENSE_COUNTED = 100, 100_000
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
-_LATE = ("agent_message", "thought", "tool_call", "tool_result", "plan", "usage")
+_SHOWN = ("agent_message", "thought", "tool_call", "tool_result", "plan")
+_ANSWERS = ("agent_message", "tool_call", "tool_result")
+_LATE = (*_SHOWN, "usage")
 
 
 def take_frames(live: Live, frames: list[Frame]) -> None:
@@ -65,11 +67,8 @@ def _notification(live: Live, frame: Notification) -> None:
         live.replayed += 1
         return
     type, fields = event_of(update)
-    if live.turn is not None and type in ("agent_message", "tool_call", "tool_result"):
-        live.turn.said_something = True
-        if live.history is not None:  # it answers, so it has the prompt, and with it the history
-            live.history, live.meta["inject_history"] = None, False
-            live.then(live.update)
+    if live.turn is not None:
+        _note(live, live.turn, type, fields, update)
     raw = frame.raw if frame.sanitized else update_text(frame.raw, update)
     if frame.sanitized:
         fields["sanitized"] = True
@@ -82,6 +81,24 @@ def _notification(live: Live, frame: Notification) -> None:
     if update.get("sessionUpdate") == "session_info_update" and isinstance(update.get("title"), str):
         title = update["title"][:200]
         live.then(lambda: live.update(sync=False, title=title))
+
+
+def _note(live: Live, turn: Turn, type: str, fields: dict[str, Any], update: dict[str, Any]) -> None:
+    """What an update says of its turn: what was used, and that something was shown or answered.
+
+    Some agents send empty chunks for the sake of their `_meta`: those show nothing.
+    """
+    if "_meta" in update and (used := request_usage(update)) is not None:
+        turn.usage = added_usage(turn.usage, used)
+        spending.store_usage(live, turn.turn_id, turn.usage)
+    if type not in _SHOWN or not (fields.get("text", True) or "title" in fields):
+        return
+    turn.acted = True
+    if type in _ANSWERS:
+        turn.said_something = True
+        if live.history is not None:  # it answers, so it has the prompt, and with it the history
+            live.history, live.meta["inject_history"] = None, False
+            live.then(live.update)
 
 
 def _follow_tool(live: Live, turn: Turn, type: str, fields: dict[str, Any]) -> None:
@@ -103,6 +120,8 @@ def _turn_id(live: Live, type: str) -> str:
 
 def _request(live: Live, agent: Agent, frame: Request) -> None:
     params: dict[str, Any] = frame.params if isinstance(frame.params, dict) else {}
+    if live.turn is not None:
+        live.turn.acted = True
     handler = _HANDLERS.get(frame.method)
     if handler is None or (live.is_elsewhere and not frame.method.startswith("session/")):
         if frame.method == "elicitation/create":

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from agh.adapters import registry
+from agh.adapters.opening import opening
 from agh.adapters.restore import AUTH_REQUIRED, Gone, Impossible, Restored, RpcFailure
 from agh.core.inject import history, size
 from agh.errors import (
@@ -20,6 +21,7 @@ from agh.errors import (
     AghError,
     ContextLost,
     RestoreFailed,
+    SystemPromptRefused,
     TimedOut,
 )
 from agh.keeper.agent import RpcError
@@ -59,6 +61,7 @@ class LiveConversation:
         place: dict[str, Any] = {"cwd": live.cwd}
         if method != "session/list":
             place["mcpServers"] = live.meta.get("mcp_servers") or []
+            place |= self._asked()
         limit = live.settings[
             "timeouts.new" if method in ("session/new", "session/list") else "timeouts.load"
         ]
@@ -72,6 +75,22 @@ class LiveConversation:
                 return live.agent.call(method, {**params, **place}, limit)
         except RpcError as error:
             raise RpcFailure(error.error) from None
+
+    def _asked(self) -> dict[str, Any]:
+        """The session's system prompt and tools. Tools stay with us where a rule may still say no."""
+        live = self._live
+        strict = any(rule.decision != "allow" for rule in live.settings["permissions.rules"])
+        tools = [] if strict else live.meta.get("allowed_tools") or []
+        record, caps = live.record_of_agent, self.capabilities
+        try:
+            return opening(record, caps, live.meta.get("system_prompt"), tools)
+        except SystemPromptRefused as error:
+            if live.way_back.get("agent_name") in (None, record.name):
+                raise
+            with live.batch():  # another agent takes over: better without it than not at all
+                live.record("runtime_warning", text=f"{error.message}; the session goes on without it")
+            live.meta["system_prompt"] = None
+            return opening(record, caps, None, tools)
 
     def _authenticate(self, limit: float) -> bool:
         """Log in by the method that the user chose, or by keys that are in the environment; once."""

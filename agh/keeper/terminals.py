@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -33,8 +34,7 @@ class Terminal:
         if not self.process.over:
             return None
         ended = self.process.exit or {"exit": 127}
-        number = ended.get("signal")
-        return {"exitCode": ended.get("exit"), "signal": None if number is None else str(number)}
+        return {"exitCode": ended.get("exit"), "signal": signal_name(ended.get("signal"))}
 
     def text(self) -> str:
         """The output, from the first whole character that was kept."""
@@ -55,6 +55,14 @@ class Terminal:
             tell(self.exit_status() or {})
 
 
+def signal_name(number: int | None) -> str | None:
+    """What ended a command, as the protocol wants it: SIGKILL. Those without a name keep their number."""
+    try:
+        return None if number is None else signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"
+
+
 def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
     argv = [str(params["command"]), *map(str, params.get("args") or [])]
     given = {str(one["name"]): str(one["value"]) for one in params.get("env") or []}
@@ -67,8 +75,9 @@ def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
         raise ValueError("a command, its environment and its directory are plain texts")
     line, workspace, agent = " ".join(argv), live.meta["workspace_path"], live.agent
     assert agent is not None
+    outside = f"{cwd} is outside the workspace {workspace}"
     if not permissions.is_inside(workspace, cwd):
-        refuse(live, frame, "execute", line, f"{cwd} is outside the workspace {workspace}")
+        refuse(live, frame, "execute", line, outside)
         return
     if len(argv) == 1 and find_program(argv[0]) is None:
         argv = ["/bin/sh", "-c", argv[0]]  # agents send whole shell lines as the command
@@ -77,9 +86,13 @@ def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
         if not permissions.is_allowed(option):
             agent.refuse(frame.id, REFUSED, f"not allowed to run {line}")
             return
+        place = os.path.realpath(cwd)
+        if not permissions.is_inside(workspace, place):  # it was moved while a person was thinking
+            agent.refuse(frame.id, REFUSED, outside)
+            return
         try:
             terminal_id = "term-" + os.urandom(4).hex()
-            live.terminals[terminal_id] = Terminal(live, argv, {**live.environ, **given}, cwd, limit)
+            live.terminals[terminal_id] = Terminal(live, argv, {**live.environ, **given}, place, limit)
             agent.reply(frame.id, {"terminalId": terminal_id})
         except OSError as error:
             agent.refuse(frame.id, REFUSED, str(error))

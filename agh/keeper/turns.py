@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
-import orjson
-
 from agh.core.events import marker
-from agh.core.frames import Response
+from agh.core.frames import Response, error_text
 from agh.core.inject import with_history
-from agh.core.updates import token_usage
+from agh.core.updates import request_usage, token_usage
 from agh.errors import AghError, InputTooLarge, NoTurn, QueueFull, SessionStopping, Usage
-from agh.keeper import hooks, spending
+from agh.keeper import hooks, retry, spending
 from agh.keeper.control import Answer
 from agh.keeper.live import Live, Turn
 from agh.keeper.permissions import cancel_all
@@ -37,6 +36,7 @@ def accept(live: Live, request: dict[str, Any], answer: Answer) -> None:
         raise Usage(f"the mode {mode!r} is none of {', '.join(MODES)}")
     if not isinstance(prompt, list) or not isinstance(key, str | None):
         raise ValueError("a prompt is a list of content blocks, its key a text")
+    retries = int(request.get("retries") or 0)
     size = sum(len(str(block.get("text", "")).encode()) for block in prompt)
     cap = live.settings["session.input_bytes"]
     if size > cap:
@@ -64,6 +64,7 @@ def accept(live: Live, request: dict[str, Any], answer: Answer) -> None:
             turn_id="turn-" + os.urandom(6).hex(),
             key=key,
         )
+        live.retries[made.id] = retries
         if not busy:
             _dispatch(live, made)
         else:
@@ -110,6 +111,8 @@ def ask_to_cancel(live: Live, grace: float | None = None) -> None:
         live.add(marker("prompt_cancel", "the turn was cancelled", turn=turn.turn_id))
         live.then(lambda: agent.notify("session/cancel", {"sessionId": live.meta["acp_session_id"]}))
         cancel_all(live, decided_by="cancel")
+        if retry.give_up(turn):
+            _close_turn(live, turn, "cancelled", stop_reason="cancelled")
 
 
 def _overdue(live: Live, turn: Turn, grace: float) -> None:
@@ -166,19 +169,23 @@ def dispatch_next(live: Live) -> None:
                 live.then(lambda: _send(live, waiting))
 
 
-def answered(live: Live, turn: Turn, result: Response | AghError) -> None:
-    """The agent answered the prompt, or never will. Called inside the batch that holds its last updates."""
+def answered(live: Live, turn: Turn, result: Response | AghError, send: Callable[[], None]) -> None:
+    """The agent answered the prompt, or never will. Called inside the batch that holds its last updates.
+
+    `send` sends the prompt once more.
+    """
     if live.turn is not turn:
         return
     if isinstance(result, AghError):
         abandon(live, turn, live.failure["summary"] if live.failure else result.message)
     elif result.error is not None:
-        message, details = str(result.error.get("message")), result.error.get("data")
-        text = message if details is None else f"{message}: {orjson.dumps(details).decode()}"
-        _close_turn(live, turn, "failed", error=text, stop_reason="error", raw=result.raw)
+        if retry.plan(live, turn, result, send):
+            return
+        _close_turn(live, turn, "failed", error=error_text(result.error), stop_reason="error", raw=result.raw)
     else:
         given = result.result if isinstance(result.result, dict) else {}
-        usage, reason = token_usage(given.get("usage")), str(given.get("stopReason") or "end_turn")
+        usage = token_usage(given.get("usage")) or request_usage(given) or turn.usage or None
+        reason = str(given.get("stopReason") or "end_turn")
         if reason == "end_turn" and not turn.said_something:
             live.record(
                 "runtime_warning", turn_id=turn.turn_id, text="the agent ended its turn without a word"
@@ -197,6 +204,7 @@ def _dispatch(live: Live, made: Input) -> None:
     """Inside a batch: the prompt's turn begins. It is sent when that is on disk, and seen in the metadata."""
     live.turn = Turn(made.turn_id, made.id, after=live.writer.last_sequence)
     live.last_turn_id, live.replaying = made.turn_id, False
+    live.turn.retries = live.retries.pop(made.id, 0)
     live.active("prompt")
     inputs.set_status(live.db, made.id, "dispatching")
     others = [block for block in made.prompt if block.get("type") != "text"]
@@ -223,13 +231,17 @@ def _send(live: Live, made: Input) -> None:
 
     def then(result: Response | AghError) -> None:
         with live.batch():
-            answered(live, turn, result)
+            answered(live, turn, result, send)
+
+    def send() -> None:
+        agent.request("session/prompt", {"sessionId": live.meta["acp_session_id"], "prompt": prompt}, then)
 
     live.watch_turn(turn)
-    agent.request("session/prompt", {"sessionId": live.meta["acp_session_id"], "prompt": prompt}, then)
+    send()
 
 
 def _close_turn(live: Live, turn: Turn, status: str, **fields: Any) -> None:
+    cancel_all(live, decided_by="turn_end", turn_id=turn.turn_id)
     live.turn, live.health, live.settling = None, None, True
     if turn.warned and not turn.timed_out:
         live.add(marker("session_recovered", "the silent turn has ended"))

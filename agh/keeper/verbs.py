@@ -43,7 +43,8 @@ def verbs(live: Live) -> dict[str, Handler]:
 
 def update_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
     """The verb `update`: what people may change of a session's metadata while it is live."""
-    changes: dict[str, Any] = {key: request[key] for key in ("name", "archived") if key in request}
+    allowed = ("name", "archived", "permissions")
+    changes: dict[str, Any] = {key: request[key] for key in allowed if key in request}
     if request.get("limits"):
         changes["limits"] = {**(live.meta.get("limits") or {}), **request["limits"]}
     live.update(**changes)

@@ -33,6 +33,8 @@ class Meta(TypedDict, total=False):
     offers: dict[str, Any]
     permissions: str | None
     permission_rules: list[dict[str, str]]
+    allowed_tools: list[str]
+    system_prompt: dict[str, str] | None
     workspace_id: str | None
     workspace_path: str
     worktree: dict[str, Any] | None

@@ -110,7 +110,7 @@ def test_workspaces(three: Home) -> None:
     [
         (["session", "events", "--type", ""], set(TYPES)),
         (["session", "wait", "x", "--until", ""], {"idle", "turn", "stopped", "permission"}),
-        (["session", "resume", "x", "-o", ""], {"human", "json"}),
+        (["session", "resume", "x", "-o", ""], {"human", "json", "jsonl"}),
         (["run", "--permissions", ""], {"deny-all", "approve-reads", "approve-all"}),
         (["completion", ""], set(FILES)),
         (["run", "--file", ""], {""}),

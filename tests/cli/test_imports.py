@@ -23,6 +23,11 @@ HEAVY = (
 READING = [
     ["session", "list"],
     ["session", "list", "-o", "json"],
+    ["session", "list", "--workspace", "."],
+    ["config", "show"],
+    ["config", "get", "agent"],
+    ["workspace", "list"],
+    ["skill", "show"],
     ["session", "status", "talk"],
     ["session", "status", "talk", "-o", "json"],
     ["session", "events", "talk"],

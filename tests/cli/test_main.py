@@ -53,6 +53,20 @@ def test_help_for_every_command(
     assert not home.path.exists()
 
 
+def test_every_command_that_has_an_output_format_has_json_and_json_lines() -> None:
+    found = 0
+    for path in commands(root):
+        command: click.Command = root
+        for name in path:
+            assert isinstance(command, click.Group)
+            command = command.get_command(click.Context(command), name) or command
+        for param in command.params:
+            if param.name == "output" and isinstance(param.type, click.Choice):
+                assert {"json", "jsonl"} <= set(param.type.choices), path
+                found += 1
+    assert found > 30
+
+
 @pytest.mark.parametrize("path", list(commands(root)), ids=" ".join)
 def test_an_example_stays_on_its_line(path: tuple[str, ...], request: pytest.FixtureRequest) -> None:
     """A person copies it: an example must not be broken in the middle by the width of the help."""

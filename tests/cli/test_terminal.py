@@ -1,6 +1,13 @@
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
 
 import pytest
 from hypothesis import given
@@ -55,3 +62,26 @@ def test_one_line_is_one_line_and_fits(text: str, width: int) -> None:
     assert len(line) <= width
     assert "\n" not in line
     assert not UNSAFE.search(line)
+
+
+def test_the_width_is_that_of_the_terminal_unless_columns_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 133, 0, 0))
+    code = "from agh.cli import terminal; import sys; print(terminal.width(), file=sys.stderr)"
+    try:
+        for columns, expected in (("", 133), ("90", 90), ("0", 133), ("wide", 133)):
+            monkeypatch.setenv("COLUMNS", columns)
+            done = subprocess.run(
+                [sys.executable, "-c", code], stdout=theirs, stderr=subprocess.PIPE, text=True
+            )
+            assert done.stderr == f"{expected}\n"
+        monkeypatch.delenv("COLUMNS")
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        assert done.stderr == "80\n"
+    finally:
+        os.close(ours)
+        os.close(theirs)

@@ -51,6 +51,8 @@ def test_what_a_session_may_do_is_taken_over_only_when_trusted() -> None:
         "options": {"x": "y"},
         "permissions": "approve-all",
         "permission_rules": [{"decision": "allow"}],
+        "allowed_tools": ["execute"],
+        "system_prompt": {"mode": "override", "text": "obey"},
         "mcp_servers": [{"command": "x"}],
         "place": "ssh:elsewhere",
         "cwd": "/far",

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agh.core.rules import Asking, Rule, decide, exactly, read_rules
+from agh.core.rules import Asking, Rule, allowing, decide, exactly, is_allowed, read_rules
 
 WORK = "/home/me/project"
+SHELL = ("; rm x", " && rm x", " | sh", " > x", "\nrm x", " $(rm x)", " `rm x`")
 
 
 def asking(
@@ -162,3 +163,33 @@ def test_exactly_takes_patterns_for_what_they_are(text: str) -> None:
 def test_what_is_wrong_with_a_rule_is_said(given_rules: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         read_rules(given_rules)
+
+
+@pytest.mark.parametrize(
+    ("tools", "asking", "allowed"),
+    [
+        (["edit"], Asking("edit", "Write", (f"{WORK}/a",)), True),
+        (["Write"], Asking("edit", "Write", (f"{WORK}/a",)), True),
+        (["write"], Asking("edit", "Write", (f"{WORK}/a",)), False),
+        (["mcp__db__*"], Asking("other", "mcp__db__query"), True),
+        (["edit(src/*)"], Asking("edit", "Write", (f"{WORK}/src/a",)), True),
+        (["edit(src/*)"], Asking("edit", "Write", (f"{WORK}/lib/a",)), False),
+        (["edit(src/*)"], Asking("edit", "Write", (f"{WORK}/src/a", f"{WORK}/lib/a")), False),
+        (["execute(git *)"], Asking("execute", "Bash", (), "git log"), True),
+        (["Bash(git log:*)"], Asking("execute", "Bash", (), "git log"), True),
+        (["Bash(git log:*)"], Asking("execute", "Bash", (), "git log --oneline"), True),
+        (["Bash(git log:*)"], Asking("execute", "Bash", (), "git logs"), False),
+        (["Bash(git:*)"], Asking("execute", "Shell", (), "git log"), False),
+        *((["Bash(git:*)"], Asking("execute", "Bash", (), f"git log{more}"), False) for more in SHELL),
+        (["Bash"], Asking("execute", "Bash", (), "git log; rm x"), True),
+        ([], Asking("read", "Read"), False),
+    ],
+)
+def test_tools_that_are_allowed(tools: list[str], asking: Asking, allowed: bool) -> None:
+    assert is_allowed(tools, asking, WORK) is allowed
+
+
+@pytest.mark.parametrize("tool", ["", "a b", "edit(", "edit)", "edit()", "(x)", "edit(x)y"])
+def test_what_is_no_tool(tool: str) -> None:
+    with pytest.raises(ValueError, match="is not a tool"):
+        allowing([tool])

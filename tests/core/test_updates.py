@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agh.core.events import TYPES, draft
-from agh.core.updates import context_usage, event_of, token_usage, tool_name, update_text
+from agh.core.updates import (
+    added_usage,
+    context_usage,
+    event_of,
+    request_usage,
+    token_usage,
+    tool_name,
+    update_text,
+)
 
 
 def chunk(kind: str, text: str = "hello", **more: Any) -> dict[str, Any]:
@@ -248,3 +256,25 @@ def test_raw_is_the_update_wherever_it_stands(before: str, after: str) -> None:
 def test_raw_is_the_update_with_white_space_around() -> None:
     line = f'{{ "method" : "session/update", "params" : {{ "sessionId" : "s", "update" : {ODD} }} }}'
     assert update_text(line, orjson.loads(ODD)).strip() == ODD
+
+
+def test_usage_that_comes_with_a_chunk() -> None:
+    """As Qwen tells it: one empty chunk per model request."""
+    usage = {"inputTokens": 11, "outputTokens": 2, "totalTokens": 13, "cachedReadTokens": 5}
+    chunk = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": ""}}
+    found = request_usage({**chunk, "_meta": {"usage": usage, "durationMs": 7}})
+    assert found is not None
+    assert (found["input_tokens"], found["output_tokens"], found["total_tokens"]) == (11, 2, 13)
+    assert (found["cached_read_tokens"], found["thought_tokens"]) == (5, None)
+    for nothing in (chunk, {**chunk, "_meta": None}, {**chunk, "_meta": {"usage": "much"}}):
+        assert request_usage(nothing) is None
+
+
+def test_usage_adds_up_and_what_nobody_knows_stays_unknown() -> None:
+    first = {"input_tokens": 11, "output_tokens": None, "thought_tokens": None}
+    assert added_usage({}, first) == first
+    assert added_usage(first, {"input_tokens": 4, "output_tokens": 2}) == {
+        "input_tokens": 15,
+        "output_tokens": 2,
+        "thought_tokens": None,
+    }

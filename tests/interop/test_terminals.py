@@ -69,7 +69,7 @@ def test_kill_and_release(permissive: Session) -> None:
     _, running, killed, after, released, unknown, *_ = turn.results
     assert running == {"output": "ready\n", "truncated": False}
     assert killed["exitCode"] is None
-    assert killed["signal"]
+    assert killed["signal"] == "SIGKILL"
     assert after == {**running, "exitStatus": {"signal": killed["signal"]}}
     assert released == {}
     assert unknown[0] == -32002

@@ -135,3 +135,36 @@ def test_a_wrapped_agent_starts_and_talks(live: Live) -> None:
     session = live.new("--wrapper")
     assert session.say("hello") == "echo: hello"
     assert session.meta()["command"] == [*ECHO, "--wrapper"]
+
+
+def test_a_limit_below_nothing_is_refused(live: Live) -> None:
+    for option, value in (
+        ("--max-cost", "-1"),
+        ("--max-cost", "nan"),
+        ("--max-cost", "inf"),
+        ("--max-turns", "-1"),
+        ("--max-time", "-1s"),
+    ):
+        live.agh("session", "new", "--agent", "echo", option, value, code=2)
+    assert live.sessions() == []
+    session = live.new(args=("--max-cost", "0", "--max-turns", "0"))
+    session.agh("resume", "--max-cost", "-1", code=2)
+    assert session.is_live()
+
+
+def test_a_registered_workspace_by_its_name(live: Live, tmp_path: Path) -> None:
+    place = tmp_path / "shop"
+    place.mkdir()
+    made = json.loads(live.agh("workspace", "add", place, "-o", "json").stdout)["workspace"]
+    by_name = live.new(args=("--workspace", "shop"))
+    by_path = live.new(args=("--workspace", place))
+    for session in (by_name, by_path):
+        assert (session.meta()["workspace_id"], session.meta()["workspace_path"]) == (made["id"], str(place))
+    by_name.tell("hello")
+    event = json.loads(by_name.agh("events", "--last", "1").stdout)
+    assert (event["workspace_id"], event["workspace_path"]) == (made["id"], str(place))
+    for session in (by_name, by_path):
+        session.stop()
+    place.rmdir()
+    done = live.agh("session", "new", "--agent", "echo", "--workspace", "shop", "-o", "json", code=4)
+    assert json.loads(done.stderr)["error"]["code"] == "workspace_gone"

@@ -150,3 +150,14 @@ def test_what_a_terminal_started_ends_with_the_session(live: Live) -> None:
     wait_until(lambda: [one for one in live.processes() if one.argv == ["sleep", "300"]])
     session.stop()
     assert [one for one in live.processes() if "sleep" in one.argv] == []
+
+
+def test_no_ask_refuses_at_once_what_the_mode_leaves_open(live: Live) -> None:
+    session = live.new()
+    steps = "/ask path=a.txt\n/ask kind=read path=a.txt\n/write a.txt x\n/run touch b.txt"
+    said = session.say(steps, "--no-ask").splitlines()
+    assert said[:2] == ["permission: reject_once", "permission: allow_once"]
+    assert "not allowed" in said[2] and "not allowed" in said[3]
+    decided = session.fetch("SELECT decision, decided_by FROM permissions ORDER BY rowid")
+    assert decided == [("denied", "no-ask"), ("allowed", "mode"), ("denied", "no-ask"), ("denied", "no-ask")]
+    assert list(live.workspace.iterdir()) == []

@@ -87,3 +87,27 @@ def test_a_keeper_killed_while_a_permission_waits(live: Live, standin: Standin, 
     assert list(live.workspace.iterdir()) == []
     session.check_log()
     stop(session)
+
+
+def test_tokens(live: Live, standin: Standin, agent: str) -> None:
+    """However an agent tells them: in its answer, in updates, or in `_meta` of a chunk."""
+    session = start(live, agent)
+    say(session, "alpha")
+    wait_until(lambda: session.fetch("SELECT turn_id FROM token_usage"), what="it tells what it used")
+    ((total, context),) = session.fetch("SELECT total_tokens, context_used FROM token_usage")
+    expected = {"opencode": (12, 7), "codex": (None, 12), "qwen": (12, None)}
+    assert (total, context) == expected[agent]
+    stop(session)
+
+
+def test_a_model_that_is_overloaded(live: Live, standin: Standin, agent: str) -> None:
+    if agent != "codex":
+        pytest.skip("it tries again by itself, for minutes")
+    live.configure("[session]\nretry_delay = '0.1s'")
+    session = start(live, agent)
+    done = session.prompt("alpha [fail 503]", "--retries", "1", code=1, timeout=LIMIT)
+    assert "503 Service Unavailable" in done.stderr
+    (marker,) = session.events("transcript_marker.created")
+    assert (marker.content["kind"], marker.content["attempt"]) == ("provider_failure", 1)
+    assert "503 Service Unavailable" in marker.content["diagnostic"]
+    stop(session)

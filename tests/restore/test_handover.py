@@ -143,3 +143,26 @@ def test_a_hand_over_that_is_killed_changes_nothing(talked: Session) -> None:
     assert (found["strategy"], found["context_lost"]) == ("native_resume", False)
     assert talked.meta()["agent_name"] == "echo"
     assert talked.say(RECALL) == SEEN
+
+
+def test_a_hand_over_says_what_was_done_and_not_that_something_was_lost(talked: Session, other: str) -> None:
+    done = talked.agh("resume", "--agent", other)
+    assert (
+        done.stderr == "handed over from echo to other; the agent is told the history with the next prompt\n"
+    )
+    (marker,) = talked.events("transcript_marker.created")
+    assert (marker.content["kind"], marker.content["severity"]) == ("context_reset", "info")
+    assert marker.content["summary"] == "handed over from echo to other; resumed by inject_history"
+
+
+def test_a_fresh_start_says_what_was_done(talked: Session) -> None:
+    done = talked.agh("resume", "--fresh")
+    assert done.stderr == "begun afresh, as asked; the agent is told the history with the next prompt\n"
+
+
+def test_an_agent_that_forgot_after_a_hand_over_has_forgotten(talked: Session, other: str) -> None:
+    talked.agh("resume", "--agent", other)
+    talked.say("hello")
+    talked.agh("stop")
+    done = talked.agh("resume", env={"AGH_ECHO_OPTIONS": "--on-resume not-found"})
+    assert done.stderr.startswith("warning: the agent lost its memory of this session (")

@@ -42,6 +42,19 @@ def test_changed_while_it_is_stopped(talked: Session) -> None:
     assert talked.say("/settings") == "mode=code model=small mcp="
 
 
+def test_what_it_may_do_is_changed_while_it_lives_and_while_it_is_stopped(talked: Session) -> None:
+    talked.agh("set", "permissions=deny-all")
+    assert not talked.is_live()
+    assert talked.say("/ask kind=read path=a.txt") == "permission: reject_once"
+    talked.agh("set", "permissions=approve-all")
+    assert talked.say("/ask path=a.txt") == "permission: allow_once"
+    assert talked.meta()["permissions"] == "approve-all"
+    before = talked.meta()
+    assert "none of deny-all" in talked.error("set", "permissions=all", code=2)["message"]
+    talked.error("set", "permissions=deny-all", "nonsense", code=2)
+    assert talked.meta() == before, "nothing is done before all of it is read"
+
+
 def test_an_unknown_value_is_refused_while_it_lives(talked: Session) -> None:
     restored(talked)
     error = talked.error("set", "model=enormous", code=2)

@@ -125,9 +125,9 @@ class Session:
     def prompt(self, text: str, *args: object, **options: Any) -> subprocess.CompletedProcess[str]:
         return self.agh("prompt", text, *args, **options)
 
-    def say(self, text: str, **options: Any) -> str:
+    def say(self, text: str, *args: object, **options: Any) -> str:
         """Only the agent's words."""
-        return self.prompt(text, "-o", "text", **options).stdout.rstrip("\n")
+        return self.prompt(text, *args, "-o", "text", **options).stdout.rstrip("\n")
 
     def turn(self, text: str, *args: object, **options: Any) -> dict[str, Any]:
         """The turn as `-o json` tells it."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from tests.support.live import Session, wait_until
 
+STAYS = "\n/sleep 60"  # the turn goes on, so that nothing is settled by its end
 ALL = ("allow_once", "allow_always", "reject_once", "reject_always")
 
 

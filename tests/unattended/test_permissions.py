@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.live import ECHO, Live, wait_until
-from tests.unattended.asking import answers, outcomes, pending, raw, raw_request, received, requests
+from tests.unattended.asking import STAYS, answers, outcomes, pending, raw, raw_request, received, requests
 
 
 def test_answered_from_another_terminal_though_the_viewer_was_killed(live: Live) -> None:
@@ -42,7 +42,7 @@ def test_answered_from_another_terminal_though_the_viewer_was_killed(live: Live)
 
 def test_two_wait_and_each_has_its_own_answer(live: Live) -> None:
     session = live.new()
-    session.begin("\n".join(raw_request({"kind": kind}) for kind in ("move", "delete")))
+    session.begin("\n".join(raw_request({"kind": kind}) for kind in ("move", "delete")) + STAYS)
     wait_until(lambda: len(requests(session)) == 2)
     _, newer = requests(session)
     session.agh("deny", newer.request_id)
@@ -88,7 +88,8 @@ def test_unanswered_it_is_the_agents_reject_once_at_the_timeout(live: Live) -> N
     assert [(one.decision, one.option_id, one.decided_by) for one in requests(session)] == [
         ("denied", "no", "timeout")
     ] * 2
-    assert session.tell(raw_request({"kind": "edit"}, ("allow_once", "allow_always"))) == ""
+    session.begin(raw_request({"kind": "edit"}, ("allow_once", "allow_always")) + STAYS)
+    wait_until(lambda: len(requests(session)) == 3)
     wait_until(lambda: requests(session)[-1].decision, what="the timeout")
     assert requests(session)[-1][4:] == ("cancelled", None, "timeout"), "there was nothing to reject with"
 
@@ -188,11 +189,14 @@ def test_always_is_not_told_to_other_sessions(live: Live) -> None:
 
 def test_always_for_one_command_is_not_for_all_commands(live: Live) -> None:
     session = live.new()
-    session.begin(raw_request({"kind": "execute", "rawInput": {"command": ["bash", "-lc", "ls"]}}))
+    session.begin(raw_request({"kind": "execute", "rawInput": {"command": ["bash", "-lc", "ls"]}}) + STAYS)
     assert pending(session).resource == "bash -lc ls"
     session.call("decide", verdict="allow_always")
+    session.call("cancel")
     session.settle()
-    session.begin(raw_request({"kind": "execute", "rawInput": {"command": ["bash", "-lc", "rm -rf x"]}}))
+    session.begin(
+        raw_request({"kind": "execute", "rawInput": {"command": ["bash", "-lc", "rm -rf x"]}}) + STAYS
+    )
     assert pending(session).status == "pending"
 
 
@@ -200,9 +204,10 @@ def test_always_for_an_edit_of_two_files(live: Live) -> None:
     session = live.new()
     paths = [{"path": str(live.workspace / name)} for name in ("a.txt", "b.txt")]
     both = raw_request({"kind": "edit", "locations": paths})
-    session.begin(both)
+    session.begin(both + STAYS)
     pending(session)
     session.call("decide", verdict="allow_always")
+    session.call("cancel")
     session.settle()
     session.tell(both)
     assert outcomes(session)[1] == ("allowed", "session")
@@ -298,7 +303,8 @@ def test_rules_decide_before_the_mode_and_the_first_that_matches_counts(live: Li
         "/write secrets/key x": ("denied", "rule"),
         raw("terminal/create", {"command": "git", "args": ["push"]}): ("denied", "timeout"),
     }
-    session.tell("\n".join(asked))
+    session.begin("\n".join(asked) + STAYS)
+    wait_until(lambda: len(requests(session)) == len(asked))
     wait_until(lambda: all(one.decision for one in requests(session)))
     assert dict(zip(asked, outcomes(session), strict=True)) == asked
     assert (live.workspace / "src" / "made.py").read_text() == "x"
@@ -334,7 +340,7 @@ def test_allowed_for_one_path_is_not_allowed_for_two(live: Live) -> None:
     live.configure("[[permissions.rules]]\ndecision = 'allow'\npath = 'a.txt'")
     session = live.new()
     paths = [{"path": str(live.workspace / name)} for name in ("a.txt", "b.txt")]
-    session.begin(raw_request({"kind": "edit", "locations": paths}))
+    session.begin(raw_request({"kind": "edit", "locations": paths}) + STAYS)
     wait_until(lambda: requests(session))
     assert requests(session)[0].decision is None
 
@@ -357,3 +363,15 @@ def test_the_agent_learns_only_what_was_decided(live: Live) -> None:
     kinds = [one.type for one in session.events("permission", "agent_message")]
     assert kinds[:3] == ["permission", "permission", "agent_message"]
     assert received(session) == ["/ask path=a.txt\n/say x"]
+
+
+def test_what_nobody_answered_is_closed_with_its_turn(live: Live) -> None:
+    session = live.new()
+    session.tell(raw_request({"kind": "edit"}) + "\n/say done already")
+    assert outcomes(session) == [("cancelled", "turn_end")]
+    wait_until(lambda: session.status()["phase"] == "waiting_for_input")
+    decided = session.events("permission")[-1]
+    (end,) = session.events("done")
+    assert decided.content["decision"] == "cancelled"
+    assert decided.sequence < end.sequence, "it belongs to the turn"
+    session.error("approve", code=4)

@@ -114,3 +114,28 @@ def test_bars_on_a_terminal_only(live: Live) -> None:
 def test_of_a_session_that_is_not_there(live: Live) -> None:
     live.agh("session", "usage", "sess-00000000", code=4)
     assert usage(live) == []
+
+
+def test_usage_told_request_by_request(live: Live) -> None:
+    """As Qwen tells it: in `_meta` of empty chunks, one for each model request, and nowhere else."""
+    session = live.new("--no-usage")
+    counts = ((100, 20), (130, 7))
+    chunks = [
+        {
+            "sessionUpdate": "agent_message_chunk",
+            "content": {"type": "text", "text": ""},
+            "_meta": {"usage": {"inputTokens": read, "outputTokens": written, "totalTokens": read + written}},
+        }
+        for read, written in counts
+    ]
+    frames = [
+        {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "any", "update": one}}
+        for one in chunks
+    ]
+    session.tell("\n".join(f"/raw {json.dumps(one)}" for one in frames))
+    (row,) = usage(live, session.id)
+    assert (row["input_tokens"], row["output_tokens"], row["total_tokens"]) == (230, 27, 257)
+    assert session.events("done")[0].content["usage"]["total_tokens"] == 257
+    assert "without a word" in session.events("runtime_warning")[0].content["text"], (
+        "an empty chunk says nothing"
+    )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.live import Live, Session, wait_until
-from tests.unattended.asking import outcomes, raw_request, requests
+from tests.unattended.asking import STAYS, outcomes, raw, raw_request, requests
 
 INSIDE = ("plain.txt", "missing.txt", "missing/deep/er.txt", "link-in", "sub/../plain.txt", "dir-in/new.txt")
 OUTSIDE = (
@@ -61,8 +61,8 @@ def test_one_path_outside_is_enough(live: Live, place: Path) -> None:
     live.configure("[permissions]\ntimeout = '0.1s'")
     session = live.new(args=("--permissions", "approve-all"))
     paths = [{"path": str(live.workspace / "plain.txt")}, {"path": str(place / "there.txt")}]
-    session.tell(raw_request({"kind": "edit", "locations": paths}))
-    wait_until(lambda: requests(session)[0].decision)
+    session.begin(raw_request({"kind": "edit", "locations": paths}) + STAYS)
+    wait_until(lambda: [one.decision for one in requests(session)] not in ([], [None]))
     assert outcomes(session) == [("denied", "timeout")]
 
 
@@ -72,7 +72,8 @@ def test_wherever_the_agent_tells_the_path(live: Live, place: Path) -> None:
     path = str(place / "there.txt")
     tools: list[dict[str, Any]] = [{"rawInput": {key: path}} for key in ("path", "file_path", "filePath")]
     tools.append({"content": [{"type": "diff", "path": path, "oldText": None, "newText": "x"}]})
-    session.tell("\n".join(raw_request({"kind": "edit", **tool}) for tool in tools))
+    session.begin("\n".join(raw_request({"kind": "edit", **tool}) for tool in tools) + STAYS)
+    wait_until(lambda: len(requests(session)) == len(tools))
     wait_until(lambda: all(one.decision for one in requests(session)))
     assert outcomes(session) == [("denied", "timeout")] * len(tools)
 
@@ -124,3 +125,24 @@ def test_a_fifo_in_the_workspace_does_not_hang_the_keeper(live: Live, step: str)
     finally:
         os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))  # lets a keeper go that waits for the other end
         session.settle()
+
+
+def test_a_command_does_not_run_outside_though_its_directory_was_moved_while_someone_was_asked(
+    live: Live, place: Path
+) -> None:
+    session = live.new()
+    command = {"command": "touch", "args": ["ran.txt"], "cwd": str(live.workspace / "sub")}
+    session.begin(raw("terminal/create", command) + STAYS)
+    wait_until(lambda: requests(session))
+    (live.workspace / "sub").rename(live.workspace / "was-sub")
+    (live.workspace / "sub").symlink_to(place)
+    assert session.call("decide", verdict="allow")["decision"] == "allowed"
+    answer = raw("terminal/create", {"command": "touch", "args": ["ran.txt"]})
+    session.call("cancel")
+    session.settle()
+    session.begin(answer + STAYS)
+    wait_until(lambda: len(requests(session)) == 2)
+    session.call("decide", verdict="allow")
+    wait_until((live.workspace / "ran.txt").exists, what="one inside does run")
+    assert not list(live.workspace.parent.rglob("sub/ran.txt"))
+    assert not (place / "ran.txt").exists()

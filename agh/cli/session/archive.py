@@ -15,7 +15,7 @@ from agh.store.views import session_view
 @click.command("archive", epilog="Example:  agh session archive fix-login")
 @click.argument("id")
 @click.option("--undo", is_flag=True, help="Take it out of the archive.")
-@output_option("human", "json")
+@output_option()
 def archive_command(id: str, undo: bool, output: str) -> None:
     """Put a finished session away: it is kept and readable, but neither listed nor resumed."""
     directory = sessions.resolve(id)

@@ -13,7 +13,7 @@ from agh.store import sessions
 @click.command("cancel", epilog="Example:  agh session cancel @last")
 @click.argument("id")
 @click.option("--grace", metavar="TIME", help="How long the agent may take before it is ended (30s).")
-@output_option("human", "json")
+@output_option()
 def cancel_command(id: str, grace: str | None, output: str) -> None:
     """Cancel the turn that is running. The session stays live."""
     done = client.call(sessions.resolve(id), "cancel", grace=span(grace, "--grace") if grace else None)

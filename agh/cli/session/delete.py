@@ -14,7 +14,7 @@ from agh.store import sessions
 @click.command("delete", epilog="Example:  agh session delete fix-login")
 @click.argument("id")
 @click.option("--keep-agent-session", is_flag=True, help="Leave the agent's own copy of the conversation.")
-@output_option("human", "json")
+@output_option()
 def delete_command(id: str, keep_agent_session: bool, output: str) -> None:
     """Remove a session that is not live, with everything it owns. This cannot be undone."""
     directory = sessions.resolve(id)

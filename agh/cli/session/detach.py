@@ -14,7 +14,7 @@ from agh.store import sessions
 @click.argument("id")
 @click.option("--holder", help="The label of the lease (default: this terminal or script).")
 @click.option("--force", is_flag=True, help="Free the lease whoever holds it.")
-@output_option("human", "json")
+@output_option()
 def detach_command(id: str, holder: str | None, force: bool, output: str) -> None:
     """Give back the lease on a live session. The agent goes on working."""
     done = client.call(sessions.resolve(id), "detach", holder=holder or default_holder(), force=force)

@@ -15,7 +15,7 @@ from agh.store.views import session_view
 @click.argument("id")
 @click.option("--at", type=int, metavar="SEQ", help="Take the history up to this event (default: all of it).")
 @click.option("--name", help="A name for the new session.")
-@output_option("human", "json")
+@output_option()
 def fork_command(id: str, at: int | None, name: str | None, output: str) -> None:
     """Start a new session from the history of another. The other one is not touched."""
     directory, hello = fork(sessions.resolve(id), at=at, name=name)

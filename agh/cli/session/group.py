@@ -10,6 +10,7 @@ NAMES = (
     "cancel",
     "delete",
     "detach",
+    "ensure",
     "events",
     "export",
     "fork",

@@ -19,6 +19,7 @@ from agh.cli.progress import progress
 from agh.core.exchange import Importer
 from agh.errors import AghError, FormatUnknown, ImportInvalid, NothingToImport, Usage, WorkspaceGone
 from agh.keeper.intake import Outcome, intake, look_around
+from agh.store import workspaces
 
 HEAD = 1 << 16
 
@@ -34,7 +35,9 @@ HEAD = 1 << 16
 @click.option(
     "--new-id", is_flag=True, help="Import an exported session as another one, also when it is here."
 )
-@click.option("--workspace", metavar="PATH", help="The session's directory on this machine.")
+@click.option(
+    "--workspace", metavar="W", help="The session's directory on this machine: a path, a name or an id."
+)
 @click.option(
     "--trust",
     is_flag=True,
@@ -58,8 +61,10 @@ def import_command(
     """
     if not paths and source is None:
         raise Usage("name a file, or what to look for with --from", hint="agh session import --from claude")
-    if workspace is not None and not os.path.isdir(workspace):
-        raise WorkspaceGone("(import)", workspace, hint="name a directory with --workspace")
+    if workspace is not None:
+        workspace = workspaces.existing(workspace).path
+        if not os.path.isdir(workspace):
+            raise WorkspaceGone("(import)", workspace, hint="name a directory with --workspace")
     known_kinds = registry.importers()
     if source is not None and source not in known_kinds:
         raise FormatUnknown(source, ", ".join(known_kinds))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,7 +13,7 @@ from agh.cli.output import columns, output_option, talk, write_result
 from agh.cli.when import age
 from agh.core.events import timestamp
 from agh.core.status import LIVE_STATES
-from agh.store import sessions
+from agh.store import sessions, workspaces
 from agh.store.views import View, list_views
 
 RECENT = timedelta(days=7)
@@ -28,7 +27,7 @@ _STYLES = {"running": "green", "idle": "cyan", "failed": "red", "hung": "red", "
 )
 @click.option("--all", "everything", is_flag=True, help="Also old and archived sessions.")
 @click.option("--resumable", is_flag=True, help="Only sessions that can be resumed or attached to.")
-@click.option("--workspace", metavar="PATH|ID", help="Only sessions of this workspace.")
+@click.option("--workspace", metavar="W", help="Only sessions of this workspace: a name, an id or a path.")
 @click.option("--state", help="Only sessions in this state (starting, active, stopping, stopped).")
 @click.option("--badge", help="Only sessions with this badge (running, idle, failed, …).")
 @click.option("--agent", help="Only sessions of this agent.")
@@ -61,20 +60,28 @@ def select(
     agent: str | None,
 ) -> list[View]:
     since = timestamp(datetime.now(UTC) - RECENT)
-    path = os.path.realpath(workspace) if workspace else None
+    place = workspaces.find(workspace) if workspace else None
 
     def keep(view: View) -> bool:
         recent = view["state"] in LIVE_STATES or str(view.get("updated_at") or "~") >= since
         return (
             (everything or (recent and not view.get("archived")))
             and (not resumable or (view["state"] != "unknown" and not view.get("archived")))
-            and (not workspace or path in sessions.workspaces(view) or view.get("workspace_id") == workspace)
+            and (place is None or is_in(view, place, workspace))
             and (not state or view["state"] == state)
             and (not badge or view["badge"] == badge)
             and (not agent or view.get("agent_name") == agent)
         )
 
-    return list_views(keep)
+    found = list_views(keep)
+    if workspace and not found:
+        workspaces.existing(workspace)
+    return found
+
+
+def is_in(view: View, place: workspaces.Workspace, reference: str | None) -> bool:
+    """Whether the session is of that workspace: by its path, or by an id that it was given."""
+    return place.path in sessions.workspaces(view) or view.get("workspace_id") == (place.id or reference)
 
 
 def table(views: list[View]) -> str:

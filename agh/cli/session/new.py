@@ -9,13 +9,17 @@ import click
 
 from agh.cli.output import output_option, talk, write_result
 from agh.cli.when import span
+from agh.config import amount
+from agh.core.rules import allowing
 from agh.errors import Usage
 from agh.keeper.create import create
 from agh.store.views import session_view
 
+COUNT = click.IntRange(min=0)
+
 limit_options = (
     click.option("--max-cost", type=float, help="Pause the session when it has cost this much."),
-    click.option("--max-turns", type=int, help="Pause the session after this many turns."),
+    click.option("--max-turns", type=COUNT, help="Pause the session after this many turns."),
     click.option("--max-time", metavar="TIME", help="Pause the session after being live for this long."),
 )
 
@@ -23,6 +27,10 @@ limit_options = (
 def limits(max_cost: float | None, max_turns: int | None, max_time: str | None) -> dict[str, float]:
     """The limits that were given."""
     time = span(max_time, "--max-time") if max_time else None
+    try:
+        max_cost = None if max_cost is None else amount(max_cost)
+    except ValueError as error:
+        raise Usage(f"--max-cost: {error}", hint="give a number that is not below 0") from None
     given = {"max_cost": max_cost, "max_turns": max_turns, "max_time": time}
     return {name: value for name, value in given.items() if value is not None}
 
@@ -30,9 +38,36 @@ def limits(max_cost: float | None, max_turns: int | None, max_time: str | None) 
 def agent_options(command: Any) -> Any:
     """The options that say which agent runs, where, and what it may do."""
     for option in (
+        session_options,
+        click.option(
+            "--command", metavar="ARGV", help="Start this program as the agent, e.g. 'opencode acp'."
+        ),
+        click.option("--agent", metavar="NAME", help="A known agent (default: the first that is installed)."),
+    ):
+        command = option(command)
+    return command
+
+
+def session_options(command: Any) -> Any:
+    """The same, but for which agent it is."""
+    for option in (
         *limit_options,
         click.option(
             "--option", "choices", multiple=True, metavar="K=V", help="An option of the agent's own."
+        ),
+        click.option(
+            "--allowed-tools",
+            metavar="TOOLS",
+            help="Allow these without asking, inside the workspace: names or kinds with commas between "
+            "them, e.g. 'edit,execute(git *)'.",
+        ),
+        click.option(
+            "--append-system-prompt",
+            metavar="TEXT",
+            help="Add to the agent's system prompt (@FILE reads it).",
+        ),
+        click.option(
+            "--system-prompt", metavar="TEXT", help="Replace the agent's system prompt (@FILE reads it)."
         ),
         click.option("--mode", help="The agent's mode."),
         click.option("--model", help="The agent's model."),
@@ -40,11 +75,11 @@ def agent_options(command: Any) -> Any:
             "--permissions", metavar="MODE", help="deny-all, approve-reads (default) or approve-all."
         ),
         click.option("--on", metavar="PLACE", help="Run the agent there, e.g. ssh:HOST; see agh-places(7)."),
-        click.option("--workspace", type=click.Path(), help="The agent's directory (default: this one)."),
         click.option(
-            "--command", metavar="ARGV", help="Start this program as the agent, e.g. 'opencode acp'."
+            "--workspace",
+            metavar="W",
+            help="The agent's directory: a path, or the name or id of a workspace (default: this one).",
         ),
-        click.option("--agent", metavar="NAME", help="A known agent (default: the first that is installed)."),
     ):
         command = option(command)
     return command
@@ -73,32 +108,84 @@ def new_command(output: str, **options: Any) -> None:
     write_result("session", view, output, lambda: str(view["id"]))
 
 
-def new_session(
-    command: str | None,
+def new_session(**options: Any) -> dict[str, Any]:
+    """Start a session as the options of a command ask for it; how it is shown."""
+    asked = checked(**options)
+    directory, _ = create(**asked)
+    view = session_view(directory)
+    if view["agent_name"] == "echo" and not asked["command"] and not asked.get("agent"):
+        talk("no agent is configured or installed: this session runs the embedded echo agent")
+    return view
+
+
+def checked(
     model: str | None,
     mode: str | None,
     choices: tuple[str, ...],
     max_cost: float | None,
     max_turns: int | None,
     max_time: str | None,
+    system_prompt: str | None,
+    append_system_prompt: str | None,
+    allowed_tools: str | None,
+    command: str | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    bounds = limits(max_cost, max_turns, max_time)
+    """What `create` is to be given; what makes no sense is refused."""
     asked = {key: value for key, value in (("mode", mode), ("model", model)) if value}
     asked |= dict(key_and_value(choice) for choice in choices)
-    argv = None
-    if command is not None:
+    return {
+        **options,
+        "command": None if command is None else split(command),
+        "options": asked,
+        "limits": limits(max_cost, max_turns, max_time),
+        "system_prompt": prompt_option(system_prompt, append_system_prompt),
+        "allowed_tools": tools_option(allowed_tools),
+    }
+
+
+def split(command: str) -> list[str]:
+    """The argv in the value of --command."""
+    try:
+        argv = shlex.split(command)
+    except ValueError as error:
+        raise Usage(f"--command: {error}", hint="quote the argv as a shell would") from None
+    if not argv:
+        raise Usage("--command is empty", hint="agh session new --command 'opencode acp'")
+    return argv
+
+
+def prompt_option(override: str | None, append: str | None) -> dict[str, str] | None:
+    """What the session asks for as a system prompt: `mode` and `text`."""
+    if override is not None and append is not None:
+        raise Usage("--system-prompt and --append-system-prompt: give one of them")
+    given = append if override is None else override
+    if given is None:
+        return None
+    text = given
+    if given.startswith("@"):
         try:
-            argv = shlex.split(command)
-        except ValueError as error:
-            raise Usage(f"--command: {error}", hint="quote the argv as a shell would") from None
-        if not argv:
-            raise Usage("--command is empty", hint="agh session new --command 'opencode acp'")
-    directory, _ = create(command=argv, options=asked, limits=bounds, **options)
-    view = session_view(directory)
-    if view["agent_name"] == "echo" and argv is None and not options.get("agent"):
-        talk("no agent is configured or installed: this session runs the embedded echo agent")
-    return view
+            with open(given[1:], encoding="utf-8") as file:
+                text = file.read()
+        except (OSError, ValueError) as error:
+            raise Usage(f"{given[1:]}: {getattr(error, 'strerror', None) or error}") from None
+    if not text.strip():
+        raise Usage("the system prompt is empty")
+    return {"mode": "append" if override is None else "override", "text": text}
+
+
+def tools_option(given: str | None) -> list[str]:
+    """The tools in a list with commas; one inside parentheses belongs to its pattern."""
+    import re
+
+    tools = [one.strip() for one in re.split(r",(?![^(]*\))", given or "") if one.strip()]
+    try:
+        allowing(tools)
+    except ValueError as error:
+        raise Usage(
+            f"--allowed-tools: {error}", hint="for example: --allowed-tools 'edit,execute(git *)'"
+        ) from None
+    return tools
 
 
 def key_and_value(text: str) -> tuple[str, str]:

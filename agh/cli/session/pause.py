@@ -11,7 +11,7 @@ from agh.store import sessions
 
 @click.command("pause", epilog="Example:  agh session pause @last")
 @click.argument("id")
-@output_option("human", "json")
+@output_option()
 def pause_command(id: str, output: str) -> None:
     """End a session's agent for now; resume goes on where it stopped."""
     view = stop_session(sessions.resolve(id), reason="paused")

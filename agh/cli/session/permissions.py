@@ -49,7 +49,7 @@ def requests(directory: str, everything: bool) -> list[dict[str, Any]]:
 @click.argument("id")
 @click.argument("request", required=False)
 @click.option("--always", is_flag=True, help="Choose the agent's option that lasts, where it offers one.")
-@output_option("human", "json")
+@output_option()
 def approve_command(id: str, request: str | None, always: bool, output: str) -> None:
     """Allow what the agent asks for (the oldest request, unless one is named)."""
     _decide(id, request, "allow_always" if always else "allow", output)
@@ -59,7 +59,7 @@ def approve_command(id: str, request: str | None, always: bool, output: str) -> 
 @click.argument("id")
 @click.argument("request", required=False)
 @click.option("--always", is_flag=True, help="Choose the agent's option that lasts, where it offers one.")
-@output_option("human", "json")
+@output_option()
 def deny_command(id: str, request: str | None, always: bool, output: str) -> None:
     """Refuse what the agent asks for (the oldest request, unless one is named)."""
     _decide(id, request, "deny_always" if always else "deny", output)

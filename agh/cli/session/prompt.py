@@ -21,6 +21,19 @@ def prompt_options(command: Any) -> Any:
     for option in (
         output_option("human", "text", "json", "jsonl"),
         click.option("--timeout", metavar="TIME", help="Cancel the turn after this long (exit 3)."),
+        click.option(
+            "--retries",
+            type=click.IntRange(0, 10),
+            default=0,
+            metavar="N",
+            help="Send the prompt again, up to N times, when the model fails for a moment (overloaded, "
+            "timed out) before anything was shown.",
+        ),
+        click.option(
+            "--no-ask",
+            is_flag=True,
+            help="Refuse at once what --permissions leaves open, instead of waiting for an answer.",
+        ),
         click.option("--attach", multiple=True, type=click.Path(), help="An image or a file. Repeatable."),
         click.option("--file", type=click.File("r", encoding="utf-8"), help="Read the prompt from a file."),
         click.argument("text", required=False),
@@ -53,6 +66,8 @@ def prompt_command(
     file: Any,
     attach: tuple[str, ...],
     timeout: str | None,
+    retries: int,
+    no_ask: bool,
     mode: str,
     detach: bool,
     idempotency_key: str | None,
@@ -67,7 +82,7 @@ def prompt_command(
     limit = span(timeout, "--timeout") if timeout else None
     directory = sessions.resolve(id)
     blocks += attachments(attach, directory)
-    receipt = send(directory, blocks, mode=mode, idempotency_key=idempotency_key)
+    receipt = send(directory, blocks, mode=mode, idempotency_key=idempotency_key, retries=retries)
     if detach:
         if output in ("json", "jsonl"):
             write_json({"input": receipt})
@@ -76,7 +91,7 @@ def prompt_command(
         return
     if receipt["status"] == "queued":
         talk("the session is busy; the prompt waits in its queue")
-    raise click.exceptions.Exit(show(directory, receipt, output, limit))
+    raise click.exceptions.Exit(show(directory, receipt, output, limit, refuse=no_ask))
 
 
 def prompt_blocks(text: str | None, file: Any) -> list[dict[str, Any]]:
@@ -97,6 +112,8 @@ def attachments(paths: tuple[str, ...], directory: str) -> list[dict[str, Any]]:
     return [attachment(path, session) for path in paths]
 
 
-def show(directory: str, receipt: dict[str, Any], output: str, timeout: float | None) -> int:
+def show(
+    directory: str, receipt: dict[str, Any], output: str, timeout: float | None, *, refuse: bool = False
+) -> int:
     view = view_for(output, session_view(directory))
-    return exit_code(watch_turn(directory, receipt, view, timeout), directory)
+    return exit_code(watch_turn(directory, receipt, view, timeout, refuse=refuse), directory)

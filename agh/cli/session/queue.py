@@ -38,7 +38,7 @@ def list_inputs(id: str, everything: bool, output: str) -> None:
 @queue_command.command("cancel", epilog="Example:  agh session queue cancel @last 3")
 @click.argument("id")
 @click.argument("number", type=int)
-@output_option("human", "json")
+@output_option()
 def cancel_input(id: str, number: int, output: str) -> None:
     """Take one waiting prompt out of the queue."""
     _cancel(id, number, output)
@@ -46,7 +46,7 @@ def cancel_input(id: str, number: int, output: str) -> None:
 
 @queue_command.command("clear", epilog="Example:  agh session queue clear @last")
 @click.argument("id")
-@output_option("human", "json")
+@output_option()
 def clear(id: str, output: str) -> None:
     """Take every waiting prompt out of the queue."""
     _cancel(id, None, output)

@@ -26,7 +26,7 @@ def change(directory: str, **changes: Any) -> None:
 @click.command("rename", epilog="Example:  agh session rename @last fix-login")
 @click.argument("id")
 @click.argument("name")
-@output_option("human", "json")
+@output_option()
 def rename_command(id: str, name: str, output: str) -> None:
     """Give a session a name. The empty name takes it away."""
     directory = sessions.resolve(id)

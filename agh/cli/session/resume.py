@@ -9,13 +9,13 @@ from typing import Any
 import click
 
 from agh.cli.output import output_option, write_json, write_text
-from agh.cli.session.new import limits
+from agh.cli.session.new import COUNT, limits
 from agh.cli.turn import tell_restored
 from agh.cli.when import span
 from agh.core.status import LIVE_STATES
 from agh.errors import SessionLive, SessionNotAttachable, Usage
 from agh.keeper import client
-from agh.store import lock, sessions
+from agh.store import lock, sessions, workspaces
 from agh.store.views import list_views, session_view
 
 
@@ -39,7 +39,7 @@ def default_holder() -> str:
 )
 @click.argument("id", required=False)
 @click.option("--latest", is_flag=True, help="The newest session that can be resumed.")
-@click.option("--workspace", metavar="PATH", help="With --latest: only sessions of this workspace.")
+@click.option("--workspace", metavar="W", help="With --latest: only sessions of this workspace.")
 @click.option("--attach-only", is_flag=True, help="Never restart: only attach to a live session.")
 @click.option("--agent", metavar="NAME", help="Hand the session to another agent, with its history.")
 @click.option("--fresh", is_flag=True, help="Forget the agent's own session and start a new one.")
@@ -47,12 +47,12 @@ def default_holder() -> str:
     "--require-context", is_flag=True, help="Fail rather than go on without the agent's own memory."
 )
 @click.option("--max-cost", type=float, help="A new limit on cost.")
-@click.option("--max-turns", type=int, help="A new limit on turns.")
+@click.option("--max-turns", type=COUNT, help="A new limit on turns.")
 @click.option("--max-time", metavar="TIME", help="A new limit on time.")
 @click.option("--holder", help="The label of the lease (default: this terminal or script).")
 @click.option("--ttl", default="15m", show_default=True, help="How long the lease lasts, at most 24h.")
 @click.option("--steal", is_flag=True, help="Take the lease from another holder.")
-@output_option("human", "json")
+@output_option()
 def resume_command(
     id: str | None,
     latest: bool,
@@ -81,7 +81,7 @@ def resume_command(
         raise Usage("name a session, or --latest", hint="agh session resume @last")
     directory = sessions.resolve(id) if id else newest(workspace)
     if directory is None:
-        if output == "json":
+        if output != "human":
             write_json({"resumed": None, "reason": "no_eligible_sessions"})
         else:
             write_text("no session can be resumed\n")
@@ -89,8 +89,8 @@ def resume_command(
     lease = {"holder": holder or default_holder(), "ttl": span(ttl, "--ttl"), "steal": steal}
     done = resume(directory, attach_only, lease, limits=limits(max_cost, max_turns, max_time), **intent)
     view = session_view(directory)
-    if output == "json":
-        write_json({"session": view, **done})
+    if output != "human":
+        write_json({"session": view, **done}, lines=output == "jsonl")
     else:
         write_text(f"{view['id']}  {view['badge']}\n")
 
@@ -112,17 +112,20 @@ def resume(directory: str, attach_only: bool, lease: dict[str, Any] | None, **in
         session_id = os.path.basename(directory)
         raise SessionLive(session_id, hint=f"agh session stop {session_id}, then resume it with --agent")
     attached = client.call(directory, "attach", **lease) if lease else {"attach": None}
-    restored = {key: hello[key] for key in ("strategy", "reason", "context_lost") if key in hello}
+    told = ("strategy", "reason", "context_lost", "meant")
+    restored = {key: hello[key] for key in told if hello.get(key) is not None}
     return {"attach": attached["attach"], "restore": restored or None}
 
 
 def newest(workspace: str | None) -> str | None:
     """The session that was active last, of those that are not archived or damaged."""
-    path = os.path.realpath(workspace) if workspace else None
+    path = workspaces.find(workspace).path if workspace else None
     views = list_views(
         lambda view: (
             (view["state"] in (*LIVE_STATES, "stopped") and not view.get("archived"))
             and (path is None or path in sessions.workspaces(view))
         )
     )
+    if workspace and not views:
+        workspaces.existing(workspace)
     return sessions.resolve(views[0]["id"]) if views else None

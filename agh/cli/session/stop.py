@@ -16,7 +16,7 @@ LIMIT = 30.0
 
 @click.command("stop", epilog="Example:  agh session stop @last")
 @click.argument("id")
-@output_option("human", "json")
+@output_option()
 def stop_command(id: str, output: str) -> None:
     """End a session's agent. The session stays and can be resumed."""
     view = stop_session(sessions.resolve(id))

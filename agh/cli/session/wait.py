@@ -26,7 +26,7 @@ CONDITIONS = ("idle", "turn", "stopped", "permission")
     "--until", type=click.Choice(CONDITIONS), default="idle", show_default=True, help="What to wait for."
 )
 @click.option("--timeout", metavar="TIME", help="Give up after this long (exit 3).")
-@output_option("human", "json")
+@output_option()
 def wait_command(id: str, until: str, timeout: str | None, output: str) -> None:
     """Wait until a session is idle, ends a turn, stops, or asks for permission."""
     view = wait_for(sessions.resolve(id), until, span(timeout, "--timeout") if timeout else None)

@@ -32,6 +32,14 @@ def error(_turn: Turn, text: str) -> None:
     raise Failure(int(word), rest or "Internal error: as asked by /error")
 
 
+def flaky(turn: Turn, text: str) -> None:
+    times, rest = head(text)
+    turn.session.failures += 1
+    if turn.session.failures <= int(times):
+        raise Failure(-32603, rest or "Internal error: 529 overloaded")
+    turn.session.failures = 0
+
+
 def late(turn: Turn, text: str) -> None:
     count, delay = [*text.split(), "0"][:2]
     turn.afterwards.append(_late(turn, int(count), float(delay)))
@@ -120,7 +128,7 @@ def spawn_setsid(_turn: Turn, text: str) -> str:
 STEPS = {
     step.__name__.replace("_", "-").strip("-"): step
     for step in (
-        stop, empty, refuse, error, late, unknown, ext, exit_, crash, hang, ignore_cancel, close_stdout,
-        stderr, stderr_flood, raw, bytes_, no_newline, long_line, spawn_setsid,
+        stop, empty, refuse, error, flaky, late, unknown, ext, exit_, crash, hang, ignore_cancel,
+        close_stdout, stderr, stderr_flood, raw, bytes_, no_newline, long_line, spawn_setsid,
     )
 }  # fmt: skip

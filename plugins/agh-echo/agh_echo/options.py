@@ -26,6 +26,7 @@ A scripted ACP agent on stdin and stdout. Options, also read from AGH_ECHO_OPTIO
   --deaf               survive the end of stdin, and SIGTERM
   --wrapper            run the agent as a child, the way npx does, and wait for it
   --no-usage           never report usage
+  --system-prompt      advertise that session/new takes a system prompt
   --slow S             wait S seconds after every chunk of text
   --state DIR          where sessions are stored (else AGH_ECHO_HOME, else the XDG state directory)
 
@@ -48,6 +49,7 @@ class Options:
     deaf = False
     wrapper = False
     no_usage = False
+    system_prompt = False
     slow = 0.0
     state = ""
 

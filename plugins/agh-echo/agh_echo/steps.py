@@ -178,6 +178,10 @@ def settings(turn: Turn, _text: str) -> str:
     return f"mode={turn.session.mode} model={turn.session.model} mcp={servers}"
 
 
+def given(turn: Turn, _text: str) -> str:
+    return f"given: {json.dumps(turn.session.given)}"
+
+
 def cwd(turn: Turn, _text: str) -> str:
     return f"cwd: {turn.session.cwd} (process: {os.getcwd()})"
 
@@ -229,6 +233,6 @@ STEPS = {
     step.__name__.replace("_", "-"): step
     for step in (
         echo, say, recall, stream, think, tool, tool_fail, tool_open, edit, plan, ask, ask_reject_only, read,
-        write, run, elicit, sleep, usage, title, commands, mode, settings, cwd, env, pid, repeat,
+        write, run, elicit, sleep, usage, title, commands, mode, settings, given, cwd, env, pid, repeat,
     )
 }  # fmt: skip

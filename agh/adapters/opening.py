@@ -1,0 +1,53 @@
+"""What a session asks of its agent when a conversation is opened: a system prompt, and tools it may use.
+
+ACP knows a session capability for system prompts; an agent without it may take them in `_meta`, where its
+record says so. They are sent again whenever the conversation is opened anew, loaded, resumed or forked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agh.adapters.agents import AgentRecord
+from agh.core.rules import KINDS
+from agh.errors import SystemPromptRefused
+
+
+def opening(
+    record: AgentRecord,
+    capabilities: Mapping[str, Any],
+    prompt: Mapping[str, str] | None,
+    tools: Sequence[str],
+) -> dict[str, Any]:
+    """More parameters for session/new and its like.
+
+    `prompt` is `{"mode": "append" or "override", "text": …}`; an agent that cannot take it is an error.
+    `tools` go only to an agent that has an option for them: to others they are rules of ours alone.
+    """
+    params: dict[str, Any] = {}
+    own = [one for one in tools if one.partition("(")[0] not in KINDS]
+    if own and "allowed_tools" in record.session_meta:
+        _place(params, record.session_meta["allowed_tools"], own)
+    if prompt is None:
+        return params
+    mode, text = prompt["mode"], prompt["text"]
+    offered = (capabilities.get("sessionCapabilities") or {}).get("systemPrompt")
+    if isinstance(offered, dict):
+        if mode == "override" and offered.get("override") is None:
+            raise SystemPromptRefused(record.name, " in place of its own", hint="use --append-system-prompt")
+        return params | {"systemPrompt": {"mode": mode, "content": [{"type": "text", "text": text}]}}
+    where = record.session_meta.get("append_system_prompt" if mode == "append" else "system_prompt")
+    if where is None:
+        raise SystemPromptRefused(record.name, "")
+    _place(params, where, text)
+    return params
+
+
+def _place(params: dict[str, Any], path: str, value: Any) -> None:
+    """Put a value at a dotted path below `_meta`."""
+    *folders, last = path.split(".")
+    inner = params.setdefault("_meta", {})
+    for folder in folders:
+        inner = inner.setdefault(folder, {})
+    inner[last] = value

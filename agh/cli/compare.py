@@ -1,0 +1,200 @@
+"""`agh compare`: one prompt over several agents
+
+Each agent has a session of its own, run by an `agh run` of its own: they start and work side by side,
+and one that fails or dies is a row of the result, never the end of the others.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+import click
+import orjson
+
+from agh.adapters import registry
+from agh.cli import terminal
+from agh.cli.output import columns, output_option, talk, write_result
+from agh.cli.session.new import checked, session_options
+from agh.cli.session.prompt import prompt_blocks
+from agh.cli.when import span
+from agh.errors import INTERRUPTED, AghError, Usage
+from agh.store import sessions, workspaces
+from agh.store.reader import Reader
+
+TOKENS = ("input_tokens", "output_tokens", "total_tokens", "cost_amount", "cost_currency")
+
+
+@click.command("compare", epilog="Example:  agh compare claude codex:gpt-5.5 'why does the login test fail?'")
+@click.argument("words", nargs=-1, required=True, metavar="AGENT[:MODEL]... TEXT")
+@session_options
+@click.option("--file", type=click.File("r", encoding="utf-8"), help="Read the prompt from a file.")
+@click.option("--timeout", metavar="TIME", help="Cancel what takes longer than this.")
+@click.option("--retries", type=click.IntRange(0, 10), default=0, metavar="N", help="As for prompt.")
+@click.option("--keep", is_flag=True, help="Leave the sessions live afterwards.")
+@output_option()
+def compare(words: tuple[str, ...], file: Any, output: str, **options: Any) -> None:
+    """Send one prompt to several agents at once; show each answer, its time, tokens and cost.
+
+    TEXT may be - to read standard input. All work in the same directory. Nobody is asked: what
+    --permissions does not allow is refused. Exits 0 if every agent completed its turn. The sessions stay
+    in the list.
+    """
+    named, text = (words, None) if file else (words[:-1], words[-1])
+    if not named:
+        raise Usage("name at least one agent and the prompt", hint="agh compare claude codex 'TEXT'")
+    prompt = str(prompt_blocks(text, file)[0]["text"])
+    given = {key: value for key, value in options.items() if key not in ("timeout", "retries", "keep")}
+    checked(**given)
+    if options["timeout"]:
+        span(options["timeout"], "--timeout")
+    place = workspaces.existing(options["workspace"]).path
+    pairs = [name.partition(":")[::2] for name in named]
+    for agent, _ in pairs:
+        registry.agent(agent, place)
+    rows = contest(pairs, prompt, _passed_on(click.get_current_context()), quiet=output != "human")
+    write_result("answers", rows, output, lambda: _table(rows) + "".join(map(_answer, rows)))
+    codes = {row["exit"] for row in rows if row["exit"]}
+    if codes:
+        raise click.exceptions.Exit(codes.pop() if len(codes) == 1 else 1)
+
+
+def contest(
+    pairs: list[tuple[str, str]], prompt: str, options: list[str], *, quiet: bool
+) -> list[dict[str, Any]]:
+    """All agents at once, in the order in which they were named. Ctrl-C cancels what still runs."""
+    rows: list[dict[str, Any]] = [{} for _ in pairs]
+    running: list[subprocess.Popen[bytes]] = []
+    command = [sys.executable, "-P", "-m", "agh", "run", "-", "-o", "json", "--no-ask", *options]
+
+    def one(number: int, agent: str, model: str, process: subprocess.Popen[bytes], began: float) -> None:
+        out, errors = process.communicate(prompt.encode())
+        taken = round(time.monotonic() - began, 3)
+        rows[number] = {"agent": agent, "model": model or None} | outcome(out, errors, process.returncode)
+        rows[number]["total_seconds"] = taken
+        if not quiet and sys.stderr.isatty():
+            left = sum(not row for row in rows)
+            talk(f"{_name(rows[number])} is done after {taken:.1f} s" + (f"; {left} to go" if left else ""))
+
+    def pressed(*_: object) -> None:
+        for process in running:
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, pressed)
+    try:
+        threads = []
+        for number, (agent, model) in enumerate(pairs):
+            argv = [*command, "--agent", agent, *(["--model", model] if model else [])]
+            pipe = subprocess.PIPE
+            # A session of its own: a key pressed here reaches it once, through us.
+            process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
+            running.append(process)
+            threads.append(
+                threading.Thread(target=one, args=(number, agent, model, process, time.monotonic()))
+            )
+            threads[-1].start()
+        for thread in threads:
+            thread.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return rows
+
+
+def outcome(out: bytes, errors: bytes, code: int) -> dict[str, Any]:
+    """A row from what `agh run -o json` printed; what is not known is None."""
+    turn = _json(out).get("turn") or {}
+    error = _json((errors.strip().splitlines() or [b""])[-1]).get("error")
+    if code and not error:
+        said = "interrupted" if code == INTERRUPTED else f"agh run ended with {code}"
+        error = {"code": "interrupted" if code == INTERRUPTED else "run_failed", "message": said, "hint": ""}
+    return {
+        "session_id": turn.get("session_id"),
+        "turn_id": turn.get("turn_id"),
+        "stop_reason": turn.get("stop_reason"),
+        "text": turn.get("text"),
+        "exit": code if code >= 0 else 1,
+        "error": error,
+        **_figures(turn),
+    }
+
+
+def _figures(turn: dict[str, Any]) -> dict[str, Any]:
+    """The turn's own time, tokens and cost, from its log."""
+    found: dict[str, Any] = dict.fromkeys(("seconds", *TOKENS))
+    try:
+        with Reader(sessions.resolve(str(turn["session_id"]))) as reader:
+            rows = reader.fetch(
+                f"SELECT {', '.join(TOKENS)} FROM token_usage WHERE turn_id = ?", [turn["turn_id"]]
+            )
+            ((began, ended),) = reader.fetch(
+                "SELECT julianday(min(timestamp)), julianday(max(timestamp)) FROM events WHERE turn_id = ?",
+                [turn["turn_id"]],
+            )
+    except (AghError, KeyError):
+        return found
+    if rows:
+        found |= dict(zip(TOKENS, rows[0], strict=True))
+    return found | {"seconds": None if began is None else round((ended - began) * 86400, 3)}
+
+
+def _json(text: bytes) -> dict[str, Any]:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _passed_on(ctx: click.Context) -> list[str]:
+    """The options that were given, as words for `agh run`."""
+    words: list[str] = []
+    for param in ctx.command.params:
+        value = ctx.params.get(str(param.name))
+        if (
+            not isinstance(param, click.Option)
+            or param.name in ("output", "file")
+            or value in (None, (), False)
+        ):
+            continue
+        for one in value if isinstance(value, tuple) else (value,):
+            words += [param.opts[0]] if one is True else [param.opts[0], str(one)]
+    return words
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    room = max(20, terminal.width() - 62) if terminal.is_terminal() else 60
+    shown = [
+        (
+            terminal.one_line(_name(row), 24),
+            "-" if row["seconds"] is None else f"{row['seconds']:.1f}s",
+            str(row["total_tokens"] if row["total_tokens"] is not None else "-"),
+            "-"
+            if row["cost_amount"] is None
+            else f"{row['cost_amount']:.4f} {row['cost_currency'] or ''}".strip(),
+            str(row["session_id"] or "-"),
+            terminal.one_line(_said(row), room),
+        )
+        for row in rows
+    ]
+    return columns(("AGENT", "TIME", "TOKENS", "COST", "SESSION", "ANSWER"), shown)
+
+
+def _answer(row: dict[str, Any]) -> str:
+    """The whole answer below a heading; an answer that fits the table is not said twice."""
+    text = str(row["text"] or "").strip()
+    if row["error"] or (len(text) <= 40 and "\n" not in text):
+        return ""
+    return f"\n{terminal.styled('== ' + terminal.clean(_name(row)), 'bold')}\n{terminal.clean(text)}\n"
+
+
+def _name(row: dict[str, Any]) -> str:
+    return f"{row['agent']}:{row['model']}" if row["model"] else str(row["agent"])
+
+
+def _said(row: dict[str, Any]) -> str:
+    return f"failed: {row['error'].get('message')}" if row["error"] else str(row["text"] or "(nothing)")

@@ -1,0 +1,154 @@
+"""`agh config`: the settings, where they come from, and changing them"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+import orjson
+
+from agh import config as settings_table
+from agh.cli import terminal
+from agh.cli.output import columns, output_option, talk, write_result
+from agh.config import SETTINGS
+from agh.errors import AghError, ConfigInvalid, Usage
+from agh.store import settings, workspaces
+
+workspace_option = click.option(
+    "--workspace", metavar="W", help="The workspace whose settings count (default: this one)."
+)
+_target_option = click.option(
+    "--workspace",
+    metavar="W",
+    help="Write to .agh/config.toml of this workspace (a name, an id or a path; . is this one).",
+)
+
+
+@click.group("config", epilog="Example:  agh config set permissions.mode approve-all --workspace .")
+def config() -> None:
+    """See and change settings. A workspace's win over yours; a command's flags win over both."""
+
+
+@config.command("show", epilog="Example:  agh config show timeouts -o json | jq -r '.settings[].key'")
+@click.argument("key", required=False)
+@workspace_option
+@output_option()
+def show(key: str | None, workspace: str | None, output: str) -> None:
+    """List every setting, its value and where that comes from; or those whose key begins with KEY."""
+    place = workspaces.existing(workspace).path
+    found = [_shown(one) for one in settings.settings(place) if _is_below(one.key, key)]
+    if not found:
+        settings.check_key(str(key))
+    write_result("settings", found, output, lambda: _table(found, bool(key)))
+
+
+@config.command("get", epilog="Example:  agh config get permissions.mode")
+@click.argument("key")
+@workspace_option
+@output_option()
+def get(key: str, workspace: str | None, output: str) -> None:
+    """Print the value of one setting, as it is written."""
+    settings.check_key(key)
+    place = workspaces.existing(workspace).path
+    (found,) = [_shown(one) for one in settings.settings(place) if one.key == key]
+    write_result("setting", found, output, lambda: terminal.clean(_text(found["value"])))
+
+
+@config.command("set", epilog="Example:  agh config set session.idle_after 1h")
+@click.argument("key")
+@click.argument("value", required=False)
+@click.option("--unset", is_flag=True, help="Take the setting out of the file.")
+@_target_option
+@output_option()
+def set_value(key: str, value: str | None, unset: bool, workspace: str | None, output: str) -> None:
+    """Change one setting in your config.toml. Comments and layout of the file stay."""
+    if (value is None) != unset:
+        raise Usage("give a value, or --unset", hint=f"agh config set {key} VALUE")
+    path = _file(workspace)
+    made = settings.change(path, key, value)
+    result = {"key": key, "value": made, "source": path}
+    write_result("setting", result, output, lambda: path)
+    if output == "human" and workspace is None:
+        _tell_if_hidden(key)
+
+
+@config.command("path", epilog="Example:  $EDITOR $(agh config path)")
+@_target_option
+@output_option()
+def show_path(workspace: str | None, output: str) -> None:
+    """Print where your settings are (or a workspace's); the file need not be there."""
+    path = _file(workspace)
+    write_result("path", {"path": path, "exists": os.path.isfile(path)}, output, lambda: terminal.clean(path))
+
+
+@config.command("validate", epilog="Example:  agh config validate && agh session list")
+@workspace_option
+@output_option()
+def validate(workspace: str | None, output: str) -> None:
+    """Check your settings and those of the workspace. Exit 2 if anything is wrong."""
+    found = [check(path) for path in settings_table.config_files(workspaces.existing(workspace).path)]
+    write_result("files", found, output, lambda: "\n".join(_report(one) for one in found))
+    if not all(one["ok"] for one in found):
+        raise click.exceptions.Exit(ConfigInvalid.exit)
+
+
+def check(path: str) -> dict[str, Any]:
+    """One file: how many settings it has, and everything that is wrong with it."""
+    values, problems = settings_table.examine(path)
+    told = [{"message": str(one.args[1]), "hint": one.hint} for one in problems]
+    return {
+        "path": path,
+        "exists": os.path.exists(path),
+        "settings": len(values),
+        "ok": not told,
+        "problems": told,
+    }
+
+
+def _file(workspace: str | None) -> str:
+    place = None if workspace is None else workspaces.existing(workspace).path
+    return settings_table.config_files(place)[-1]
+
+
+def _tell_if_hidden(key: str) -> None:
+    """A change that has no effect here is told."""
+    try:
+        theirs = settings_table.config_files(workspaces.find(None).path)[-1]
+        if key in settings_table.written(theirs):
+            talk(f"note: {theirs} sets {key} too, and wins in this workspace")
+    except AghError:
+        pass
+
+
+def _is_below(key: str, prefix: str | None) -> bool:
+    return not prefix or key == prefix or key.startswith(prefix.rstrip(".") + ".")
+
+
+def _shown(one: settings.Found) -> dict[str, Any]:
+    setting = SETTINGS[one.key]
+    return {**one._asdict(), "default": setting.default, "meaning": setting.meaning}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _table(found: list[dict[str, Any]], explained: bool) -> str:
+    rows = [
+        (
+            one["key"],
+            terminal.one_line(_text(one["value"]) or '""', 40),
+            terminal.one_line(one["source"], 200),
+            *([one["meaning"]] if explained else []),
+        )
+        for one in found
+    ]
+    return columns(("KEY", "VALUE", "FROM", *(["MEANING"] if explained else [])), rows)
+
+
+def _report(one: dict[str, Any]) -> str:
+    if one["ok"]:
+        return terminal.clean(f"ok    {one['path']}" + ("" if one["exists"] else " (not there)"))
+    lines = [f"FAIL  {one['path']}: {each['message']}; {each['hint']}" for each in one["problems"]]
+    return terminal.clean("\n".join(lines))

@@ -1,0 +1,105 @@
+"""Changing one value in a TOML file: everything else stays, to the byte."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+
+from agh.core.toml_text import CannotEdit, changed, flat, literal
+
+FILE = """\
+# my settings
+
+agent = "claude"  # the good one
+
+[session]
+# how many may wait
+queue_cap = 3   # three
+
+# about limits
+[session.limits]
+max_turns=5
+
+[[permissions.rules]]
+decision = "allow"
+kind = "read"
+"""
+
+
+def lines_that_differ(before: str, after: str) -> tuple[list[str], list[str]]:
+    """What is gone, and what is new."""
+    old, new = before.splitlines(), after.splitlines()
+    return [line for line in old if line not in new], [line for line in new if line not in old]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "gone", "new"),
+    [
+        ("agent", "codex", ['agent = "claude"  # the good one'], ['agent = "codex"  # the good one']),
+        ("session.queue_cap", 7, ["queue_cap = 3   # three"], ["queue_cap = 7   # three"]),
+        ("session.limits.max_turns", 9, ["max_turns=5"], ["max_turns=9"]),
+        ("session.idle_after", "1h", [], ['idle_after = "1h"']),
+        ("session.limits.max_cost", 2.5, [], ["max_cost = 2.5"]),
+        ("permissions.mode", "deny-all", [], ["[permissions]", 'mode = "deny-all"']),
+        ("timeouts.new", "5s", [], ["[timeouts]", 'new = "5s"']),
+        ("session.queue_cap", None, ["queue_cap = 3   # three"], []),
+        ("timeouts.new", None, [], []),
+        ("agent", "claude", [], []),
+    ],
+)
+def test_only_what_was_meant_changes(key: str, value: Any, gone: list[str], new: list[str]) -> None:
+    after = changed(FILE, key, value)
+    assert lines_that_differ(FILE, after) == (gone, new)
+    wanted = dict(flat(tomllib.loads(FILE)))
+    wanted.pop(key, None)
+    assert dict(flat(tomllib.loads(after))) == wanted | ({} if value is None else {key: value})
+
+
+@pytest.mark.parametrize(
+    ("before", "key", "value", "after"),
+    [
+        ("", "agent", "codex", 'agent = "codex"\n'),
+        ("", "session.limits.max_cost", 2.5, "[session.limits]\nmax_cost = 2.5\n"),
+        ("# mine\n\n[session]\ncap = 3\n", "agent", "a", '# mine\n\nagent = "a"\n\n[session]\ncap = 3\n'),
+        ("[session]\nqueue_cap = 3", "agent", "a", 'agent = "a"\n\n[session]\nqueue_cap = 3'),
+        ("session.cap = 3\n", "session.idle", "1m", 'session.cap = 3\nsession.idle = "1m"\n'),
+        ("[session]\r\nqueue_cap = 3\r\n", "session.queue_cap", 4, "[session]\r\nqueue_cap = 4\r\n"),
+        ("agent = 'it''s' # no\n", "agent", "x", None),
+        (
+            "[ session . limits ] # l\ncost = 1\n",
+            "session.limits.cost",
+            2,
+            "[ session . limits ] # l\ncost = 2\n",
+        ),
+        ('agent = "a # b" # c\n', "agent", "x", 'agent = "x" # c\n'),
+    ],
+)
+def test_wherever_it_stands(before: str, key: str, value: Any, after: str | None) -> None:
+    if after is None:
+        with pytest.raises(tomllib.TOMLDecodeError):
+            changed(before, key, value)
+    else:
+        assert changed(before, key, value) == after
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("session = { queue_cap = 3 }\n", "session.queue_cap"),
+        ("agent = '''\nagent = \"x\"\n'''\n", "agent"),
+        ("hooks = [\n1,\n]\n", "hooks"),
+    ],
+)
+def test_what_is_not_understood_is_not_touched(text: str, key: str) -> None:
+    with pytest.raises(CannotEdit):
+        changed(text, key, "new")
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", 'a "quoted" \\ word', "line\nbreak\ttab", "ünï ☃ \U0001f600", "\x00\x1f\x7f", True, -3, 1e30],
+)
+def test_a_literal_reads_back(value: Any) -> None:
+    assert tomllib.loads(f"x = {literal(value)}")["x"] == value
