@@ -19,6 +19,7 @@ import orjson
 
 from agh.adapters.agents import AgentRecord
 from agh.core.events import Draft, draft_of, timestamp
+from agh.errors import StoreFailed
 from agh.keeper.agent import Agent
 from agh.keeper.loop import Loop, Timer
 from agh.store import meta
@@ -125,6 +126,10 @@ class Live:
             with self.writer.transaction():
                 yield
                 self.writer.append(self._drafts)
+        except StoreFailed:
+            if self.agent is not None:
+                self.agent.on_frames = lambda frames: None  # what it still says must not follow what was lost
+            raise
         finally:
             self._drafts = None
         acts, self._acts = self._acts, []

@@ -137,7 +137,6 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
     except StoreFailed as error:
         log(f"the log cannot be written; the agent is stopped: {error.message}")
         if live.agent is not None:
-            live.agent.on_frames = lambda frames: None  # what it still says must not follow what was lost
             live.agent.process.end(eof=0, term=0)
         raise
     finally:

@@ -173,6 +173,7 @@ class Story:
 
 @pytest.mark.slow
 @pytest.mark.soak
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("part", range(TESTS))
 def test_any_process_killed_at_any_moment(live: Live, rounds: Rounds, part: int) -> None:
     story = Story(live)

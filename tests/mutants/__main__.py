@@ -70,6 +70,9 @@ def judge(mutant: Mutant, whole: Path) -> str:
 
 def main(names: list[str]) -> int:
     chosen = [one for one in mutants() if not names or one.name in names]
+    if not chosen:
+        print(f"no such mutant; there is {', '.join(one.name for one in mutants())}")
+        return 1
     with tempfile.TemporaryDirectory(prefix="agh-mutants-") as made:
         whole = Path(made) / "tree"
         shutil.copytree(ROOT, whole, ignore=LEFT_OUT)
@@ -84,7 +87,7 @@ def main(names: list[str]) -> int:
             print(f"{verdicts[-1]:<16} {seconds:5.1f} s  {one.name:<30} {one.says}", flush=True)
     caught = verdicts.count("caught")
     print(f"{caught} of {len(verdicts)} caught")
-    return 0 if caught == len(verdicts) > 0 else 1
+    return 0 if caught == len(verdicts) else 1
 
 
 if __name__ == "__main__":

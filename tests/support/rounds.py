@@ -50,7 +50,7 @@ def share_out(items: list[pytest.Item]) -> None:
         seconds = MINUTES * 60 * WORKERS / len(soaking)
         for item in soaking:
             item.stash[SECONDS] = seconds
-            item.add_marker(pytest.mark.timeout(seconds + SLACK))
+            item.add_marker(pytest.mark.timeout(seconds + SLACK), append=False)  # before its own
 
 
 SECONDS = pytest.StashKey[float]()
