@@ -159,6 +159,9 @@ SETTINGS: Mapping[str, Setting] = {
     "session.history_budget": Setting(
         60000, count, "characters of history given to an agent that lost its own"
     ),
+    "session.transcript_replay_depth": Setting(
+        50, count, "messages of the conversation that a checkpoint keeps"
+    ),
     "timeouts.initialize": Setting("60s", seconds, "the agent's first answer"),
     "timeouts.new": Setting("60s", seconds, "session/new"),
     "timeouts.load": Setting("120s", seconds, "session/load and session/resume"),

@@ -229,6 +229,26 @@ class IndexFailed(AghError):
     hint = "agh session search --rebuild WORDS, or choose another place for it with XDG_CACHE_HOME"
 
 
+class CheckpointDamaged(DataDamaged):
+    """session {0}: checkpoint.json is damaged: {1}"""
+
+    hint = "agh session checkpoint {0} --rebuild"
+
+
+class CheckpointMissing(AghError):
+    """session {0} has no checkpoint: it was never paused"""
+
+    exit = 4
+    hint = "agh session pause {0}"
+
+
+class KindUnknown(AghError):
+    """no plugin that is installed keeps sessions of the kind {0}"""
+
+    exit = 9
+    hint = "agh plugins list"
+
+
 class Bug(AghError):
     """a bug in agh: {0}"""
 

@@ -17,6 +17,7 @@ import pluggy
 if TYPE_CHECKING:
     import click
 
+    from agh.adapters.kinds import Kind
     from agh.adapters.launch import Launch
     from agh.adapters.restore import Strategy
     from agh.core.exchange import Exporter, Importer
@@ -45,6 +46,15 @@ def agh_register_agents(register: Callable[[dict[str, Any]], None]) -> None:
 
     :param register: call it once per agent, with the fields of `agh.adapters.agents.AgentRecord` as a
         dict; `name` and `argv` are required. The first to register a name has it.
+    """
+
+
+@hookspec
+def agh_register_kinds(register: Callable[[Kind], None]) -> None:
+    """Offer kinds of sessions that a keeper of your own keeps.
+
+    :param register: call it once per kind, with an `agh.adapters.kinds.Kind`; a session is of the kind
+        that its metadata names.
     """
 
 

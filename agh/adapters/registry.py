@@ -15,9 +15,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agh.adapters.agents import AgentRecord, from_file, record
+from agh.adapters.kinds import Kind
 from agh.adapters.restore import Strategy
 from agh.core.suggest import closest
-from agh.errors import AgentInvalid, AgentNotFound
+from agh.errors import AgentInvalid, AgentNotFound, KindUnknown
 from agh.home import home_path
 
 if TYPE_CHECKING:
@@ -143,6 +144,15 @@ def importers() -> dict[str, Importer]:
     found: dict[str, Importer] = {}
     _collect("agh_register_importers", lambda source, one: found.setdefault(one.name, one))
     return found
+
+
+def kind(name: str) -> Kind:
+    """The kind of sessions of that name, from the plugin that keeps them."""
+    found: dict[str, Kind] = {}
+    _collect("agh_register_kinds", lambda source, one: found.setdefault(one.name, one))
+    if name not in found:
+        raise KindUnknown(name)
+    return found[name]
 
 
 def add_commands(group: click.Group) -> None:

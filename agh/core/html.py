@@ -78,7 +78,8 @@ def fragment(message: Message, result: Message | None = None) -> str:
     elif role == "marker":
         kind, body = _notice(message)
     else:
-        kind, body = ("user", "<h2>User</h2>\n") if role == "user" else ("assistant", "<h2>Assistant</h2>\n")
+        who = escape(as_text(message.get("agent_id")) or "Assistant")
+        kind, body = ("user", "<h2>User</h2>\n") if role == "user" else ("assistant", f"<h2>{who}</h2>\n")
         if thinking := as_text(message.get("thinking")):
             said = "Thinking" if message.get("thinking_complete") else "Thinking, not finished"
             body += f'<details class="thinking"><summary>{said}</summary>\n{rendered(thinking)}</details>\n'

@@ -37,7 +37,7 @@ def _markdown(message: Message) -> str:
     if role == "user":
         return f"## User\n\n{message['content']}"
     if role == "assistant":
-        parts = ["## Assistant"]
+        parts = [f"## {_one_line(message.get('agent_id') or 'Assistant')}"]
         if message.get("thinking"):
             parts.append("\n".join(f"> {line}" for line in message["thinking"].splitlines()))
         if message["content"]:
@@ -65,9 +65,8 @@ def _plain(message: Message) -> str:
         return _prefixed("user", message["content"])
     if role == "assistant":
         thinking = [_prefixed("thinking", message["thinking"])] if message.get("thinking") else []
-        return "\n".join(
-            [*thinking, *([_prefixed("assistant", message["content"])] if message["content"] else [])]
-        )
+        who = _one_line(message.get("agent_id") or "assistant")
+        return "\n".join([*thinking, *([_prefixed(who, message["content"])] if message["content"] else [])])
     if role == "tool_call":
         return f"tool: {_tool(message)}"
     if role == "tool_result":

@@ -69,6 +69,8 @@ class Assembler:
             changed = self._end_answer()
         if self._answer is None:
             self._answer = {"id": row.id, "role": "assistant", "content": ""}
+            if content.get("agent_id"):  # one of several agents
+                self._answer["agent_id"] = content["agent_id"]
             self.messages.append(self._answer)
             self._answer_key = key
         elif self._answer_key[1] is None:

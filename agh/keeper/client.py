@@ -95,10 +95,11 @@ def ensure_live(directory: str, **intent: Any) -> dict[str, Any]:
 
 def start(held: Lock, **intent: Any) -> dict[str, Any]:
     """Start a keeper that takes over the held lock; return when it is ready, or raise why it is not."""
+    module = keeper_of(meta.read(held.directory).get("kind"))
     log = open_private(os.path.join(held.directory, "keeper.log"), os.O_WRONLY | os.O_APPEND)
     reading, writing = os.pipe()
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    command = [sys.executable, "-P", "-m", "agh.keeper.main", held.directory, str(held.fd), str(writing)]
+    command = [sys.executable, "-P", "-m", module, held.directory, str(held.fd), str(writing)]
     try:
         keep = (held.fd, writing)
         started.append(spawn([*command, orjson.dumps(intent).decode()], os.environ, (null, log, log), keep))
@@ -127,6 +128,15 @@ def await_started(directory: str, limit: float = READY_LIMIT) -> None:
             if time.monotonic() > deadline:
                 raise TimedOut(f"the keeper of {os.path.basename(directory)}", limit)
             watch.wait(0.2)
+
+
+def keeper_of(kind: str | None) -> str:
+    """The module that keeps sessions of a kind."""
+    if not kind:
+        return "agh.keeper.main"
+    from agh.adapters import registry
+
+    return registry.kind(kind).keeper
 
 
 def await_end(directory: str, limit: float, pid: int | None = None) -> bool:

@@ -32,6 +32,7 @@ def create(
     branch: str | None = None,
     system_prompt: dict[str, str] | None = None,
     allowed_tools: list[str] | None = None,
+    rules: list[dict[str, str]] | None = None,
 ) -> tuple[str, dict[str, Any]]:
     """A new live session: its directory and its keeper's hello. Bad input leaves nothing behind.
 
@@ -61,6 +62,7 @@ def create(
             made["place"], made["worktree"], made["workspace_id"] = on, tree, known.id
             made["system_prompt"], made["allowed_tools"] = system_prompt, allowed_tools or []
             made["limits"] = limits or None
+            made["permission_rules"] = rules or []
             made["mcp_servers"] = settings["mcp_servers"]
             for key, value in (options or {}).items():
                 meta.choose(made, key, value)

@@ -22,6 +22,8 @@ def fork(directory: str, *, at: int | None = None, name: str | None = None) -> t
     The agent's own fork is used when the whole history is taken and it offers one; else it is told.
     """
     origin = meta.read(directory)
+    if origin.get("kind"):
+        raise Usage(f"a {origin['kind']} cannot be forked")
     if name is not None:
         check_name(name)
     with Reader(directory) as reader:

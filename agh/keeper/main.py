@@ -194,7 +194,10 @@ def converse(live: Live, intent: dict[str, Any]) -> restore.Outcome:
     if intent.get("new"):
         return restore.open_new(live)
     return restore.restore(
-        live, require_context=bool(intent.get("require_context")), fork_of=intent.get("fork")
+        live,
+        require_context=bool(intent.get("require_context")),
+        fork_of=intent.get("fork"),
+        skip=tuple(intent.get("skip") or ()),
     )
 
 

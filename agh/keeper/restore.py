@@ -159,14 +159,18 @@ def open_new(live: Live) -> Outcome:
     return Outcome("new", "", Restored(answer["sessionId"], answer))
 
 
-def restore(live: Live, *, require_context: bool = False, fork_of: str | None = None) -> Outcome:
-    """Take the first strategy that works. `fork_of` is the agent's session that this one is a copy of."""
+def restore(
+    live: Live, *, require_context: bool = False, fork_of: str | None = None, skip: tuple[str, ...] = ()
+) -> Outcome:
+    """Take the first strategy that works. `fork_of` is the agent's session that this one is a copy of;
+    `skip` are strategies that whoever resumes the session does not want."""
+    skip += live.record_of_agent.restore_skip
     talk = LiveConversation(live, fork_of)
     reasons: list[str] = []
     forgotten = False
     with _failures_told(live):
         for strategy in registry.strategies():
-            if strategy.name in live.record_of_agent.restore_skip or (forgotten and strategy.needs_memory):
+            if strategy.name in skip or (forgotten and strategy.needs_memory):
                 continue
             if require_context and talk.had_turns and not strategy.needs_memory:
                 raise ContextLost(live.session_id)

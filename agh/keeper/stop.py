@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Any
 
 from agh.core.status import phase
-from agh.keeper import crash, hooks, permissions, terminals, turns
+from agh.keeper import checkpoint, crash, hooks, permissions, terminals, turns
 from agh.keeper.control import Answer
 from agh.keeper.live import Live
 from agh.keeper.recover import end_escaped
+from agh.store import checkpoint as store
 
 CANCEL_GRACE, CLOSE_LIMIT, EOF_GRACE, TERM_GRACE = 5.0, 2.0, 2.0, 2.0
 
@@ -49,13 +51,20 @@ def end_session(live: Live) -> None:
 def write_end(live: Live) -> None:
     """The last event and the last metadata; whoever asked for the end is told."""
     reason, detail = live.ending or ("error", None)
+    paused = phase({"state": "stopped", "stop_reason": reason, "stop_detail": detail}) == "paused"
     with live.batch():
         permissions.cancel_all(live, decided_by="the session's end")
         if live.turn is not None:
             turns.abandon(live, live.turn, detail or f"the session stopped: {reason}")
-        paused = phase({"state": "stopped", "stop_reason": reason, "stop_detail": detail}) == "paused"
-        type = "session_paused" if paused else "session_stopped"
-        live.record(type, stop_reason=reason, text=detail, failure=live.failure, spent=live.meta.get("spent"))
+        if not paused:
+            live.record("session_stopped", **_how(live, reason, detail))
+    if paused:
+        elapsed = round(time.monotonic() - live.began, 3)
+        made = checkpoint.derive(live.directory, elapsed)
+        store.write(live.directory, made)
+        with live.batch():
+            told = {"checkpoint": made["created_at"], "elapsed_seconds": elapsed}
+            live.record("session_paused", **_how(live, reason, detail), **told)
     live.update(
         state="stopped",
         stop_reason=reason,
@@ -68,6 +77,15 @@ def write_end(live: Live) -> None:
     )
     for tell in live.farewells:
         tell({"session_id": live.session_id, "stop_reason": reason, "pid": os.getpid()})
+
+
+def _how(live: Live, reason: str, detail: str | None) -> dict[str, Any]:
+    return {
+        "stop_reason": reason,
+        "text": detail,
+        "failure": live.failure,
+        "spent": live.meta.get("spent"),
+    }
 
 
 def _close_session(live: Live) -> None:

@@ -23,6 +23,7 @@ class Failure(TypedDict, total=False):
 
 class Meta(TypedDict, total=False):
     id: str
+    kind: str | None
     name: str | None
     title: str | None
     agent_name: str
@@ -105,15 +106,21 @@ def read(directory: str) -> Meta:
 
 def write(directory: str, meta: Meta, *, sync: bool = True) -> None:
     """Replace the metadata. Without `sync` a power cut may bring back the older text, never a torn one."""
-    temporary = os.path.join(directory, f".{FILE}.{os.getpid()}")
+    data = orjson.dumps(meta, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    replace_file(directory, FILE, data, sync=sync)
+
+
+def replace_file(directory: str, name: str, data: bytes, *, sync: bool = True) -> None:
+    """Put a private file in the place of the one of that name: a reader sees the old or the new."""
+    temporary = os.path.join(directory, f".{name}.{os.getpid()}")
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         with open(fd, "wb") as file:
-            file.write(orjson.dumps(meta, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+            file.write(data)
             if sync:
                 file.flush()
                 os.fsync(fd)
-        os.replace(temporary, os.path.join(directory, FILE))
+        os.replace(temporary, os.path.join(directory, name))
     except BaseException:
         os.unlink(temporary)
         raise

@@ -8,6 +8,7 @@ NAMES = (
     "archive",
     "attach",
     "cancel",
+    "checkpoint",
     "delete",
     "detach",
     "ensure",
