@@ -1,0 +1,206 @@
+"""`agh council`: the commands. Each does one thing and hands the result to a view."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from agh.cli import terminal
+from agh.cli.output import output_option, write_json, write_result, write_text
+from agh.cli.session.stop import stop_session
+from agh.cli.when import span
+from agh.errors import KeeperGone, WorkspaceGone
+from agh.keeper import client
+from agh.store import lock
+from agh_council import record, views
+from agh_council.course import follow_to_the_end, load_profile
+
+
+@click.group("council", epilog="Example:  agh council run review.toml --brief question.md")
+def council() -> None:
+    """Let several agents deliberate in rounds. ID is as for sessions; @last is the newest council here."""
+
+
+@council.command(
+    "run", epilog="Example:  agh council run review.toml --brief question.md -o json | jq -r .council.memo"
+)
+@click.argument("profile", type=click.Path())
+@click.option(
+    "--brief", type=click.File("r", encoding="utf-8"), required=True, help="The question; - is stdin."
+)
+@click.option("--workspace", type=click.Path(), help="Where the members work (default: this directory).")
+@click.option("--name", help="A name to call the council's session by.")
+@click.option("--detach", is_flag=True, help="Print its id and leave it to itself.")
+@output_option("human", "json")
+def run_command(
+    profile: str, brief: Any, workspace: str | None, name: str | None, detach: bool, output: str
+) -> None:
+    """Open a council and follow it to its memo, or to where it pauses.
+
+    It goes on when this command ends. Ctrl-C pauses it; a second Ctrl-C leaves it running.
+    Exit: 0 with a memo, 5 at a gate, 6 when it was paused otherwise.
+    """
+    path = os.path.realpath(workspace or os.getcwd())
+    if not os.path.isdir(path):
+        raise WorkspaceGone("(new)", path, hint="name a directory with --workspace")
+    given = load_profile(profile, path)
+    with record.open_council(given, brief.read(), path, name) as held:
+        directory = held.directory
+        client.start(held, new=True)
+    _follow(directory, detach, output)
+
+
+@council.command("resume", epilog="Example:  agh council resume @last --max-budget 10")
+@click.argument("id")
+@click.option("--max-budget", type=click.FloatRange(min=0), help="A new maximum of the budget.")
+@click.option("--max-rounds", type=click.IntRange(min=1), help="A new maximum of rounds.")
+@click.option("--max-time", metavar="TIME", help="A new maximum of time; the clock begins anew either way.")
+@click.option("--detach", is_flag=True, help="Print its id and leave it to itself.")
+@output_option("human", "json")
+def resume_command(
+    id: str, max_budget: float | None, max_rounds: int | None, max_time: str | None, detach: bool, output: str
+) -> None:
+    """Go on with a council where it stopped: paused, stopped, or killed. Every member is brought back."""
+    time = span(max_time, "--max-time") if max_time else None
+    given = {"budget": max_budget, "rounds": max_rounds, "time": time}
+    directory = record.find(id)
+    resume(directory, {key: value for key, value in given.items() if value is not None})
+    _follow(directory, detach, output)
+
+
+def resume(directory: str, maximums: dict[str, float] | None = None) -> None:
+    """Make the council live, unless it has come to its end."""
+    if views.council_view(directory)["phase"] != "completed":
+        from agh.store import checkpoint
+
+        if os.path.lexists(os.path.join(directory, checkpoint.FILE)):
+            checkpoint.read(directory)  # a damaged one is told before anything is started
+        client.ensure_live(directory, maximums=maximums or {})
+
+
+@council.command("status", epilog="Example:  agh council status @last -o json | jq .council.constraints")
+@click.argument("id")
+@output_option("human", "json")
+def status_command(id: str, output: str) -> None:
+    """Show a council: its members, rounds and limits."""
+    view = views.council_view(record.find(id))
+    write_result("council", view, output, lambda: views.summary(view))
+
+
+@council.command("list", epilog="Example:  agh council list -o json | jq -r '.councils[].session_id'")
+@output_option()
+def list_command(output: str) -> None:
+    """List the councils, newest first."""
+    found = views.list_view()
+    write_result("councils", found, output, lambda: views.table(found))
+
+
+@council.command("pause", epilog="Example:  agh council pause @last --after-round")
+@click.argument("id")
+@click.option("--after-round", is_flag=True, help="Let the round that runs come to its end first.")
+@output_option("human", "json")
+def pause_command(id: str, after_round: bool, output: str) -> None:
+    """Pause a council: its state goes into the checkpoint, its agents end, resume goes on from there."""
+    directory = record.find(id)
+    if after_round and lock.is_held(directory):
+        client.call(directory, "pause_after_round")
+        for _ in follow_to_the_end(directory, quiet=True):
+            pass
+    else:
+        stop_session(directory, reason="paused")
+    view = views.council_view(directory)
+    write_result("council", view, output, lambda: f"{view['session_id']}  {view['phase']}")
+
+
+@council.command("steer", epilog="Example:  agh council steer @last --to skeptic 'look at the costs'")
+@click.argument("id")
+@click.argument("text")
+@click.option("--to", metavar="MEMBER", help="For this member alone; the others never see it.")
+@output_option("human", "json")
+def steer_command(id: str, text: str, to: str | None, output: str) -> None:
+    """Tell the members something; it comes with their next round."""
+    directory = record.find(id)
+    try:
+        given = client.call(directory, "steer", text=text, to=to)
+    except KeeperGone:
+        given = record.write_note(directory, lambda state: record.steering(state, text, to))
+    write_result("steer", given, output, lambda: given["id"])
+
+
+@council.group("gate")
+def gate() -> None:
+    """Decide at a gate where a council waits."""
+
+
+@gate.command("approve", epilog="Example:  agh council gate approve @last")
+@click.argument("id")
+@click.option("--later", is_flag=True, help="Only note the decision; `resume` goes on.")
+@click.option("--detach", is_flag=True, help="Go on, and do not wait.")
+@output_option("human", "json")
+def approve_command(id: str, later: bool, detach: bool, output: str) -> None:
+    """Let the council go on."""
+    _decide(id, True, "", later, detach, output)
+
+
+@gate.command("reject", epilog="Example:  agh council gate reject @last --feedback 'too vague'")
+@click.argument("id")
+@click.option("--feedback", required=True, help="What is wrong with it; the members are told.")
+@click.option("--later", is_flag=True, help="Only note the decision; `resume` goes on.")
+@click.option("--detach", is_flag=True, help="Go on, and do not wait.")
+@output_option("human", "json")
+def reject_command(id: str, feedback: str, later: bool, detach: bool, output: str) -> None:
+    """Have the step before the gate done again, with feedback."""
+    _decide(id, False, feedback, later, detach, output)
+
+
+def _decide(id: str, approved: bool, feedback: str, later: bool, detach: bool, output: str) -> None:
+    directory = record.find(id)
+    given = record.write_note(directory, lambda state: record.decision(state, approved, feedback))
+    if later:
+        write_result("gate", given, output, lambda: str(given["status"]))
+        return
+    resume(directory)
+    _follow(directory, detach, output)
+
+
+@council.command("transcript", epilog="Example:  agh council transcript @last > deliberation.md")
+@click.argument("id")
+@output_option("human", "markdown", "json", "jsonl")
+def transcript_command(id: str, output: str) -> None:
+    """Print the deliberation: who was asked what in which round, and what they answered."""
+    state = record.read_state(record.find(id))
+    if output in ("human", "markdown"):
+        write_text(terminal.clean(views.talk_text(state)))
+    else:
+        write_result("messages", views.talk(state), output, str)
+
+
+@council.command("validate", epilog="Example:  agh council validate review.toml")
+@click.argument("profile", type=click.Path())
+@output_option("human", "json")
+def validate_command(profile: str, output: str) -> None:
+    """Check a profile: its keys, its values, and that its agents are known."""
+    load_profile(profile, os.getcwd())
+    write_result("profile", {"path": profile, "valid": True}, output, lambda: f"{profile}: ok")
+
+
+def _follow(directory: str, detach: bool, output: str) -> None:
+    """Show what happens until it stops, then the result."""
+    if detach:
+        view = views.council_view(directory)
+        write_result("council", view, output, lambda: str(view["session_id"]))
+        return
+    for line in follow_to_the_end(directory, quiet=output == "json"):
+        click.echo(line, err=True)
+    view = views.council_view(directory)
+    if output == "json":
+        write_json({"council": view})
+    else:
+        write_text(views.summary(view) + "\n")
+    from agh_council.course import how_it_ended
+
+    error = how_it_ended(view)
+    if error is not None:
+        raise error

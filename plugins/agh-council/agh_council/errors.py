@@ -1,0 +1,68 @@
+"""The failures that only councils have; see agh.errors."""
+
+from __future__ import annotations
+
+from agh.errors import AghError
+
+
+class ProfileInvalid(AghError):
+    """{0}: {1}"""
+
+    exit = 2
+    hint = "agh council validate {0}"
+
+
+class NotACouncil(AghError):
+    """session {0} is not a council"""
+
+    exit = 4
+    hint = "agh council list"
+
+
+class NoCouncil(AghError):
+    """there is no council in this workspace"""
+
+    exit = 4
+    hint = "agh council list"
+
+
+class GateWaits(AghError):
+    """council {0} waits at a gate: {1}"""
+
+    exit = 5
+    hint = "agh council gate approve {0}, or: agh council gate reject {0} --feedback TEXT"
+
+
+class NoGate(AghError):
+    """council {0} waits at no gate"""
+
+    exit = 6
+    hint = "agh council status {0}"
+
+
+class CouncilPaused(AghError):
+    """council {0} is paused: {1}"""
+
+    exit = 6
+    hint = "agh council resume {0}"
+
+
+class CouncilLimit(AghError):
+    """council {0} has used up its limit: {1}"""
+
+    exit = 6
+    hint = "agh council resume {0} {2} N"
+
+
+class CouncilStopped(AghError):
+    """council {0} has stopped: {1}"""
+
+    exit = 7
+    hint = "agh council resume {0}"
+
+
+class MemberUnknown(AghError):
+    """council {0} has no member {1}; it has {2}"""
+
+    exit = 4
+    hint = "agh council status {0}"

@@ -1,0 +1,164 @@
+"""The keeper of a council: `python -m agh_council.keeper DIR LOCK_FD READY_FD INTENT`, as any keeper.
+
+It holds the lock of the council's session, is the only writer of its log, answers on its socket, and lets
+the engine run. The members have keepers of their own, which go on when this one is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+import orjson
+
+from agh import config
+from agh.adapters.agents import AgentRecord
+from agh.core.events import timestamp
+from agh.core.status import phase
+from agh.errors import AghError, Bug, HookStopped, Usage
+from agh.keeper import hooks, stop, verbs
+from agh.keeper.control import Answer, Control, Handler
+from agh.keeper.live import Live, log
+from agh.keeper.loop import Loop
+from agh.keeper.main import Ready, validate
+from agh.keeper.recover import recover
+from agh.store import meta
+from agh.store.lock import Lock
+from agh.store.writer import Writer
+from agh_council import driver, limits
+from agh_council.engine import Engine
+from agh_council.errors import CouncilLimit, GateWaits
+from agh_council.plugin import KIND
+from agh_council.record import read_state, steering
+
+SHARED = ("hello", "attach", "detach", "update")
+
+
+def main() -> None:
+    directory, lock_fd, ready_fd, intent = sys.argv[1:5]
+    for fd in (lock_fd, ready_fd):
+        os.set_inheritable(int(fd), False)
+    os.chdir("/")
+    ready, held = Ready(int(ready_fd)), Lock(int(lock_fd), directory)
+    try:
+        keep(held, ready, orjson.loads(intent))
+    except AghError as error:
+        log(f"{error.code}: {error.message}")
+        held.release()
+        ready.failed(error)
+        sys.exit(error.exit)
+    except Exception as error:
+        import traceback
+
+        log(traceback.format_exc())
+        ready.failed(Bug(f"{type(error).__name__}: {error}", hint=f"see {directory}/keeper.log"))
+        sys.exit(Bug.exit)
+
+
+def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
+    """The story."""
+    resuming = not intent.get("new")
+    stored = meta.read(held.directory)
+    validate(stored, held.directory)
+    refuse(held.directory, stored, intent.get("maximums") or {})
+    if resuming:
+        recover(held)
+        stored = meta.read(held.directory)
+    settings = config.load(stored["workspace_path"])
+    writer = Writer(held, KIND)
+    live = Live(Loop(), held.directory, stored, writer, settings, AgentRecord(KIND, ()))
+    live.environ = dict(os.environ)
+    engine = Engine(live)
+    if intent.get("maximums"):
+        engine.note(("limits", "new limits", {"maximums": intent["maximums"]}))
+    control = Control(live.loop, held.directory, council_verbs(live, engine))
+    live.update(
+        state="active",
+        stop_reason=None,
+        stop_detail=None,
+        failure=None,
+        attach=None,
+        activity=None,
+        keeper={"pid": os.getpid(), "started_at": timestamp()},
+    )
+    live.ready = True
+    live.loop.on_signal((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), lambda: live.end("paused", "signal"))
+    ready.succeeded(verbs.describe(live) | {"strategy": KIND, "reason": "", "context_lost": False})
+    try:
+        deliberate(live, engine, resuming)
+    except Exception as error:
+        log(f"{type(error).__name__}: {error}")
+        live.fail("error", "unknown_failure", f"{type(error).__name__}: {error}")
+        raise
+    finally:
+        end(live, engine)
+        control.close()
+    writer.close()
+    held.release()
+
+
+def deliberate(live: Live, engine: Engine, resuming: bool) -> None:
+    """Bring every member back, say that the council goes on, and let the engine run."""
+    objection = hooks.fire(live, "session_resume" if resuming else "session_start")
+    if objection is not None:
+        live.end("hook_stopped", objection)
+        raise HookStopped(objection)
+    if not isinstance(driver.next_action(engine.state), driver.Pause | driver.Finish):
+        engine.seat([*(one.id for one in engine.state.profile.perspectives), *engine.state.members])
+    if resuming:
+        known = {id: (one.restore or {}).get("strategy") for id, one in engine.state.members.items()}
+        with live.batch():
+            live.record("session_resumed", strategy=KIND, reason="the log is the truth", members=known)
+        engine.catch_up()
+    engine.run()
+
+
+def end(live: Live, engine: Engine) -> None:
+    """Dismiss the members, then write the checkpoint (of a pause) and the end."""
+    reason, _ = live.ending or ("error", None)
+    engine.dismiss("completed" if reason == "completed" else "paused")
+    hooks.fire(live, "session_stop", stop_reason=reason)
+    hooks.await_all(live)
+    live.meta["spent"] = {"cost_amount": engine.state.spent, "cost_currency": None}
+    stop.write_end(live)
+
+
+def refuse(directory: str, stored: meta.Meta, maximums: dict[str, float]) -> None:
+    """A council that waits for a decision, or has used up a limit, does not go on without one."""
+    state = read_state(directory)
+    if phase(stored) != "paused":
+        return
+    if state.waiting_gate is not None:
+        raise GateWaits(state.session_id, state.waiting_gate["prompt"])
+    _, budget, _ = limits.usage(state)
+    most = maximums.get("budget", budget.bounds.max)
+    if most is not None and budget.used >= most and isinstance(driver.next_action(state), driver.Pause):
+        raise CouncilLimit(state.session_id, f"{budget.used:g} of {most:g} is spent", "--max-budget")
+
+
+def council_verbs(live: Live, engine: Engine) -> dict[str, Handler]:
+    known = verbs.verbs(live)
+
+    def steer(request: dict[str, Any], answer: Answer) -> None:
+        given = steering(engine.state, str(request["text"]), request.get("to"))
+        engine.note(given)
+        answer(given[2])
+
+    def pause(request: dict[str, Any], answer: Answer) -> None:
+        engine.pause_after_round = True
+        answer({"after_round": True})
+
+    def end(request: dict[str, Any], answer: Answer) -> None:
+        stop.stop(live, {"reason": "user_canceled", **{k: v for k, v in request.items() if v}}, answer)
+
+    def refuse_prompt(request: dict[str, Any], answer: Answer) -> None:
+        raise Usage("a council takes no prompts", hint=f"agh council steer {live.session_id} TEXT")
+
+    own: dict[str, Handler] = {"steer": steer, "pause_after_round": pause, "stop": end}
+    return dict.fromkeys(known, refuse_prompt) | {name: known[name] for name in SHARED} | own
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""What agh learns from this package: the command `agh council`, and who keeps a council's session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+if TYPE_CHECKING:
+    import click
+
+    from agh.adapters.kinds import Kind
+
+hookimpl = pluggy.HookimplMarker("agh")
+KIND = "council"
+
+
+@hookimpl
+def agh_register_commands(group: click.Group) -> None:
+    from agh_council.commands import council
+
+    group.add_command(council)
+
+
+@hookimpl
+def agh_register_kinds(register: Callable[[Kind], None]) -> None:
+    from agh.adapters.kinds import Kind
+
+    def checkpoint(directory: str, elapsed: float | None) -> dict[str, Any]:
+        from agh_council.checkpoint import derive
+
+        return derive(directory, elapsed)
+
+    register(Kind(KIND, "agh_council.keeper", checkpoint))
