@@ -124,5 +124,5 @@ def oracle(script: Path, *lines: str) -> str:
 
 
 @pytest.fixture
-def council(live: Live) -> Iterator[Council]:  # noqa: F811
+def council(live: Live) -> Iterator[Council]:
     yield Council(live)

@@ -42,7 +42,8 @@ class Life:
         command = ("council", "run", given, "--brief", question)
         done = council.live.agh(*command, code=None, env=self.env)
         made = [one for one in council.live.sessions() if one.id not in known]
-        (council.id,) = [one.id for one in made if one.meta().get("kind") == "council"]
+        described = [one for one in made if (one.directory / "meta.json").exists()]
+        (council.id,) = [one.id for one in described if one.meta().get("kind") == "council"]
         assert done.returncode in (0, 7), (done.returncode, done.stderr)
         if done.returncode:
             assert council.resume()["phase"] == "completed"

@@ -137,7 +137,7 @@ def test_ctrl_c_pauses_and_loses_nothing(council: Council) -> None:
 
     given, question = council.files(profile(), brief="/sleep 0.5")
     command = council.live.start("council", "run", given, "--brief", question)
-    wait_until(lambda: council.live.sessions())
+    wait_until(council.live.sessions)
     council.id = council.live.sessions()[0].id
     council.wait_for(lambda state: any(one.status == "sent" for one in state.delegations.values()))
     command.send_signal(signal.SIGINT)

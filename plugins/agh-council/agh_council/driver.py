@@ -146,28 +146,22 @@ def _is_required(state: State, agent_id: str) -> bool:
 
 def _look_into(state: State, asked: Sequence[Delegation]) -> Action | None:
     """Members may send out members of their own, to a bounded depth, and are told what those found."""
-    for one in asked:
-        if (
-            one.status != "answered"
-            or one.kind == "report"
-            or one.depth >= state.profile.delegation.max_depth
-        ):
-            continue
-        children = [child for child in asked if child.parent == one.id and child.kind == "child"]
-        if not children:
-            wanted = requests(one.answer)
-            if wanted:
-                return Delegate([_child(one, name, role, text) for name, role, text in wanted])
-        elif not any(other.parent == one.id and other.kind == "report" for other in asked):
-            told = words.report(state, children)
-            return Delegate(
-                [
-                    Delegation(
-                        f"{one.id}+", one.target, one.round, told, "report", depth=one.depth, parent=one.id
-                    )
-                ]
-            )
-    return None
+    deepest = state.profile.delegation.max_depth
+    sent_out = {one.parent for one in asked if one.kind == "child"}
+    told = {one.parent for one in asked if one.kind == "report"}
+    able = [one for one in asked if one.status == "answered" and one.kind != "report" and one.depth < deepest]
+    wanted = [(one, wish) for one in able if one.id not in sent_out for wish in requests(one.answer)]
+    if wanted:
+        return Delegate([_child(one, *wish) for one, wish in wanted])
+    waiting = [one for one in able if one.id in sent_out and one.id not in told]
+    depth = max((one.depth for one in waiting), default=0)  # the others wait for these
+    made = [_report(state, one, asked) for one in waiting if one.depth == depth]
+    return Delegate(made) if made else None
+
+
+def _report(state: State, one: Delegation, asked: Sequence[Delegation]) -> Delegation:
+    text = words.report(state, [child for child in asked if child.parent == one.id])
+    return Delegation(f"{one.id}+", one.target, one.round, text, "report", depth=one.depth, parent=one.id)
 
 
 def _child(one: Delegation, name: str, role: str, text: str) -> Delegation:

@@ -24,7 +24,7 @@ from agh_council.members import Costs, Ended, Seat, Sent
 from agh_council.profile import Perspective
 from agh_council.state import Delegation, Member, Round, State, apply
 
-CANCEL_LIMIT = 15.0  # for members to end their turns when the council pauses
+CANCEL_LIMIT, CANCEL_AGAIN = 15.0, 0.5  # for members to end their turns when the council pauses
 
 
 class Engine:
@@ -185,7 +185,8 @@ class Engine:
         seats = self.seat(one.target for one in asked)
         waiting: dict[str, Delegation] = {}
         costs: dict[str, float] = {}
-        for one in asked:
+        self.check_limits()
+        for one in asked if self.live.ending is None else ():
             seat = seats[one.target]
             if isinstance(seat, Seat):
                 waiting[one.id] = one
@@ -197,13 +198,17 @@ class Engine:
                 lambda: bool(self._box) or self.live.ending is not None, self._patience()
             )
             self._take(waiting, costs)
-            self.state.elapsed = time.monotonic() - self.live.began
-            self.warn(sum(costs.values()))
-            hit = limits.reached(self.state, sum(costs.values()))
-            if hit is not None and waiting:
-                self.live.end(*hit)
+            self.check_limits(sum(costs.values()))
         if waiting:
             self._cancel(waiting, costs)
+
+    def check_limits(self, more_cost: float = 0.0) -> None:
+        """Warn of a maximum that comes close; end with one that is reached. Rounds end by themselves."""
+        self.state.elapsed = time.monotonic() - self.live.began
+        self.warn(more_cost)
+        hit = limits.reached(self.state, more_cost)
+        if hit is not None:
+            self.live.end(*hit)
 
     def _start(self, one: Delegation, directory: str) -> None:
         key = f"{self.live.session_id}:{one.id}:{one.tries}"
@@ -254,13 +259,12 @@ class Engine:
 
     def _cancel(self, waiting: dict[str, Delegation], costs: dict[str, float]) -> None:
         """The council ends in the middle of a round: what was asked is asked again after a resume."""
-        for one in waiting.values():
-            directory = members.directory_of(self.state.members[one.target].session_id)
-            threads.start(partial(members.cancel, directory))
         deadline = time.monotonic() + CANCEL_LIMIT
-        while waiting and self.live.loop.run_until(
-            lambda: bool(self._box), max(0.0, deadline - time.monotonic())
-        ):
+        while waiting and time.monotonic() < deadline:
+            for one in waiting.values():  # more than once: one that is only on its way cannot be cancelled
+                directory = members.directory_of(self.state.members[one.target].session_id)
+                threads.start(partial(members.cancel, directory))
+            self.live.loop.run_until(lambda: bool(self._box), CANCEL_AGAIN)
             self._take(waiting, costs)
 
     def settled(self, one: Delegation, gives_up: bool) -> tuple[str, str, dict[str, Any]]:

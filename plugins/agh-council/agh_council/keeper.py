@@ -134,7 +134,8 @@ def refuse(directory: str, stored: meta.Meta, maximums: dict[str, float]) -> Non
         raise GateWaits(state.session_id, state.waiting_gate["prompt"])
     _, budget, _ = limits.usage(state)
     most = maximums.get("budget", budget.bounds.max)
-    if most is not None and budget.used >= most and isinstance(driver.next_action(state), driver.Pause):
+    over = isinstance(driver.next_action(state), driver.WriteMemo | driver.Finish)
+    if most is not None and budget.used >= most and not over:
         raise CouncilLimit(state.session_id, f"{budget.used:g} of {most:g} is spent", "--max-budget")
 
 

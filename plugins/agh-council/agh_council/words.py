@@ -148,7 +148,8 @@ def is_last(state: State, target: str) -> bool:
 def report(state: State, children: list[Delegation]) -> str:
     parts = ["What you wanted looked into:"]
     for child in children:
-        said = quoted(child.answer) if child.status == "answered" else f"no answer: {child.detail}"
+        found = state.said_in(state.rounds[child.round], child.target)
+        said = quoted(found.answer) if found else f"no answer: {child.detail}"
         parts.append(f"{child.target.rpartition('/')[2]}:\n{said}")
     return "\n\n".join([*parts, "Give your answer now."])
 

@@ -1,0 +1,103 @@
+"""A council without processes: the driver's actions done in memory, on rows as the log would have them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any
+
+import orjson
+from agh_council import driver
+from agh_council.driver import next_action
+from agh_council.state import Delegation, State, apply, fold
+
+from agh.core.events import Row, draft, timestamp
+
+Answer = Callable[[Delegation], tuple[str, str]]  # a status, and the answer or the reason
+
+
+class Simulated:
+    """Does what the driver says, with answers by `answer`, and keeps every row."""
+
+    def __init__(self, profile: str, answer: Answer | None = None, brief: str = "Why?") -> None:
+        self.rows: list[Row] = []
+        self.state = State(session_id="sess-00000000")
+        self.answer = answer or (lambda one: ("answered", f"{one.target} on round {one.round}"))
+        self.actions: list[driver.Action] = []
+        self.note("opened", {"profile": tomllib.loads(profile), "brief": brief, "workspace": "/w"})
+
+    def add(self, type: str, **fields: Any) -> None:
+        made = draft(type, **fields)
+        row = Row(len(self.rows) + 1, "", made.type, "council", made.content, timestamp())
+        self.rows.append(row)
+        apply(self.state, row)
+
+    def note(self, action: str, given: dict[str, Any]) -> None:
+        self.add("system", action=action, council=orjson.loads(orjson.dumps(given)))
+
+    def run(self, most: int = 200) -> driver.Action:
+        """Until it finishes or pauses."""
+        for _ in range(most):
+            action = next_action(self.state)
+            assert next_action(self.state) == action, "the same state gives the same action"
+            self.actions.append(action)
+            if isinstance(action, driver.Pause | driver.Finish):
+                assert fold(self.rows, self.state.session_id) == replace(self.state, elapsed=0.0)
+                return action
+            self.do(action)
+        raise AssertionError("it does not come to an end")
+
+    def do(self, action: driver.Action) -> None:
+        state = self.state
+        match action:
+            case driver.OpenRound():
+                given = {
+                    **action._asdict(),
+                    "steers": state.steers,
+                    "feedback": state.feedback,
+                    "status": "open",
+                }
+                self.note("round", given)
+            case driver.Delegate(made):
+                for one in made:
+                    self.note("delegation", {**asdict(one), "status": "pending"})
+            case driver.Send(ids):
+                for id in ids:
+                    self._send(state.delegations[id])
+            case driver.Settle(ids, gives_up):
+                for id in ids:
+                    tries = state.delegations[id].tries + (not gives_up)
+                    self.note(
+                        "delegation",
+                        {"id": id, "status": "failed" if gives_up else "pending", "tries": tries},
+                    )
+            case driver.CloseRound(number, status):
+                self.note("round", {"number": number, "status": status})
+            case driver.AskGate(number, attempt, prompt):
+                self.note(
+                    "gate", {"round": number, "attempt": attempt, "prompt": prompt, "status": "waiting"}
+                )
+            case driver.WriteMemo(text):
+                self.note("memo", {"path": "memo.md", "text": text})
+
+    def _send(self, one: Delegation) -> None:
+        self.note("delegation", {"id": one.id, "status": "sent"})
+        status, text = self.answer(one)
+        if status == "answered":
+            self.add(
+                "agent_message", text=text, agent_id=one.target, council={"delegation": one.id, "cost": 0.1}
+            )
+        else:
+            self.note("delegation", {"id": one.id, "status": status, "detail": text})
+
+    def decide(self, status: str, feedback: str = "") -> None:
+        gate = self.state.waiting_gate
+        assert gate is not None
+        self.note("gate", {**gate, "status": status, "feedback": feedback})
+
+    def resume(self) -> None:
+        self.add("session_resumed", strategy="council")
+
+    def targets(self) -> list[list[str]]:
+        return [one.targets for _, one in sorted(self.state.rounds.items())]

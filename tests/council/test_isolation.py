@@ -1,0 +1,45 @@
+"""What was said to one member alone reaches no other: no prompt, no tail, no record of the checkpoint."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+from tests.council.support import SEATS, Council, profile, seat
+from tests.support.live import ECHO
+
+FORGETFUL = shlex.join([*ECHO, "--caps", "none"])
+WORD = "xyzzy-planted"
+
+
+def test_a_word_for_one_member_stays_with_it(council: Council) -> None:
+    """Planted in its role, its pad and a note for it alone; the chair and a rival hear what it answers."""
+    seats = (
+        seat("advocate", role=f"Know {WORD}-role."),
+        seat("skeptic", command=FORGETFUL),
+        seat("chair", speaks_last=True, command=FORGETFUL),
+    )
+    council.open(profile("[expertise]\nenabled = true\n", seats=seats), brief="/sleep 0.3\n/say on with it")
+    council.wait_for(lambda state: state.delegations)
+    council.agh("steer", f"for you: {WORD}-note", "--to", "advocate")
+    (pad,) = council.live.workspace.rglob("advocate.md")
+    pad.write_text(f"{WORD}-pad")
+    council.agh("pause", "--after-round")
+    council.resume("--detach")
+    council.wait_for(lambda state: state.rounds_completed == 2)
+    council.agh("pause")
+    state, made = council.state(), council.checkpoint()
+    records = {one["agent_id"]: one for one in made["active_agents"]}
+    told = "\n".join(council.prompts("advocate"))
+    assert f"{WORD}-role" in told and f"{WORD}-note" in told
+    assert records["advocate"]["expertise_snapshot"] == f"{WORD}-pad"
+    assert f"{WORD}-note" in json.dumps(records["advocate"]["conversation_tail"]), "it was delegated to it"
+    for id in ("skeptic", "chair"):
+        prompts = council.prompts(id)
+        assert WORD not in "\n".join(prompts)
+        assert WORD not in json.dumps(state.tail(id))
+        assert WORD not in json.dumps(records[id])
+        assert any("## Session Context (Resumed)" in text for text in prompts), "it was told its own tail"
+    for id in SEATS:
+        asked = [one for one in records[id]["conversation_tail"] if one["type"] == "delegation"]
+        assert asked and {one["agent_id"] for one in asked} == {id}
