@@ -11,11 +11,11 @@ from agh.cli import terminal
 from agh.cli.output import output_option, write_json, write_result, write_text
 from agh.cli.session.stop import stop_session
 from agh.cli.when import span
-from agh.errors import KeeperGone, WorkspaceGone
+from agh.errors import KeeperGone, Usage, WorkspaceGone
 from agh.keeper import client
 from agh.store import lock
 from agh_council import record, views
-from agh_council.course import follow_to_the_end, load_profile
+from agh_council.course import follow_to_the_end, how_it_ended, load_profile
 
 
 @click.group("council", epilog="Example:  agh council run review.toml --brief question.md")
@@ -45,11 +45,13 @@ def run_command(
     path = os.path.realpath(workspace or os.getcwd())
     if not os.path.isdir(path):
         raise WorkspaceGone("(new)", path, hint="name a directory with --workspace")
-    given = load_profile(profile, path)
-    with record.open_council(given, brief.read(), path, name) as held:
+    given, question = load_profile(profile, path), brief.read()
+    if not question.strip():
+        raise Usage("the brief is empty", hint="write the question into the file of --brief")
+    with record.open_council(given, question, path, name) as held:
         directory = held.directory
         client.start(held, new=True)
-    _follow(directory, detach, output)
+    _follow(directory, 0, detach, output)
 
 
 @council.command("resume", epilog="Example:  agh council resume @last --max-budget 10")
@@ -66,18 +68,20 @@ def resume_command(
     time = span(max_time, "--max-time") if max_time else None
     given = {"budget": max_budget, "rounds": max_rounds, "time": time}
     directory = record.find(id)
-    resume(directory, {key: value for key, value in given.items() if value is not None})
-    _follow(directory, detach, output)
+    after = resume(directory, {key: value for key, value in given.items() if value is not None})
+    _follow(directory, after, detach, output)
 
 
-def resume(directory: str, maximums: dict[str, float] | None = None) -> None:
-    """Make the council live, unless it has come to its end."""
+def resume(directory: str, maximums: dict[str, float] | None = None) -> int:
+    """Make the council live, unless it has come to its end; the last event before that."""
+    after = record.read_state(directory).sequence
     if views.council_view(directory)["phase"] != "completed":
         from agh.store import checkpoint
 
         if os.path.lexists(os.path.join(directory, checkpoint.FILE)):
             checkpoint.read(directory)  # a damaged one is told before anything is started
         client.ensure_live(directory, maximums=maximums or {})
+    return after
 
 
 @council.command("status", epilog="Example:  agh council status @last -o json | jq .council.constraints")
@@ -106,7 +110,7 @@ def pause_command(id: str, after_round: bool, output: str) -> None:
     directory = record.find(id)
     if after_round and lock.is_held(directory):
         client.call(directory, "pause_after_round")
-        for _ in follow_to_the_end(directory, quiet=True):
+        for _ in follow_to_the_end(directory, 0):
             pass
     else:
         stop_session(directory, reason="paused")
@@ -161,8 +165,7 @@ def _decide(id: str, approved: bool, feedback: str, later: bool, detach: bool, o
     if later:
         write_result("gate", given, output, lambda: str(given["status"]))
         return
-    resume(directory)
-    _follow(directory, detach, output)
+    _follow(directory, resume(directory), detach, output)
 
 
 @council.command("transcript", epilog="Example:  agh council transcript @last > deliberation.md")
@@ -186,21 +189,20 @@ def validate_command(profile: str, output: str) -> None:
     write_result("profile", {"path": profile, "valid": True}, output, lambda: f"{profile}: ok")
 
 
-def _follow(directory: str, detach: bool, output: str) -> None:
+def _follow(directory: str, after: int, detach: bool, output: str) -> None:
     """Show what happens until it stops, then the result."""
     if detach:
         view = views.council_view(directory)
         write_result("council", view, output, lambda: str(view["session_id"]))
         return
-    for line in follow_to_the_end(directory, quiet=output == "json"):
-        click.echo(line, err=True)
+    for line in follow_to_the_end(directory, after):
+        if output == "human":
+            click.echo(line, err=True)
     view = views.council_view(directory)
     if output == "json":
         write_json({"council": view})
     else:
         write_text(views.summary(view) + "\n")
-    from agh_council.course import how_it_ended
-
     error = how_it_ended(view)
     if error is not None:
         raise error

@@ -14,7 +14,7 @@ from agh.cli.output import talk
 from agh.errors import AghError
 from agh.keeper import client
 from agh.store.follow import follow
-from agh.store.reader import EVERYTHING, Reader
+from agh.store.reader import EVERYTHING
 from agh_council.errors import CouncilPaused, CouncilStopped, GateWaits, ProfileInvalid
 from agh_council.profile import read_profile
 
@@ -39,23 +39,19 @@ def load_profile(path: str, workspace: str) -> dict[str, Any]:
     return given
 
 
-def follow_to_the_end(directory: str, quiet: bool) -> Iterator[str]:
-    """What happens in a council from now on, in a line each, until its keeper has ended."""
-    with Reader(directory) as reader:
-        after = reader.last_sequence() if quiet else 0
+def follow_to_the_end(directory: str, after: int) -> Iterator[str]:
+    """What happens in a council after an event, in a line each, until its keeper has ended."""
     with _Presses(directory):
         for batch in follow([(directory, after)], EVERYTHING):
             for row in batch.rows:
                 content = row.parsed()
-                if quiet or "council" not in content:
-                    continue
                 if row.type == "agent_message":
                     yield terminal.one_line(f"{content.get('agent_id')}: {content.get('text')}", 200)
                 elif row.type == "system" and content.get("action") in _SHOWN:
                     yield terminal.one_line(f"{content['action']}: {content.get('title')}", 200)
 
 
-_SHOWN = ("opened", "limits", "member", "round", "gate", "steer", "constraint", "memo")
+_SHOWN = ("opened", "limits", "member", "round", "gate", "steer", "constraint", "permission", "memo")
 
 
 def how_it_ended(view: dict[str, Any]) -> AghError | None:

@@ -85,7 +85,7 @@ def next_action(state: State) -> Action:
         return due
     scripted = state.profile.orchestrator is None
     over = state.rounds_completed >= state.profile.last_round() if scripted else _is_last(state)
-    if over and not limits.obstacles(state):
+    if over and limits.can_end(state):
         return WriteMemo(words.memo(state)) if scripted else _ask_for_memo(state)
     hit = limits.reached(state)
     if hit is not None:

@@ -17,10 +17,9 @@ from typing import Any
 from agh.core.events import timestamp
 from agh.errors import AghError
 from agh.keeper.live import Live, log
-from agh.store.meta import replace_file
 from agh.store.reader import EVERYTHING, Reader
 from agh_council import driver, limits, members, pads, threads, words
-from agh_council.members import Costs, Ended, Seat, Sent
+from agh_council.members import Asks, Costs, Ended, Seat, Sent
 from agh_council.profile import Perspective
 from agh_council.state import Delegation, Member, Round, State, apply
 
@@ -234,6 +233,10 @@ class Engine:
                 costs[id] = told.cost
             elif isinstance(told, Sent) and one.status != "sent":
                 self.note(_changed(one, "sent"))
+            elif isinstance(told, Asks):
+                session_id = self.state.members[one.target].session_id
+                text = f"{one.target} asks for permission: {told.title} (agh session approve {session_id})"
+                self.note(("permission", text, {"agent_id": one.target, "session_id": session_id}))
             elif isinstance(told, Ended):
                 del waiting[id]
                 costs.pop(id, None)
@@ -287,7 +290,9 @@ class Engine:
         assert memo is not None
         path = os.path.join(self.state.workspace, memo["path"])
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        replace_file(os.path.dirname(path), os.path.basename(path), memo["text"].encode())
+        with open(f"{path}.{os.getpid()}", "w", encoding="utf-8") as file:
+            file.write(memo["text"])
+        os.replace(file.name, path)
 
     def dismiss(self, reason: str) -> None:
         """End the members' agents, and keep what stands in their scratch pads."""

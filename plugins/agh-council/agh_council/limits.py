@@ -53,6 +53,11 @@ def approaching(state: State, more_cost: float = 0.0) -> list[Used]:
     ]
 
 
+def can_end(state: State) -> bool:
+    """Only past every minimum."""
+    return not obstacles(state)
+
+
 def obstacles(state: State) -> list[str]:
     """Why the council may not end yet; none when it may."""
     short = [

@@ -48,6 +48,12 @@ class Costs(NamedTuple):
     cost: float
 
 
+class Asks(NamedTuple):
+    """The running turn waits for somebody's permission."""
+
+    title: str
+
+
 class Ended(NamedTuple):
     """answered, failed, cancelled or unknown; `text` is the answer or the reason."""
 
@@ -56,7 +62,7 @@ class Ended(NamedTuple):
     cost: float = 0.0
 
 
-Report = Sent | Costs | Ended
+Report = Sent | Costs | Asks | Ended
 
 
 def directory_of(session_id: str) -> str:
@@ -135,9 +141,18 @@ def _watch(directory: str, turn_id: str, after: int, report: Callable[[Report], 
             rows.append(row)
             if row.type == "usage":
                 report(Costs(_cost(directory, turn_id)))
+            elif row.type == "permission" and _is_waiting(directory, row):
+                report(Asks(str(row.parsed().get("title") or row.parsed().get("action"))))
             elif row.type in TURN_END_TYPES:
                 return _ended(rows, _cost(directory, turn_id))
     return Ended("unknown", "its keeper ended in the middle of the turn", _cost(directory, turn_id))
+
+
+def _is_waiting(directory: str, row: Row) -> bool:
+    """Whether a request for permission was not decided in the same breath, by a rule or the mode."""
+    with Reader(directory) as reader:
+        sql = "SELECT 1 FROM permissions WHERE request_id = ? AND status = 'pending'"
+        return bool(reader.fetch(sql, [row.parsed().get("request_id")]))
 
 
 def _ended(rows: list[Row], cost: float) -> Ended:

@@ -7,6 +7,8 @@ from typing import Any
 
 from agh.cli import terminal
 from agh.cli.output import columns
+from agh.store.checkpoint import paused_at
+from agh.store.reader import Reader
 from agh.store.views import session_view
 from agh_council.limits import usage
 from agh_council.record import councils, read_state
@@ -18,6 +20,8 @@ View = dict[str, Any]
 def council_view(directory: str) -> View:
     """A council: its session, members, rounds, what bounds it, and the memo."""
     state, session = read_state(directory), session_view(directory)
+    with Reader(directory) as reader:
+        _, _, state.elapsed = paused_at(reader)
     gate = state.waiting_gate
     return {
         "session_id": session["id"],
@@ -42,9 +46,7 @@ def council_view(directory: str) -> View:
         "constraints": {
             one.constraint: {"used": one.used, "min": one.bounds.min, "max": one.bounds.max, "left": one.left}
             for one in usage(state)
-            if one.constraint != "time"
-        }
-        | {"time": {"min": state.profile.constraints.time.min, "max": state.profile.constraints.time.max}},
+        },
         "memo": os.path.join(state.workspace, state.memo["path"]) if state.memo else None,
         "session": session,
     }
@@ -93,7 +95,7 @@ def summary(view: View) -> str:
         told = ", ".join(f"{ask['target']} {ask['status']}" for ask in one["delegations"])
         lines.append((f"round {one['round']}", f"{one['status']}: {told}"))
     for name, one in view["constraints"].items():
-        if one.get("max") is not None and "used" in one:
+        if one["max"] is not None:
             lines.append((name, f"{one['used']:g} of {one['max']:g}, {one['left']:g} left"))
     if view["gate"]:
         lines.append(("gate", view["gate"]["prompt"]))
