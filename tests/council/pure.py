@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import orjson
-from agh_council import driver
+from agh_council import actions
 from agh_council.driver import next_action
 from agh_council.state import Delegation, State, apply, fold
 
@@ -24,7 +24,7 @@ class Simulated:
         self.rows: list[Row] = []
         self.state = State(session_id="sess-00000000")
         self.answer = answer or (lambda one: ("answered", f"{one.target} on round {one.round}"))
-        self.actions: list[driver.Action] = []
+        self.actions: list[actions.Action] = []
         self.note("opened", {"profile": tomllib.loads(profile), "brief": brief, "workspace": "/w"})
 
     def add(self, type: str, **fields: Any) -> None:
@@ -36,22 +36,22 @@ class Simulated:
     def note(self, action: str, given: dict[str, Any]) -> None:
         self.add("system", action=action, council=orjson.loads(orjson.dumps(given)))
 
-    def run(self, most: int = 200) -> driver.Action:
+    def run(self, most: int = 200) -> actions.Action:
         """Until it finishes or pauses."""
         for _ in range(most):
             action = next_action(self.state)
             assert next_action(self.state) == action, "the same state gives the same action"
             self.actions.append(action)
-            if isinstance(action, driver.Pause | driver.Finish):
+            if isinstance(action, actions.Pause | actions.Finish):
                 assert fold(self.rows, self.state.session_id) == replace(self.state, elapsed=0.0)
                 return action
             self.do(action)
         raise AssertionError("it does not come to an end")
 
-    def do(self, action: driver.Action) -> None:
+    def do(self, action: actions.Action) -> None:
         state = self.state
         match action:
-            case driver.OpenRound():
+            case actions.OpenRound():
                 given = {
                     **action._asdict(),
                     "steers": state.steers,
@@ -59,26 +59,26 @@ class Simulated:
                     "status": "open",
                 }
                 self.note("round", given)
-            case driver.Delegate(made):
+            case actions.Delegate(made):
                 for one in made:
                     self.note("delegation", {**asdict(one), "status": "pending"})
-            case driver.Send(ids):
+            case actions.Send(ids):
                 for id in ids:
                     self._send(state.delegations[id])
-            case driver.Settle(ids, gives_up):
+            case actions.Settle(ids, gives_up):
                 for id in ids:
                     tries = state.delegations[id].tries + (not gives_up)
                     self.note(
                         "delegation",
                         {"id": id, "status": "failed" if gives_up else "pending", "tries": tries},
                     )
-            case driver.CloseRound(number, status):
+            case actions.CloseRound(number, status):
                 self.note("round", {"number": number, "status": status})
-            case driver.AskGate(number, attempt, prompt):
+            case actions.AskGate(number, attempt, prompt):
                 self.note(
                     "gate", {"round": number, "attempt": attempt, "prompt": prompt, "status": "waiting"}
                 )
-            case driver.WriteMemo(text):
+            case actions.WriteMemo(text):
                 self.note("memo", {"path": "memo.md", "text": text})
 
     def _send(self, one: Delegation) -> None:

@@ -15,7 +15,7 @@ from tests.council.support import Council, profile
 from tests.support.live import SOAK
 
 HERE = str(Path(__file__).with_name("at_boundary"))
-SAMPLE = 4
+SAMPLE = 3
 
 
 class Life:

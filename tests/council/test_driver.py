@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from agh_council import driver, limits, words
+from agh_council import actions, limits, words
 from agh_council.driver import next_action
 from agh_council.orchestrator import Choice, chosen, find_object, requests
 from agh_council.state import Delegation, fold
@@ -22,7 +22,7 @@ def orchestrated(*parts: str) -> str:
 
 def test_the_scripted_plan() -> None:
     council = Simulated(profile())
-    assert council.run() == driver.Finish()
+    assert council.run() == actions.Finish()
     assert council.targets() == [list(SEATS)] * 4
     kinds = [type(action).__name__ for action in council.actions]
     round_of = ["OpenRound", "Delegate", "Send", "Delegate", "Send", "CloseRound"]  # the chair comes second
@@ -56,28 +56,28 @@ def test_steps_have_their_own_members_and_instructions() -> None:
         '[[gates]]\nafter_step = "draft"\nprompt = "Good?"\n'
     )
     council = Simulated(profile(steps))
-    assert council.run() == driver.Pause("paused", "gate: Good?")
+    assert council.run() == actions.Pause("paused", "gate: Good?")
     assert council.targets() == [["advocate"]] * 2
     council.decide("rejected", "shorter")
     assert council.state.rounds_completed == 0, "the whole step is done again"
-    assert council.run() == driver.Pause("paused", "gate: Good?")
+    assert council.run() == actions.Pause("paused", "gate: Good?")
     again = council.state.delegations["r1.2-advocate"]
     assert "The operator rejected the last result: shorter" in again.message and "Draft it." in again.message
     assert "shorter" not in council.state.delegations["r2.2-advocate"].message
     council.decide("approved")
-    assert council.run() == driver.Finish()
+    assert council.run() == actions.Finish()
     assert council.targets() == [["advocate"], ["advocate"], list(SEATS)]
 
 
 def test_a_gate_is_asked_once_per_attempt() -> None:
     council = Simulated(profile("[[gates]]\nafter_round = 2\n"))
     council.run()
-    assert next_action(council.state) == driver.Pause("paused", "gate: Go on?")
+    assert next_action(council.state) == actions.Pause("paused", "gate: Go on?")
     council.decide("rejected", "why so?")
-    assert isinstance(council.run(), driver.Pause)
+    assert isinstance(council.run(), actions.Pause)
     assert council.state.rounds[2].attempt == 2
     council.decide("approved")
-    assert council.run() == driver.Finish()
+    assert council.run() == actions.Finish()
     assert [one.attempt for one in council.state.rounds.values()] == [1, 2, 1, 1]
 
 
@@ -91,14 +91,14 @@ def test_what_is_done_about_a_member_that_fails(policy: str) -> None:
     council = Simulated(profile(f'[failure]\non_agent_failure = "{policy}"\n'), answer)
     ended = council.run()
     if policy == "pause":
-        assert ended == driver.Pause("paused", "skeptic failed: it broke")
+        assert ended == actions.Pause("paused", "skeptic failed: it broke")
         assert next_action(council.state) == ended, "it stays paused until it is resumed"
         broken.clear()
         council.resume()
-        assert council.run() == driver.Finish()
+        assert council.run() == actions.Finish()
         assert council.state.delegations["r1-skeptic"].answer == "fine"
     else:
-        assert ended == driver.Finish()
+        assert ended == actions.Finish()
         status = {"skip": "closed", "abort_round": "aborted"}[policy]
         assert [one.status for one in council.state.rounds.values()] == [status] * 4
         assert "### skeptic\n\nNo answer." in (council.state.memo or {})["text"]
@@ -111,14 +111,14 @@ def test_a_required_member_is_not_skipped() -> None:
     def answer(one: Delegation) -> tuple[str, str]:
         return ("failed", "it broke") if one.target == "advocate" else ("answered", "fine")
 
-    assert Simulated(profile(seats=seats), answer).run() == driver.Pause(
+    assert Simulated(profile(seats=seats), answer).run() == actions.Pause(
         "paused", "advocate failed: it broke"
     )
 
 
 def test_when_nobody_answers_it_pauses() -> None:
     council = Simulated(profile(), lambda one: ("failed", "it broke"))
-    assert isinstance(council.run(), driver.Pause)
+    assert isinstance(council.run(), actions.Pause)
     assert council.state.rounds_completed == 0
 
 
@@ -132,14 +132,14 @@ def test_what_got_lost_is_tried_three_times() -> None:
         return "answered", "fine"
 
     council = Simulated(profile(), answer)
-    assert council.run() == driver.Finish()
+    assert council.run() == actions.Finish()
     assert tries == [1, 2, 3]
     assert council.state.delegations["r1-skeptic"].status == "failed"
 
 
 def test_a_delegation_that_was_sent_when_all_died_is_sent_for_again() -> None:
     council = Simulated(profile())
-    while not isinstance(action := next_action(council.state), driver.Send):
+    while not isinstance(action := next_action(council.state), actions.Send):
         council.do(action)
     council.note("delegation", {"id": "r1-advocate", "status": "sent"})
     assert next_action(fold(council.rows)) == action, "what was sent is asked after, under its key"
@@ -148,10 +148,10 @@ def test_a_delegation_that_was_sent_when_all_died_is_sent_for_again() -> None:
 def test_minimums_keep_it_from_ending() -> None:
     council = Simulated(profile("[constraints]\nrounds = { max = 2 }\nbudget = { min = 0.9 }\n"))
     ended = council.run()
-    assert ended == driver.Pause("max_turns", "every round is used up, but budget: 0.6 of at least 0.9")
+    assert ended == actions.Pause("max_turns", "every round is used up, but budget: 0.6 of at least 0.9")
     assert limits.obstacles(council.state)
     council.note("limits", {"maximums": {"rounds": 4}})
-    assert council.run() == driver.Finish()
+    assert council.run() == actions.Finish()
     assert council.state.rounds_completed == 4
     no_maximum = Simulated(profile("[constraints]\nbudget = { min = 1.3 }\n"))
     no_maximum.run()
@@ -160,13 +160,13 @@ def test_minimums_keep_it_from_ending() -> None:
 
 def test_a_maximum_that_is_reached_pauses_before_the_next_round() -> None:
     council = Simulated(profile("[constraints]\nrounds = { max = 4 }\nbudget = { max = 0.6 }\n"))
-    assert council.run() == driver.Pause("budget_exceeded", "budget: 0.6 of 0.6 is spent")
+    assert council.run() == actions.Pause("budget_exceeded", "budget: 0.6 of 0.6 is spent")
     assert council.state.rounds_completed == 2
     council.note("limits", {"maximums": {"budget": 5.0}})
-    assert council.run() == driver.Finish()
+    assert council.run() == actions.Finish()
     timed = Simulated(profile("[constraints]\nrounds = { max = 4 }\ntime = { max = '60m' }\n"))
     timed.state.elapsed = 3600.0
-    assert timed.run() == driver.Pause("timeout", "max_time")
+    assert timed.run() == actions.Pause("timeout", "max_time")
 
 
 def test_warnings_come_at_four_fifths_and_once() -> None:
@@ -185,7 +185,7 @@ def test_warnings_come_at_four_fifths_and_once() -> None:
 
 
 def test_the_orchestrator_chooses() -> None:
-    actions = iter(
+    choices = iter(
         [
             'Sure:\n```json\n{"action": "broadcast", "message": "What do you think?"}\n```',
             json.dumps({"action": "delegate", "delegations": [{"target": "skeptic", "message": "Why not?"}]}),
@@ -194,10 +194,10 @@ def test_the_orchestrator_chooses() -> None:
     )
 
     def answer(one: Delegation) -> tuple[str, str]:
-        return "answered", next(actions) if one.kind == "consult" else f"{one.target} says so"
+        return "answered", next(choices) if one.kind == "consult" else f"{one.target} says so"
 
     council = Simulated(orchestrated(), answer)
-    assert council.run() == driver.Finish()
+    assert council.run() == actions.Finish()
     assert council.targets() == [list(SEATS), ["skeptic"]]
     assert council.state.delegations["r2-skeptic"].message == "Why not?"
     assert "skeptic said:\n> skeptic says so" in council.state.delegations["c2"].message
@@ -221,7 +221,7 @@ def test_the_orchestrator_chooses() -> None:
 )
 def test_the_script_stands_in_for_a_bad_choice(answer: str, why: str) -> None:
     council = Simulated(orchestrated(), lambda one: ("answered", answer if one.kind == "consult" else "so"))
-    while not isinstance(action := next_action(council.state), driver.OpenRound):
+    while not isinstance(action := next_action(council.state), actions.OpenRound):
         council.do(action)
     assert why in action.fallback and action.targets == list(SEATS)
 
@@ -243,7 +243,7 @@ def test_an_orchestrator_that_fails_is_done_without() -> None:
     council = Simulated(
         orchestrated(), lambda one: ("failed", "gone") if one.target == "orchestrator" else ("answered", "so")
     )
-    assert council.run() == driver.Finish()
+    assert council.run() == actions.Finish()
     assert council.targets() == [list(SEATS)] * 4
     assert (council.state.memo or {})["text"].startswith("# Memo: review")
 
@@ -257,7 +257,7 @@ def test_members_have_members_to_a_bounded_depth() -> None:
 
     for depth, children in ((0, []), (1, ["advocate/d1"]), (2, ["advocate/d1", "advocate/d1/d2"])):
         council = Simulated(profile(ONE_ROUND, f"[delegation]\nmax_depth = {depth}\n"), answer)
-        assert council.run() == driver.Finish()
+        assert council.run() == actions.Finish()
         made = council.state.delegations.values()
         assert sorted(one.target for one in made if one.kind == "child") == children
         said = council.state.position("advocate")

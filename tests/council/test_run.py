@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 
-from tests.council.support import BRIEF, SEATS, Council, profile, seat
+from tests.council.support import BRIEF, SEATS, Council, profile
 from tests.support.live import wait_until
+
+TWO_ROUNDS = profile("[constraints]\nrounds = { max = 2 }\n")
 
 
 def test_four_rounds_to_a_memo(council: Council) -> None:
@@ -20,10 +23,11 @@ def test_four_rounds_to_a_memo(council: Council) -> None:
     assert text.index("### chair") < text.index("### advocate") < text.index("### skeptic")
     council.session.check_log()
     assert not any(council.member(id).is_live() for id in SEATS), "agents are dismissed"
+    check_like_any_other(council)
 
 
-def test_the_council_is_a_session_like_any_other(council: Council) -> None:
-    council.run(profile())
+def check_like_any_other(council: Council) -> None:
+    """The council is a session like any other."""
     session = council.session
     listed = json.loads(session.live.agh("session", "list", "-o", "json").stdout)["sessions"]
     assert {one["id"] for one in listed} == {council.id, *(council.member(id).id for id in SEATS)}
@@ -78,10 +82,9 @@ def test_paused_after_round_two_and_resumed_is_the_same(council: Council) -> Non
 
 
 def test_paused_in_the_middle_of_a_round_and_resumed_is_the_same(council: Council) -> None:
-    slow = profile("[constraints]\nrounds = { max = 2 }\n")
-    council.run(slow, brief="/sleep 0.3\n/say well")
+    council.run(TWO_ROUNDS, brief="/sleep 0.3\n/say well")
     whole = council.outcome()
-    council.open(slow, brief="/sleep 0.3\n/say well")
+    council.open(TWO_ROUNDS, brief="/sleep 0.3\n/say well")
     council.wait_for(lambda state: any(one.status == "sent" for one in state.delegations.values()))
     council.agh("pause")
     state = council.state()
@@ -92,26 +95,24 @@ def test_paused_in_the_middle_of_a_round_and_resumed_is_the_same(council: Counci
     assert council.outcome() == whole
 
 
-def test_session_pause_and_session_resume_do_the_same(council: Council) -> None:
-    council.open(profile(), brief="/sleep 0.3")
+def test_session_pause_and_resume_do_the_same_and_it_is_steered_in_between(council: Council) -> None:
+    council.open(TWO_ROUNDS, brief="/sleep 0.3")
     council.wait_for(lambda state: state.delegations)
     assert council.session.status()["badge"] == "running"
     council.session.agh("pause")
     assert council.session.status()["badge"] == "paused"
+    council.agh("steer", "mind the costs")
     council.session.agh("resume")
     council.wait_stopped()
     assert council.status()["phase"] == "completed"
-
-
-def test_a_council_that_is_over_stays_over(council: Council) -> None:
-    council.run(profile("[constraints]\nrounds = { max = 1 }\n"))
+    assert any("mind the costs" in text for text in council.prompts("advocate"))
     before = council.session.events()
     assert council.resume()["phase"] == "completed"
-    assert council.session.events() == before
+    assert council.session.events() == before, "a council that is over stays over"
 
 
 def test_steering_reaches_the_next_round(council: Council) -> None:
-    council.open(profile(), brief="/sleep 0.3")
+    council.open(TWO_ROUNDS, brief="/sleep 0.3")
     council.wait_for(lambda state: state.delegations)
     council.agh("steer", "mind the costs")
     council.agh("steer", "you alone", "--to", "skeptic")
@@ -123,21 +124,10 @@ def test_steering_reaches_the_next_round(council: Council) -> None:
     assert council.error("steer", "x", "--to", "nobody", code=4)["code"] == "member_unknown"
 
 
-def test_steering_a_paused_council(council: Council) -> None:
-    council.open(profile(), brief="/sleep 0.3")
-    council.wait_for(lambda state: state.delegations)
-    council.agh("pause")
-    council.agh("steer", "mind the costs")
-    council.resume()
-    assert any("mind the costs" in text for text in council.prompts("advocate"))
-
-
 def test_ctrl_c_pauses_and_loses_nothing(council: Council) -> None:
-    import signal
-
-    given, question = council.files(profile(), brief="/sleep 0.5")
+    given, question = council.files(TWO_ROUNDS, brief="/sleep 0.5")
     command = council.live.start("council", "run", given, "--brief", question)
-    wait_until(council.live.sessions)
+    wait_until(lambda: any((one.directory / "meta.json").exists() for one in council.live.sessions()))
     council.id = council.live.sessions()[0].id
     council.wait_for(lambda state: any(one.status == "sent" for one in state.delegations.values()))
     command.send_signal(signal.SIGINT)
@@ -145,21 +135,3 @@ def test_ctrl_c_pauses_and_loses_nothing(council: Council) -> None:
     assert command.returncode == 6, (out, err)
     assert b"agh council resume" in err
     assert council.resume()["phase"] == "completed"
-
-
-def test_a_scripted_round_robin_and_targeted_rounds(council: Council) -> None:
-    robin = profile('[delegation]\ndefault = "round_robin"\nopening_rounds = 1\n')
-    council.run(robin)
-    assert [one.targets for one in council.state().rounds.values()] == [
-        list(SEATS), ["advocate"], ["skeptic"], ["chair"],
-    ]  # fmt: skip
-    pairs = '[delegation]\ndefault = "targeted"\ntension_pairs = [["advocate", "skeptic"]]\nbias_limit = 2\n'
-    council.run(profile(pairs))
-    targets = [one.targets for one in council.state().rounds.values()]
-    assert targets[1:3] == [["advocate", "skeptic"]] * 2
-    assert targets[3] == list(SEATS), "the bias limit brings the others back"
-
-
-def test_without_a_maximum_the_minimum_is_the_plan(council: Council) -> None:
-    two = profile("[constraints]\nrounds = { min = 3 }\n[delegation]\n", seats=(seat("a"), seat("b")))
-    assert council.run(two)["rounds_completed"] == 3

@@ -27,7 +27,9 @@ from agh.keeper.recover import recover
 from agh.store import meta
 from agh.store.lock import Lock
 from agh.store.writer import Writer
-from agh_council import driver, limits
+from agh_council import limits
+from agh_council.actions import Finish, Pause, WriteMemo
+from agh_council.driver import next_action
 from agh_council.engine import Engine
 from agh_council.errors import CouncilLimit, GateWaits
 from agh_council.plugin import KIND
@@ -72,7 +74,7 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
     live.environ = dict(os.environ)
     engine = Engine(live)
     if intent.get("maximums"):
-        engine.note(("limits", "new limits", {"maximums": intent["maximums"]}))
+        engine.minutes.note(("limits", "new limits", {"maximums": intent["maximums"]}))
     control = Control(live.loop, held.directory, council_verbs(live, engine))
     live.update(
         state="active",
@@ -105,20 +107,20 @@ def deliberate(live: Live, engine: Engine, resuming: bool) -> None:
     if objection is not None:
         live.end("hook_stopped", objection)
         raise HookStopped(objection)
-    if not isinstance(driver.next_action(engine.state), driver.Pause | driver.Finish):
-        engine.seat([*(one.id for one in engine.state.profile.perspectives), *engine.state.members])
+    if not isinstance(next_action(engine.state), Pause | Finish):
+        engine.table.seat([*(one.id for one in engine.state.profile.perspectives), *engine.state.members])
     if resuming:
         known = {id: (one.restore or {}).get("strategy") for id, one in engine.state.members.items()}
         with live.batch():
             live.record("session_resumed", strategy=KIND, reason="the log is the truth", members=known)
-        engine.catch_up()
+        engine.minutes.catch_up()
     engine.run()
 
 
 def end(live: Live, engine: Engine) -> None:
     """Dismiss the members, then write the checkpoint (of a pause) and the end."""
     reason, _ = live.ending or ("error", None)
-    engine.dismiss("completed" if reason == "completed" else "paused")
+    engine.close("completed" if reason == "completed" else "paused")
     hooks.fire(live, "session_stop", stop_reason=reason)
     hooks.await_all(live)
     live.meta["spent"] = {"cost_amount": engine.state.spent, "cost_currency": None}
@@ -134,7 +136,7 @@ def refuse(directory: str, stored: meta.Meta, maximums: dict[str, float]) -> Non
         raise GateWaits(state.session_id, state.waiting_gate["prompt"])
     _, budget, _ = limits.usage(state)
     most = maximums.get("budget", budget.bounds.max)
-    over = isinstance(driver.next_action(state), driver.WriteMemo | driver.Finish)
+    over = isinstance(next_action(state), WriteMemo | Finish)
     if most is not None and budget.used >= most and not over:
         raise CouncilLimit(state.session_id, f"{budget.used:g} of {most:g} is spent", "--max-budget")
 
@@ -144,7 +146,7 @@ def council_verbs(live: Live, engine: Engine) -> dict[str, Handler]:
 
     def steer(request: dict[str, Any], answer: Answer) -> None:
         given = steering(engine.state, str(request["text"]), request.get("to"))
-        engine.note(given)
+        engine.minutes.note(given)
         answer(given[2])
 
     def pause(request: dict[str, Any], answer: Answer) -> None:

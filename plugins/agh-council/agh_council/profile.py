@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from agh.config import PERMISSION_MODES, amount, count, seconds, text
+from agh_council.toml_table import Table, check_known, flag, inside, one_of, pairs, tables, texts
 
 SCRIPTED, ORCHESTRATOR = "scripted", "orchestrator"
 MODES = ("broadcast", "targeted", "round_robin")
@@ -116,18 +116,18 @@ class Profile:
 
 def read_profile(given: Mapping[str, Any]) -> Profile:
     """The profile in the tables of a file."""
-    table = _Table("", given)
+    table = Table("", given)
     constraints = table.table("constraints")
-    seats = table.read("perspectives", _tables(_perspective), ())
+    seats = table.read("perspectives", tables(_perspective), ())
     if not seats:
         raise ValueError("perspectives: a council needs at least one, as [[perspectives]]")
     ids = [seat.id for seat in seats]
     for one in ids:
         if ids.count(one) > 1 or one == ORCHESTRATOR:
             raise ValueError(f"perspectives: the id {one!r} is taken")
-    steps = table.read("steps", _tables(_step), ())
+    steps = table.read("steps", tables(_step), ())
     for step in steps:
-        _known(step.members, ids, f"steps: {step.name}")
+        check_known(step.members, ids, f"steps: {step.name}")
     depth = constraints.read("transcript_replay_depth", count, 50)
     failure, expertise, output = (table.table(name) for name in ("failure", "expertise", "output"))
     profile = Profile(
@@ -141,13 +141,13 @@ def read_profile(given: Mapping[str, Any]) -> Profile:
             time=constraints.read("time", _bounds(seconds), Bounds()),
         ),
         transcript_replay_depth=table.read("transcript_replay_depth", count, depth),
-        on_agent_failure=failure.read("on_agent_failure", _one_of("skip", "abort_round", "pause"), "skip"),
-        on_unknown=failure.read("on_unknown", _one_of("resend", "ask"), "resend"),
-        expertise=expertise.read("enabled", _flag, False),
-        memo=output.read("memo", _inside, "memo.md"),
+        on_agent_failure=failure.read("on_agent_failure", one_of("skip", "abort_round", "pause"), "skip"),
+        on_unknown=failure.read("on_unknown", one_of("resend", "ask"), "resend"),
+        expertise=expertise.read("enabled", flag, False),
+        memo=output.read("memo", inside, "memo.md"),
         steps=steps,
-        gates=tuple(_gate(one, steps) for one in table.read("gates", _tables(lambda one: one), ())),
-        permissions=table.read("permissions", _one_of(*PERMISSION_MODES), None),
+        gates=tuple(_gate(one, steps) for one in table.read("gates", tables(lambda one: one), ())),
+        permissions=table.read("permissions", one_of(*PERMISSION_MODES), None),
     )
     for one in (table, constraints, failure, expertise, output):
         one.finish()
@@ -158,55 +158,14 @@ def read_profile(given: Mapping[str, Any]) -> Profile:
     return profile
 
 
-class _Table:
-    """A table that is read key by key; at the end no key may be left over."""
-
-    def __init__(self, name: str, given: Any) -> None:
-        if not isinstance(given, Mapping):
-            raise ValueError(f"{name}: not a table")
-        self.name, self.given, self.asked = name, given, set[str]()
-
-    def read(self, key: str, kind: Callable[[Any], Any], default: Any) -> Any:
-        self.asked.add(key)
-        if key not in self.given:
-            return default
-        try:
-            return kind(self.given[key])
-        except ValueError as error:
-            raise ValueError(f"{self.path(key)}: {error}") from None
-
-    def table(self, key: str) -> _Table:
-        self.asked.add(key)
-        return _Table(self.path(key), self.given.get(key, {}))
-
-    def path(self, key: str) -> str:
-        return f"{self.name}.{key}" if self.name else key
-
-    def finish(self) -> None:
-        for key in self.given:
-            if key not in self.asked:
-                close = get_close_matches(key, self.asked, n=1)
-                meant = f"; did you mean {close[0]}?" if close else ""
-                raise ValueError(f"unknown key {self.path(key)!r}{meant}")
-
-
-def _tables(kind: Callable[[_Table], Any]) -> Callable[[Any], tuple[Any, ...]]:
-    def read(given: Any) -> tuple[Any, ...]:
-        if not isinstance(given, list):
-            raise ValueError("not a list of tables")
-        return tuple(kind(_Table(f"number {number}", one)) for number, one in enumerate(given, 1))
-
-    return read
-
-
-def _perspective(table: _Table) -> Perspective:
+def _perspective(table: Table) -> Perspective:
     seat = Perspective(
         id=table.read("id", text, ""),
         agent=table.read("agent", text, ""),
         command=table.read("command", text, ""),
         role=table.read("role", text, ""),
-        required=table.read("required", _flag, False),
-        speaks_last=table.read("speaks_last", _flag, False),
+        required=table.read("required", flag, False),
+        speaks_last=table.read("speaks_last", flag, False),
         model=table.read("model", text, ""),
     )
     table.finish()
@@ -220,31 +179,31 @@ def _perspective(table: _Table) -> Perspective:
 def _orchestrator(given: Any) -> Perspective | None:
     if isinstance(given, str):
         return None if given == SCRIPTED else Perspective(ORCHESTRATOR, agent=given)
-    return _perspective(_Table(ORCHESTRATOR, {**_Table(ORCHESTRATOR, given).given, "id": ORCHESTRATOR}))
+    return _perspective(Table(ORCHESTRATOR, {**Table(ORCHESTRATOR, given).given, "id": ORCHESTRATOR}))
 
 
-def _delegating(table: _Table, ids: list[str]) -> Delegating:
+def _delegating(table: Table, ids: list[str]) -> Delegating:
     usual = Delegating()
     made = Delegating(
-        default=table.read("default", _one_of(*MODES), usual.default),
+        default=table.read("default", one_of(*MODES), usual.default),
         opening_rounds=table.read("opening_rounds", count, usual.opening_rounds),
-        tension_pairs=table.read("tension_pairs", _pairs, ()),
+        tension_pairs=table.read("tension_pairs", pairs, ()),
         bias_limit=table.read("bias_limit", count, usual.bias_limit),
         max_depth=table.read("max_depth", count, usual.max_depth),
     )
     table.finish()
     for pair in made.tension_pairs:
-        _known(pair, ids, "delegation.tension_pairs")
+        check_known(pair, ids, "delegation.tension_pairs")
     return made
 
 
-def _step(table: _Table) -> Step:
+def _step(table: Table) -> Step:
     step = Step(
         name=table.read("name", text, ""),
         instruction=table.read("instruction", text, ""),
         rounds=table.read("rounds", count, 1),
-        members=table.read("members", _texts, ()),
-        delegation=table.read("delegation", _one_of(*MODES), ""),
+        members=table.read("members", texts, ()),
+        delegation=table.read("delegation", one_of(*MODES), ""),
     )
     table.finish()
     if not step.name or not step.rounds:
@@ -252,20 +211,20 @@ def _step(table: _Table) -> Step:
     return step
 
 
-def _gate(table: _Table, steps: tuple[Step, ...]) -> Gate:
+def _gate(table: Table, steps: tuple[Step, ...]) -> Gate:
     after, step_name = table.read("after_round", count, 0), table.read("after_step", text, "")
     prompt = table.read("prompt", text, Gate(1).prompt)
     table.finish()
     if step_name:
         names = [step.name for step in steps]
-        _known((step_name,), names, "gates.after_step")
+        check_known((step_name,), names, "gates.after_step")
         after = sum(step.rounds for step in steps[: names.index(step_name) + 1])
     return Gate(after, prompt)
 
 
 def _bounds(kind: Callable[[Any], float]) -> Callable[[Any], Bounds]:
     def read(given: Any) -> Bounds:
-        table = _Table("", given)
+        table = Table("", given)
         made = Bounds(table.read("min", kind, 0), table.read("max", kind, None))
         table.finish()
         if made.max is not None and (made.max <= 0 or made.min > made.max):
@@ -273,44 +232,3 @@ def _bounds(kind: Callable[[Any], float]) -> Callable[[Any], Bounds]:
         return made
 
     return read
-
-
-def _one_of(*choices: str) -> Callable[[Any], str]:
-    def read(given: Any) -> str:
-        if given not in choices:
-            raise ValueError(f"{given!r} is none of {', '.join(choices)}")
-        return str(given)
-
-    return read
-
-
-def _flag(given: Any) -> bool:
-    if not isinstance(given, bool):
-        raise ValueError(f"{given!r} is neither true nor false")
-    return given
-
-
-def _texts(given: Any) -> tuple[str, ...]:
-    if not isinstance(given, list):
-        raise ValueError("not a list of texts")
-    return tuple(map(text, given))
-
-
-def _pairs(given: Any) -> tuple[tuple[str, str], ...]:
-    pairs = [_texts(pair) for pair in given] if isinstance(given, list) else [()]
-    if not all(len(pair) == 2 and pair[0] != pair[1] for pair in pairs):
-        raise ValueError("not a list of pairs of two members each")
-    return tuple((pair[0], pair[1]) for pair in pairs)
-
-
-def _inside(given: Any) -> str:
-    path = text(given)
-    if not path or path.startswith("/") or ".." in path.split("/") or "\0" in path:
-        raise ValueError(f"{path!r} is not a path inside the workspace")
-    return path
-
-
-def _known(names: tuple[str, ...], known: list[str], where: str) -> None:
-    for name in names:
-        if name not in known:
-            raise ValueError(f"{where}: there is no {name!r}; there is {', '.join(known)}")

@@ -14,9 +14,7 @@ from agh.store.reader import Reader
 from agh.store.writer import Writer
 from agh_council.errors import MemberUnknown, NoCouncil, NoGate, NotACouncil
 from agh_council.plugin import KIND
-from agh_council.state import State, fold
-
-Note = tuple[str, str, dict[str, Any]]  # an event of the council: action, title, what it says
+from agh_council.state import Note, State, fold
 
 
 def open_council(profile: dict[str, Any], brief: str, workspace: str, name: str | None) -> Lock:

@@ -13,6 +13,7 @@ from typing import Any
 from agh.core.events import Row, event_id
 from agh_council.profile import Bounds, Profile, read_profile
 
+Note = tuple[str, str, dict[str, Any]]  # an event of the council: action, title, what it says
 OPEN_STATUSES = ("pending", "sent", "unknown")
 LOST_MEMORY = ("inject_history", "idle_boot")
 
