@@ -133,7 +133,7 @@ def steer_command(id: str, text: str, to: str | None, output: str) -> None:
     write_result("steer", given, output, lambda: given["id"])
 
 
-@council.group("gate")
+@council.group("gate", epilog="Example:  agh council gate approve @last")
 def gate() -> None:
     """Decide at a gate where a council waits."""
 
