@@ -60,6 +60,8 @@ def test_paused_after_45_of_60_minutes_it_resumes_with_60(council: Council, tmp_
     council.agh("pause", "--after-round")
     assert council.session.meta()["stop_reason"] == "paused", "45 of 60 minutes do not pause it"
     assert 2700 <= council.checkpoint()["constraint_state"]["elapsed_seconds"] < 2760
+    time = council.status()["constraints"]["time"]
+    assert time["used"] >= 2700 and time["left"] == 3600
     clock.write_text("5400")
     council.agh("resume", "--detach", env=env)
     council.wait_for(lambda state: "r3-advocate" in state.delegations)

@@ -57,7 +57,7 @@ class Engine:
                 note(("gate", f"after round {number}: {prompt}", given))
             case actions.WriteMemo(text):
                 path = self.state.profile.memo
-                note(("memo", path, {"path": path, "text": text}))
+                note(("memo", f"the memo is {path}", {"path": path, "text": text}))
             case actions.Finish():
                 self.write_memo()
                 self.live.end("completed")

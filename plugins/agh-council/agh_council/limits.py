@@ -45,11 +45,11 @@ def reached(state: State, more_cost: float = 0.0) -> tuple[str, str] | None:
 
 
 def approaching(state: State, more_cost: float = 0.0) -> list[Used]:
-    """What has come close to its maximum and was not warned of yet."""
+    """What has come close to its maximum, has not reached it, and was not warned of yet."""
     return [
         one
         for one in usage(state, more_cost)
-        if one.bounds.max and one.used >= APPROACHING * one.bounds.max and one.constraint not in state.warned
+        if one.left and one.used >= APPROACHING * (one.bounds.max or 0) and one.constraint not in state.warned
     ]
 
 

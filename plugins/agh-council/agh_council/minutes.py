@@ -78,7 +78,7 @@ class Minutes:
         self.state.elapsed = time.monotonic() - self.live.began
         for constraint, used, bounds in limits.approaching(self.state, more_cost):
             given = {"constraint": constraint, "used": used, "max": bounds.max, "level": "approaching"}
-            self.note(("constraint", f"{constraint}: {used:g} of {bounds.max:g} is used", given))
+            self.note(("constraint", f"{constraint} comes close: {used:g} of {bounds.max:g}", given))
         return limits.reached(self.state, more_cost)
 
     def _show_activity(self) -> None:

@@ -46,10 +46,17 @@ def council_view(directory: str) -> View:
         "constraints": {
             one.constraint: {"used": one.used, "min": one.bounds.min, "max": one.bounds.max, "left": one.left}
             for one in usage(state)
-        },
+        }
+        | ({} if session["state"] == "active" else {"time": _time_after_resume(state)}),
         "memo": os.path.join(state.workspace, state.memo["path"]) if state.memo else None,
         "session": session,
     }
+
+
+def _time_after_resume(state: State) -> View:
+    """Time is counted from the last start; a council that is not live has all of it before it."""
+    bounds = state.profile.constraints.time
+    return {"used": state.elapsed, "min": bounds.min, "max": bounds.max, "left": bounds.max}
 
 
 def rounds(state: State) -> list[View]:
