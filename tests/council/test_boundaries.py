@@ -35,7 +35,12 @@ class Life:
         return self.log.read_text().splitlines() if self.log.exists() else []
 
     def run(self) -> None:
-        """Run, and resume for as long as there is something to go on with."""
+        """Run, and resume if it came to a death."""
+        if self.start():
+            assert self.council.resume()["phase"] == "completed"
+
+    def start(self) -> bool:
+        """Run; whether there is something to go on with."""
         council = self.council
         known = {one.id for one in council.live.sessions()}
         given, question = council.files(profile())
@@ -45,8 +50,7 @@ class Life:
         described = [one for one in made if (one.directory / "meta.json").exists()]
         (council.id,) = [one.id for one in described if one.meta().get("kind") == "council"]
         assert done.returncode in (0, 7), (done.returncode, done.stderr)
-        if done.returncode:
-            assert council.resume()["phase"] == "completed"
+        return done.returncode == 7
 
 
 def boundaries(council: Council, victim: str, path: Path) -> tuple[dict[str, object], int]:
@@ -76,3 +80,18 @@ def test_killed_before_its_nth_act(council: Council, tmp_path: Path, victim: str
         deaths += [line for line in life.boundaries() if line.endswith("KILLED")]
     assert len(deaths) >= len(chosen) - 5, "the fault does not fire"
     print(f"{victim}: {len(deaths)} deaths of {count} boundaries")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_killed_while_it_comes_back(council: Council, tmp_path: Path) -> None:
+    """A second death, in the middle of the resume, changes nothing either."""
+    whole, _ = boundaries(council, "council", tmp_path / "whole")
+    for at in range(1, 40) if SOAK else (5, 17):
+        assert Life(council, "council", 45, tmp_path / f"first-{at}").start()
+        again = Life(council, "council", at, tmp_path / f"second-{at}")
+        done = council.agh("resume", env=again.env, code=None)
+        assert done.returncode == 7 and again.boundaries()[-1].endswith("KILLED"), done.stderr
+        assert council.resume()["phase"] == "completed"
+        assert council.outcome() == whole, f"killed at {again.boundaries()[-1]}"
+        council.session.check_log()

@@ -69,7 +69,7 @@ def test_paused_after_45_of_60_minutes_it_resumes_with_60(council: Council, tmp_
     council.agh("steer", "are you there?")
     assert council.session.is_live(), "43 more minutes have passed: of 60, since the resume"
     clock.write_text("9100")
-    council.agh("steer", "time is up")  # wakes the keeper, whose clock was put forward
+    council.agh("steer", "time is up", code=None)  # wakes the keeper, whose clock was put forward
     council.wait_stopped()
     stored = council.session.meta()
     assert (stored["stop_reason"], stored["stop_detail"]) == ("timeout", "max_time")

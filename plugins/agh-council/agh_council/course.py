@@ -27,7 +27,7 @@ def load_profile(path: str, workspace: str) -> dict[str, Any]:
         with open(path, "rb") as file:
             given = tomllib.load(file)
         profile = read_profile(given)
-        for seat in filter(None, (*profile.perspectives, profile.orchestrator)):
+        for seat in profile.seats:
             if seat.command and not shlex.split(seat.command):
                 raise ValueError(f"{seat.id}: the command is empty")
             if seat.agent:

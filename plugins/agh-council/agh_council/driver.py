@@ -41,18 +41,19 @@ def next_action(state: State) -> Action:
     if due is not None:
         return due
     scripted = state.profile.orchestrator is None
-    over = state.rounds_completed >= state.profile.last_round() if scripted else _is_last(state)
+    over = state.rounds_completed >= state.profile.last_round() if scripted else _used_up(state)
     if over and limits.can_end(state):
         return WriteMemo(words.memo(state)) if scripted else _ask_for_memo(state)
     hit = limits.reached(state)
     if hit is not None:
         return Pause(*hit)
-    if _is_last(state):
+    if _used_up(state):
         return Pause("max_turns", f"every round is used up, but {'; '.join(limits.obstacles(state))}")
     return _script(state) if scripted else _consult(state)
 
 
-def _is_last(state: State) -> bool:
+def _used_up(state: State) -> bool:
+    """Whether there may be no more rounds."""
     most = state.profile.constraints.rounds.max
     return most is not None and state.rounds_completed >= most
 

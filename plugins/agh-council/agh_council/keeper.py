@@ -17,7 +17,7 @@ from agh import config
 from agh.adapters.agents import AgentRecord
 from agh.core.events import timestamp
 from agh.core.status import phase
-from agh.errors import AghError, Bug, HookStopped, Usage
+from agh.errors import AghError, Bug, HookStopped, SessionStopping, Usage
 from agh.keeper import hooks, stop, verbs
 from agh.keeper.control import Answer, Control, Handler
 from agh.keeper.live import Live, log
@@ -108,7 +108,7 @@ def deliberate(live: Live, engine: Engine, resuming: bool) -> None:
         live.end("hook_stopped", objection)
         raise HookStopped(objection)
     if not isinstance(next_action(engine.state), Pause | Finish):
-        engine.table.seat([*(one.id for one in engine.state.profile.perspectives), *engine.state.members])
+        engine.table.seat([*(one.id for one in engine.state.profile.seats), *engine.state.members])
     if resuming:
         known = {id: (one.restore or {}).get("strategy") for id, one in engine.state.members.items()}
         with live.batch():
@@ -145,6 +145,8 @@ def council_verbs(live: Live, engine: Engine) -> dict[str, Handler]:
     known = verbs.verbs(live)
 
     def steer(request: dict[str, Any], answer: Answer) -> None:
+        if live.ending is not None:
+            raise SessionStopping(live.session_id)
         given = steering(engine.state, str(request["text"]), request.get("to"))
         engine.minutes.note(given)
         answer(given[2])

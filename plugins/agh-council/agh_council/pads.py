@@ -21,7 +21,7 @@ def path(state: State, agent_id: str) -> str | None:
     if not state.profile.expertise:
         return None
     folder = os.path.join(os.path.realpath(state.workspace), ".agh", "council", state.session_id)
-    return os.path.join(folder, agent_id.replace("/", "--") + ".md")
+    return os.path.join(folder, agent_id.replace("/", ".") + ".md")
 
 
 def ensure(state: State, agent_id: str) -> str | None:

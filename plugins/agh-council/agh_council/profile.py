@@ -92,10 +92,13 @@ class Profile:
     gates: tuple[Gate, ...] = ()
     permissions: str | None = None
 
+    @property
+    def seats(self) -> tuple[Perspective, ...]:
+        """Everyone: the perspectives, and the orchestrator if there is one."""
+        return (*self.perspectives, *([self.orchestrator] if self.orchestrator else []))
+
     def seat(self, agent_id: str) -> Perspective | None:
-        if self.orchestrator is not None and agent_id == ORCHESTRATOR:
-            return self.orchestrator
-        return next((one for one in self.perspectives if one.id == agent_id), None)
+        return next((one for one in self.seats if one.id == agent_id), None)
 
     def step_of(self, round_number: int) -> tuple[Step | None, int]:
         """The step that a round belongs to, and the step's first round; a round is its own step else."""

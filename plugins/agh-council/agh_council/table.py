@@ -45,7 +45,7 @@ class Table:
         assert perspective is not None, agent_id
         return partial(
             members.seat,
-            f"{agent_id}.{state.session_id.removeprefix('sess-')}",
+            f"{agent_id[-80:]}.{state.session_id.removeprefix('sess-')}",
             known.session_id if known else None,
             perspective,
             state.workspace,

@@ -100,7 +100,8 @@ def message(state: State, one: Round, target: str) -> str:
     """What a member is asked in a round by the scripted driver."""
     profile, number = state.profile, one.number
     step, _ = profile.step_of(number)
-    head = f"Round {number} of {profile.last_round()}" + (f": {step.name}." if step else ".")
+    planned = f" of {profile.last_round()}" if number <= profile.last_round() else ""
+    head = f"Round {number}{planned}" + (f": {step.name}." if step else ".")
     parts = [head, *from_operator(one)]
     opening = number <= profile.delegation.opening_rounds
     if opening:
