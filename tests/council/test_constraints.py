@@ -52,7 +52,7 @@ def test_paused_after_45_of_60_minutes_it_resumes_with_60(council: Council, tmp_
     clock.write_text("0")
     paths = os.pathsep.join(filter(None, [SHIFTED, os.environ.get("PYTHONPATH")]))
     env = {"PYTHONPATH": paths, "AGH_TEST_CLOCK": str(clock)}
-    seats = costing(tmp_path, "/say one", "/say two\n/sleep 0.4", "/say more\n/sleep 30")
+    seats = costing(tmp_path, "/say one", "/say two\n/sleep 2", "/say more\n/sleep 30")
     limits = bounds('rounds = { max = 9 }\ntime = { max = "60m" }')
     council.open(profile(limits, seats=seats), env=env)
     council.wait_for(lambda state: state.rounds_completed == 1)
@@ -79,7 +79,7 @@ def test_paused_after_45_of_60_minutes_it_resumes_with_60(council: Council, tmp_
 
 def test_a_deadline_cancels_the_round_and_it_is_gone_on_with(council: Council, tmp_path: Path) -> None:
     seats = costing(tmp_path, "/say slow\n/sleep 30", "/say well")
-    limits = bounds('rounds = { max = 1 }\ntime = { max = "2s" }')
+    limits = bounds('rounds = { max = 1 }\ntime = { max = "3s" }')
     view = council.run(profile(limits, seats=seats), code=6)
     assert view["stop_detail"] == "max_time"
     assert council.member("advocate").events("done")[0].content["stop_reason"] == "cancelled"

@@ -19,15 +19,12 @@ def test_a_word_for_one_member_stays_with_it(council: Council) -> None:
         seat("skeptic", command=FORGETFUL),
         seat("chair", speaks_last=True, command=FORGETFUL),
     )
-    council.open(profile("[expertise]\nenabled = true\n", seats=seats), brief="/sleep 0.3\n/say on with it")
-    council.wait_for(lambda state: state.delegations)
+    gates = "[[gates]]\nafter_round = 1\n[[gates]]\nafter_round = 2\n"
+    council.run(profile("[expertise]\nenabled = true\n", gates, seats=seats), code=5)
     council.agh("steer", f"for you: {WORD}-note", "--to", "advocate")
     (pad,) = council.live.workspace.rglob("advocate.md")
     pad.write_text(f"{WORD}-pad")
-    council.agh("pause", "--after-round")
-    council.resume("--detach")
-    council.wait_for(lambda state: state.rounds_completed == 2)
-    council.agh("pause")
+    council.agh("gate approve", code=5)
     state, made = council.state(), council.checkpoint()
     records = {one["agent_id"]: one for one in made["active_agents"]}
     told = "\n".join(council.prompts("advocate"))

@@ -57,12 +57,14 @@ def test_members_speak_in_parallel_and_the_chair_after_them(council: Council) ->
 
 
 def test_paused_after_round_two_and_resumed_is_the_same(council: Council) -> None:
-    council.run(profile())
+    pairs = '[delegation]\nopening_rounds = 2\ntension_pairs = [["advocate", "skeptic"]]\n'
+    council.run(profile(pairs), brief="/sleep 0.4\n/say well")
     whole, memo = council.outcome(), (council.live.workspace / "memo.md").read_text()
     (council.live.workspace / "memo.md").unlink()
-    council.open(profile(), env={"AGH_ECHO_OPTIONS": "--slow 0.02"})
-    council.wait_for(lambda state: state.rounds_completed == 1)
-    council.agh("pause", "--after-round")
+    council.open(profile(pairs), brief="/sleep 0.4\n/say well")
+    council.wait_for(lambda state: 2 in state.rounds)
+    council.session.call("pause_after_round")
+    council.wait_stopped()
     state = council.state()
     assert (state.rounds_completed, state.open_round) == (2, None)
     assert council.session.meta()["stop_reason"] == "paused"
@@ -82,11 +84,12 @@ def test_paused_after_round_two_and_resumed_is_the_same(council: Council) -> Non
 
 
 def test_paused_in_the_middle_of_a_round_and_resumed_is_the_same(council: Council) -> None:
-    council.run(TWO_ROUNDS, brief="/sleep 0.3\n/say well")
+    council.run(TWO_ROUNDS, brief="/sleep 0.5\n/say well")
     whole = council.outcome()
-    council.open(TWO_ROUNDS, brief="/sleep 0.3\n/say well")
+    council.open(TWO_ROUNDS, brief="/sleep 0.5\n/say well")
     council.wait_for(lambda state: any(one.status == "sent" for one in state.delegations.values()))
-    council.agh("pause")
+    council.session.call("stop", reason="paused")
+    council.wait_stopped()
     state = council.state()
     assert state.open_round is not None
     assert {one["status"] for one in council.checkpoint()["pending_delegations"]} == {"pending"}
@@ -96,7 +99,7 @@ def test_paused_in_the_middle_of_a_round_and_resumed_is_the_same(council: Counci
 
 
 def test_session_pause_and_resume_do_the_same_and_it_is_steered_in_between(council: Council) -> None:
-    council.open(TWO_ROUNDS, brief="/sleep 0.3")
+    council.open(TWO_ROUNDS, brief="/sleep 1.5")
     council.wait_for(lambda state: state.delegations)
     assert council.session.status()["badge"] == "running"
     council.session.agh("pause")
@@ -112,10 +115,10 @@ def test_session_pause_and_resume_do_the_same_and_it_is_steered_in_between(counc
 
 
 def test_steering_reaches_the_next_round(council: Council) -> None:
-    council.open(TWO_ROUNDS, brief="/sleep 0.3")
+    council.open(TWO_ROUNDS, brief="/sleep 0.4")
     council.wait_for(lambda state: state.delegations)
-    council.agh("steer", "mind the costs")
-    council.agh("steer", "you alone", "--to", "skeptic")
+    council.session.call("steer", text="mind the costs")
+    council.session.call("steer", text="you alone", to="skeptic")
     council.wait_stopped()
     for id in SEATS:
         lines = [line for text in council.prompts(id) for line in text.splitlines()]
@@ -125,7 +128,7 @@ def test_steering_reaches_the_next_round(council: Council) -> None:
 
 
 def test_ctrl_c_pauses_and_loses_nothing(council: Council) -> None:
-    given, question = council.files(TWO_ROUNDS, brief="/sleep 0.5")
+    given, question = council.files(TWO_ROUNDS, brief="/sleep 1")
     command = council.live.start("council", "run", given, "--brief", question)
     wait_until(lambda: any((one.directory / "meta.json").exists() for one in council.live.sessions()))
     council.id = council.live.sessions()[0].id
