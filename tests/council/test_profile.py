@@ -100,6 +100,10 @@ def test_validate(agh: Agh, tmp_path: Path) -> None:
     brief = tmp_path / "brief.md"
     brief.write_text("x")
     agh("council", "run", tmp_path / "missing.toml", "--brief", brief, code=2)
+    path.write_text(EXAMPLE)
+    for bad, why in ((" \n", "empty"), ("x" * 70_000, "70000 bytes")):
+        brief.write_text(bad)
+        assert why in agh("council", "run", path, "--brief", brief, code=2).stderr
     assert not (tmp_path / "agh").exists(), "nothing was made"
 
 

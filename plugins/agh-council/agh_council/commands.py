@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 
+from agh import config
 from agh.cli import terminal
 from agh.cli.output import output_option, write_json, write_result, write_text
 from agh.cli.session.stop import stop_session
 from agh.cli.when import span
-from agh.errors import KeeperGone, Usage, WorkspaceGone
+from agh.errors import InputTooLarge, KeeperGone, Usage, WorkspaceGone
 from agh.keeper import client
 from agh.store import lock
 from agh_council import record, views
@@ -48,6 +49,9 @@ def run_command(
     given, question = load_profile(profile, path), brief.read()
     if not question.strip():
         raise Usage("the brief is empty", hint="write the question into the file of --brief")
+    size, most = len(question.encode()), config.load(path)["session.input_bytes"]
+    if size > most:
+        raise InputTooLarge(size, most)
     with record.open_council(given, question, path, name) as held:
         directory = held.directory
         client.start(held, new=True)

@@ -47,8 +47,13 @@ def follow_to_the_end(directory: str, after: int) -> Iterator[str]:
                 content = row.parsed()
                 if row.type == "agent_message":
                     yield terminal.one_line(f"{content.get('agent_id')}: {content.get('text')}", 200)
-                elif row.type == "system" and content.get("action") in _SHOWN:
+                elif row.type == "system" and _is_shown(content):
                     yield terminal.one_line(f"{content['action']}: {content.get('title')}", 200)
+
+
+def _is_shown(content: dict[str, Any]) -> bool:
+    action, given = content.get("action"), content.get("council") or {}
+    return action in _SHOWN or (action == "delegation" and given.get("status") in ("failed", "unknown"))
 
 
 _SHOWN = ("opened", "limits", "member", "round", "gate", "steer", "constraint", "permission", "memo")

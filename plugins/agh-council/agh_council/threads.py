@@ -69,4 +69,4 @@ def gather(loop: Loop, works: Mapping[str, Callable[[], Any]]) -> dict[str, Any]
         while (report := box.take()) is not None:
             found[report[0]] = report[1]
     box.close(loop)
-    return found
+    return {name: found[name] for name in works}
