@@ -11,10 +11,26 @@ import orjson
 from agh_council import actions
 from agh_council.driver import next_action
 from agh_council.state import Delegation, State, apply, fold
+from agh_council.views import outcome
+from agh_echo import script
 
 from agh.core.events import Row, draft, timestamp
 
 Answer = Callable[[Delegation], tuple[str, str]]  # a status, and the answer or the reason
+
+
+def echoed(one: Delegation) -> tuple[str, str]:
+    """What the embedded agent answers to a request of plain lines, /say and /sleep."""
+    said = {"echo": "echo: {}", "say": "{}"}
+    steps = script.parse(one.message)
+    return "answered", "\n".join(said[name].format(text) for name, text in steps if name != "sleep")
+
+
+def simulated(profile: str, brief: str) -> dict[str, Any]:
+    """What a council of embedded agents comes to, without a process."""
+    council = Simulated(profile, echoed, brief)
+    assert council.run() == actions.Finish()
+    return outcome(council.state)
 
 
 class Simulated:

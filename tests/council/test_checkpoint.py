@@ -9,7 +9,7 @@ from tests.live.test_checkpoint import DAMAGED, flip, shown
 def test_a_damaged_checkpoint_of_a_council_is_refused_and_rebuilt(council: Council) -> None:
     text = profile(
         "[delegation]\n[[gates]]\nafter_round = 1\n[expertise]\nenabled = true\n",
-        seats=(seat("a"), seat("b")),
+        seats=(seat("a"),),
     )
     council.run(text, code=5)
     path = council.session.directory / "checkpoint.json"

@@ -7,7 +7,7 @@ from tests.support.live import wait_until
 
 GATED = profile(
     "[delegation]\n[constraints]\nrounds = { max = 3 }\n[[gates]]\nafter_round = 2\nprompt = 'Go on?'\n",
-    seats=(seat("a"), seat("b")),
+    seats=(seat("a"),),
 )
 
 

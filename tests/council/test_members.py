@@ -6,7 +6,7 @@ import json
 import shlex
 from pathlib import Path
 
-from tests.council.support import SEATS, Council, oracle, profile, seat
+from tests.council.support import Council, oracle, profile, seat
 from tests.support.live import ECHO, kill, wait_until
 
 ONE_ROUND = "[constraints]\nrounds = { max = 1 }\n[delegation]\n"
@@ -94,9 +94,10 @@ def test_a_member_that_cannot_start_is_skipped(council: Council) -> None:
 
 
 def test_a_killed_council_leaves_members_that_are_found_again(council: Council) -> None:
-    council.open(profile(), brief="/sleep 1\n/say here")
+    pair = ("advocate", "skeptic")
+    council.open(profile(ONE_ROUND, seats=tuple(map(seat, pair))), brief="/sleep 1\n/say here")
     council.wait_for(lambda state: sum(one.status == "sent" for one in state.delegations.values()) == 2)
-    agents = {id: council.member(id).agent for id in SEATS}
+    agents = {id: council.member(id).agent for id in pair}
     kill(council.session.keeper)
     council.wait_stopped()
     shown = council.session.status()
@@ -104,7 +105,7 @@ def test_a_killed_council_leaves_members_that_are_found_again(council: Council) 
     council.session.agh("repair")
     view = council.resume()
     assert view["phase"] == "completed"
-    for id in SEATS:
+    for id in pair:
         sent = [text for text in council.prompts(id) if "/sleep 1" in text]
         assert len(sent) == 1, "what it was asked before the death was not sent again"
         assert council.member(id).count("session_resumed") == 0, f"{agents[id]} went on all the while"

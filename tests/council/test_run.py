@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import signal
 
-from tests.council.support import BRIEF, SEATS, Council, profile
+from tests.council.pure import simulated
+from tests.council.support import BRIEF, SEATS, Council, profile, seat
 from tests.support.live import wait_until
 
-TWO_ROUNDS = profile("[constraints]\nrounds = { max = 2 }\n")
+PAIR = (seat("advocate"), seat("skeptic"))
+TWO_ROUNDS = profile("[constraints]\nrounds = { max = 2 }\n", seats=PAIR)
+ALONE = profile("[constraints]\nrounds = { max = 2 }\n[delegation]\n", seats=PAIR[:1])
 
 
 def test_four_rounds_to_a_memo(council: Council) -> None:
@@ -22,6 +25,7 @@ def test_four_rounds_to_a_memo(council: Council) -> None:
     assert text.startswith("# Memo: review\n") and BRIEF in text
     assert text.index("### chair") < text.index("### advocate") < text.index("### skeptic")
     council.session.check_log()
+    assert council.outcome() == simulated(profile(), BRIEF), "as the driver says, and nothing else"
     assert not any(council.member(id).is_live() for id in SEATS), "agents are dismissed"
     check_like_any_other(council)
 
@@ -45,22 +49,9 @@ def check_like_any_other(council: Council) -> None:
     assert session.status()["resume_reason"] == "completed"
 
 
-def test_members_speak_in_parallel_and_the_chair_after_them(council: Council) -> None:
-    council.run(profile("[constraints]\nrounds = { max = 1 }\n"), brief="/sleep 0.6")
-    starts = {
-        id: next(one.content["timestamp"] for one in council.member(id).events("user_message"))
-        for id in SEATS
-    }
-    ends = {id: council.member(id).events("done")[0].content["timestamp"] for id in SEATS}
-    assert max(starts["advocate"], starts["skeptic"]) < min(ends["advocate"], ends["skeptic"])
-    assert starts["chair"] > max(ends["advocate"], ends["skeptic"])
-
-
 def test_paused_after_round_two_and_resumed_is_the_same(council: Council) -> None:
     pairs = '[delegation]\nopening_rounds = 2\ntension_pairs = [["advocate", "skeptic"]]\n'
-    council.run(profile(pairs), brief="/sleep 0.4\n/say well")
-    whole, memo = council.outcome(), (council.live.workspace / "memo.md").read_text()
-    (council.live.workspace / "memo.md").unlink()
+    whole = simulated(profile(pairs), "/sleep 0.4\n/say well")
     council.open(profile(pairs), brief="/sleep 0.4\n/say well")
     council.wait_for(lambda state: 2 in state.rounds)
     council.session.call("pause_after_round")
@@ -76,16 +67,18 @@ def test_paused_after_round_two_and_resumed_is_the_same(council: Council) -> Non
     view = council.resume()
     assert view["phase"] == "completed"
     assert council.outcome() == whole
-    assert (council.live.workspace / "memo.md").read_text() == memo
+    assert (council.live.workspace / "memo.md").read_text() == whole["memo"]
     assert council.session.count("session_resumed") == 1
+    starts = {id: council.member(id).events("user_message")[0].content["timestamp"] for id in SEATS}
+    ends = {id: council.member(id).events("done")[0].content["timestamp"] for id in SEATS}
+    assert max(starts["advocate"], starts["skeptic"]) < min(ends["advocate"], ends["skeptic"]), "in parallel"
+    assert starts["chair"] > max(ends["advocate"], ends["skeptic"]), "and the chair after them"
     for id in SEATS:
         assert council.member(id).meta()["restore"]["strategy"] == "native_resume"
         assert not any("Session Context" in text for text in council.prompts(id)), "it has its own memory"
 
 
 def test_paused_in_the_middle_of_a_round_and_resumed_is_the_same(council: Council) -> None:
-    council.run(TWO_ROUNDS, brief="/sleep 0.5\n/say well")
-    whole = council.outcome()
     council.open(TWO_ROUNDS, brief="/sleep 0.5\n/say well")
     council.wait_for(lambda state: any(one.status == "sent" for one in state.delegations.values()))
     council.session.call("stop", reason="paused")
@@ -95,11 +88,11 @@ def test_paused_in_the_middle_of_a_round_and_resumed_is_the_same(council: Counci
     assert {one["status"] for one in council.checkpoint()["pending_delegations"]} == {"pending"}
     council.session.check_log()
     assert council.resume()["phase"] == "completed"
-    assert council.outcome() == whole
+    assert council.outcome() == simulated(TWO_ROUNDS, "/sleep 0.5\n/say well")
 
 
 def test_session_pause_and_resume_do_the_same_and_it_is_steered_in_between(council: Council) -> None:
-    council.open(TWO_ROUNDS, brief="/sleep 1.5")
+    council.open(ALONE, brief="/sleep 1.5")
     council.wait_for(lambda state: state.delegations)
     assert council.session.status()["badge"] == "running"
     council.session.agh("pause")
@@ -120,7 +113,7 @@ def test_steering_reaches_the_next_round(council: Council) -> None:
     council.session.call("steer", text="mind the costs")
     council.session.call("steer", text="you alone", to="skeptic")
     council.wait_stopped()
-    for id in SEATS:
+    for id in ("advocate", "skeptic"):
         lines = [line for text in council.prompts(id) for line in text.splitlines()]
         assert lines.count("Note from the operator: mind the costs") == 1
         assert lines.count("Note from the operator, for you alone: you alone") == (id == "skeptic")
@@ -128,7 +121,7 @@ def test_steering_reaches_the_next_round(council: Council) -> None:
 
 
 def test_ctrl_c_pauses_and_loses_nothing(council: Council) -> None:
-    given, question = council.files(TWO_ROUNDS, brief="/sleep 1")
+    given, question = council.files(ALONE, brief="/sleep 1")
     command = council.live.start("council", "run", given, "--brief", question)
     wait_until(lambda: any((one.directory / "meta.json").exists() for one in council.live.sessions()))
     council.id = council.live.sessions()[0].id
