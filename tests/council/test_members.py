@@ -6,7 +6,7 @@ import json
 import shlex
 from pathlib import Path
 
-from tests.council.support import Council, oracle, profile, seat
+from tests.council.support import BRIEF, Council, oracle, profile, seat
 from tests.support.live import ECHO, kill, wait_until
 
 ONE_ROUND = "[constraints]\nrounds = { max = 1 }\n[delegation]\n"
@@ -37,7 +37,8 @@ def test_an_orchestrator_leads_and_a_member_has_a_member(council: Council, tmp_p
     assert state.delegations["r1-able/tax"].answer.startswith("{"), "it runs its parent's agent"
     assert {one["agent_id"] for one in state.tail("able")} == {"able", "able/tax"}
     assert {one["agent_id"] for one in state.tail("plain")} == {"plain"}
-    assert "Speak." in council.prompts("plain")[0]
+    first = council.prompts("plain")[0]
+    assert f"The brief of the council:\n> {BRIEF}" in first and "=== CURRENT REQUEST ===\nSpeak.\n" in first
 
 
 def test_a_scratch_pad_is_the_agents_and_survives(council: Council, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def introduction(state: State, one: Delegation, pad: str | None) -> str:
         lines.append(f"Your role: {role}")
     if pad is not None:
         lines.append(f"Your scratch pad is {pad}. Read it first; keep in it what you want to remember.")
-    if one.round > 1 or one.depth or one.target == ORCHESTRATOR:
+    if state.brief.strip() not in one.message:
         lines.append(f"The brief of the council:\n{quoted(state.brief)}")
     return "\n".join(lines)
 
