@@ -25,6 +25,7 @@ picture: $(STAMP)
 # AGH_SOAK_MINUTES (60) are shared out among the tests that try a fault again and again.
 soak: $(STAMP)
 	AGH_SOAK=full $(BIN)/python -m pytest -n 2 --dist worksteal -q -rP -m soak tests/faults $(ARGS)
+	AGH_SOAK=full $(BIN)/python -m pytest -n 2 --dist worksteal -q -rP tests/council/test_boundaries.py
 
 # Every deliberate breakage in tests/mutants must be caught by the tests it names.
 mutants: $(STAMP)

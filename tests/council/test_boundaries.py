@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.council.support import Council, profile
-from tests.support.live import SOAK
+from tests.support.rounds import SOAK
 
 HERE = str(Path(__file__).with_name("at_boundary"))
 SAMPLE = {"council": (1, 3), "skeptic": (2,)}  # of four quarters
