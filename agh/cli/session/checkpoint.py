@@ -16,7 +16,7 @@ from agh.store import checkpoint, sessions
 )
 @click.argument("id")
 @click.option("--rebuild", is_flag=True, help="Make it again from the log.")
-@output_option("human", "json")
+@output_option()
 def checkpoint_command(id: str, rebuild: bool, output: str) -> None:
     """Show what was captured when a session paused. A damaged checkpoint is refused."""
     directory = sessions.resolve(id)

@@ -9,7 +9,7 @@ import click
 
 from agh import config
 from agh.cli import terminal
-from agh.cli.output import output_option, write_json, write_result, write_text
+from agh.cli.output import output_option, write_result, write_text
 from agh.cli.session.stop import stop_session
 from agh.cli.when import span
 from agh.errors import InputTooLarge, KeeperGone, Usage, WorkspaceGone
@@ -34,7 +34,7 @@ def council() -> None:
 @click.option("--workspace", type=click.Path(), help="Where the members work (default: this directory).")
 @click.option("--name", help="A name to call the council's session by.")
 @click.option("--detach", is_flag=True, help="Print its id and leave it to itself.")
-@output_option("human", "json")
+@output_option()
 def run_command(
     profile: str, brief: Any, workspace: str | None, name: str | None, detach: bool, output: str
 ) -> None:
@@ -64,7 +64,7 @@ def run_command(
 @click.option("--max-rounds", type=click.IntRange(min=1), help="A new maximum of rounds.")
 @click.option("--max-time", metavar="TIME", help="A new maximum of time; the clock begins anew either way.")
 @click.option("--detach", is_flag=True, help="Print its id and leave it to itself.")
-@output_option("human", "json")
+@output_option()
 def resume_command(
     id: str, max_budget: float | None, max_rounds: int | None, max_time: str | None, detach: bool, output: str
 ) -> None:
@@ -90,7 +90,7 @@ def resume(directory: str, maximums: dict[str, float] | None = None) -> int:
 
 @council.command("status", epilog="Example:  agh council status @last -o json | jq .council.constraints")
 @click.argument("id")
-@output_option("human", "json")
+@output_option()
 def status_command(id: str, output: str) -> None:
     """Show a council: its members, rounds and limits."""
     view = views.council_view(record.find(id))
@@ -108,7 +108,7 @@ def list_command(output: str) -> None:
 @council.command("pause", epilog="Example:  agh council pause @last --after-round")
 @click.argument("id")
 @click.option("--after-round", is_flag=True, help="Let the round that runs come to its end first.")
-@output_option("human", "json")
+@output_option()
 def pause_command(id: str, after_round: bool, output: str) -> None:
     """Pause a council: its state goes into the checkpoint, its agents end, resume goes on from there."""
     directory = record.find(id)
@@ -126,7 +126,7 @@ def pause_command(id: str, after_round: bool, output: str) -> None:
 @click.argument("id")
 @click.argument("text")
 @click.option("--to", metavar="MEMBER", help="For this member alone; the others never see it.")
-@output_option("human", "json")
+@output_option()
 def steer_command(id: str, text: str, to: str | None, output: str) -> None:
     """Tell the members something; it comes with their next round."""
     directory = record.find(id)
@@ -146,7 +146,7 @@ def gate() -> None:
 @click.argument("id")
 @click.option("--later", is_flag=True, help="Only note the decision; `resume` goes on.")
 @click.option("--detach", is_flag=True, help="Go on, and do not wait.")
-@output_option("human", "json")
+@output_option()
 def approve_command(id: str, later: bool, detach: bool, output: str) -> None:
     """Let the council go on."""
     _decide(id, True, "", later, detach, output)
@@ -157,7 +157,7 @@ def approve_command(id: str, later: bool, detach: bool, output: str) -> None:
 @click.option("--feedback", required=True, help="What is wrong with it; the members are told.")
 @click.option("--later", is_flag=True, help="Only note the decision; `resume` goes on.")
 @click.option("--detach", is_flag=True, help="Go on, and do not wait.")
-@output_option("human", "json")
+@output_option()
 def reject_command(id: str, feedback: str, later: bool, detach: bool, output: str) -> None:
     """Have the step before the gate done again, with feedback."""
     _decide(id, False, feedback, later, detach, output)
@@ -186,7 +186,7 @@ def transcript_command(id: str, output: str) -> None:
 
 @council.command("validate", epilog="Example:  agh council validate review.toml")
 @click.argument("profile", type=click.Path())
-@output_option("human", "json")
+@output_option()
 def validate_command(profile: str, output: str) -> None:
     """Check a profile: its keys, its values, and that its agents are known."""
     load_profile(profile, os.getcwd())
@@ -203,10 +203,7 @@ def _follow(directory: str, after: int, detach: bool, output: str) -> None:
         if output == "human":
             click.echo(line, err=True)
     view = views.council_view(directory)
-    if output == "json":
-        write_json({"council": view})
-    else:
-        write_text(views.summary(view) + "\n")
+    write_result("council", view, output, lambda: views.summary(view))
     error = how_it_ended(view)
     if error is not None:
         raise error

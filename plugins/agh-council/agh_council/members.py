@@ -33,7 +33,6 @@ class Seat(NamedTuple):
     session_id: str
     acp_session_id: str | None
     restore: dict[str, Any] | None
-    pid: int | None = None  # of the keeper, when it was started just now
 
 
 class Sent(NamedTuple):
@@ -79,10 +78,9 @@ def seat(
 ) -> Seat:
     """Make a member's session live: the one that is known or has its name, or a new one."""
     directory = _find(known, name)
-    pid = None
     if directory is None:
         try:
-            directory, hello = create(
+            directory, _ = create(
                 agent=seat.agent or None,
                 command=shlex.split(seat.command) or None,
                 name=name,
@@ -91,12 +89,9 @@ def seat(
                 options={"model": seat.model} if seat.model else None,
                 rules=rules,
             )
-            pid = hello["pid"]
         except NameTaken:
             directory = sessions.resolve(name)
-    if pid is None:
-        hello = client.ensure_live(directory, skip=OWN_WAY)
-        pid = hello["pid"] if hello["started"] else None
+    client.ensure_live(directory, skip=OWN_WAY)
     stored = meta.read(directory)
     restore = stored.get("restore")
     if known is not None and stored["id"] != known:
@@ -105,7 +100,7 @@ def seat(
             "reason": f"its session {known} is gone",
             "at": stored["created_at"],
         }
-    return Seat(stored["id"], stored.get("acp_session_id"), restore, pid)
+    return Seat(stored["id"], stored.get("acp_session_id"), restore)
 
 
 def _find(known: str | None, name: str) -> str | None:

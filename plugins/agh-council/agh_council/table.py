@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from agh.errors import AghError
+from agh.keeper import client
 from agh_council import limits, members, pads, threads, words
 from agh_council.members import Asks, Costs, Ended, Seat, Sent
 from agh_council.minutes import Minutes, changed
@@ -27,14 +28,12 @@ class Table:
         self._box = threads.Box(self.live.loop)
         self._waiting: dict[str, Delegation] = {}
         self._costs: dict[str, float] = {}  # of the turns that run
-        self._keepers: list[int] = []
 
     def seat(self, agent_ids: Iterable[str]) -> dict[str, Seat | Exception]:
         """Make members live, all at once, and note what is new: a session, or how memory came back."""
         found = threads.gather(self.live.loop, {id: self._seating(id) for id in dict.fromkeys(agent_ids)})
         for agent_id, seat in found.items():
             if isinstance(seat, Seat):
-                self._keepers += [seat.pid] if seat.pid else []
                 self._note_seat(agent_id, seat)
         self._reap()
         return found
@@ -162,9 +161,9 @@ class Table:
 
     def _reap(self) -> None:
         """Keepers that ended are children of ours."""
-        for pid in list(self._keepers):
+        for pid in list(client.started):
             if os.waitpid(pid, os.WNOHANG)[0]:
-                self._keepers.remove(pid)
+                client.started.remove(pid)
 
 
 def _reason(error: Exception) -> str:
