@@ -47,28 +47,34 @@ def warnings(council: Council) -> list[object]:
     return [one for one in council.session.events("system") if one.content["action"] == "constraint"]  # type: ignore[misc]
 
 
+def set_clock(path: Path, seconds: int) -> None:
+    """In one step: who reads it in between must not find an empty file."""
+    path.with_suffix(".new").write_text(str(seconds))
+    path.with_suffix(".new").replace(path)
+
+
 def test_paused_after_45_of_60_minutes_it_resumes_with_60(council: Council, tmp_path: Path) -> None:
     clock = tmp_path / "clock"
-    clock.write_text("0")
+    set_clock(clock, 0)
     paths = os.pathsep.join(filter(None, [SHIFTED, os.environ.get("PYTHONPATH")]))
     env = {"PYTHONPATH": paths, "AGH_TEST_CLOCK": str(clock)}
     seats = costing(tmp_path, "/say one", "/say two\n/sleep 2", "/say more\n/sleep 30")
     limits = bounds('rounds = { max = 9 }\ntime = { max = "60m" }')
     council.open(profile(limits, seats=seats), env=env)
     council.wait_for(lambda state: state.rounds_completed == 1)
-    clock.write_text("2700")
+    set_clock(clock, 2700)
     council.agh("pause", "--after-round")
     assert council.session.meta()["stop_reason"] == "paused", "45 of 60 minutes do not pause it"
     assert 2700 <= council.checkpoint()["constraint_state"]["elapsed_seconds"] < 2760
     time = council.status()["constraints"]["time"]
     assert time["used"] >= 2700 and time["left"] == 3600
-    clock.write_text("5400")
+    set_clock(clock, 5400)
     council.agh("resume", "--detach", env=env)
     council.wait_for(lambda state: "r3-advocate" in state.delegations)
-    clock.write_text("8000")
+    set_clock(clock, 8000)
     council.agh("steer", "are you there?")
     assert council.session.is_live(), "43 more minutes have passed: of 60, since the resume"
-    clock.write_text("9100")
+    set_clock(clock, 9100)
     council.agh("steer", "time is up", code=None)  # wakes the keeper, whose clock was put forward
     council.wait_stopped()
     stored = council.session.meta()
