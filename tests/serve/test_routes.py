@@ -47,10 +47,10 @@ def test_reading_answers_what_the_commands_print(live: Live, server: Server, hom
             server.get(f"/api/sessions/{reference}".replace("sessions/../", ""))["session"]["name"] == "talk"
         )
     for other in ("repo-beta", quote("/elsewhere", safe="")):
-        assert (
-            server.get(f"/api/workspaces/{other}/sessions/talk", 404)["error"]["code"] == "session_not_found"
-        )
-        assert server.get(f"/api/workspaces/{other}/sessions?all=true") == {"sessions": []}
+        refused = server.get(f"/api/workspaces/{other}/sessions/talk", 404)["error"]
+        assert refused["code"] == "session_not_found"
+        refused = server.get(f"/api/workspaces/{other}/sessions?all=true", 404)["error"]
+        assert refused["code"] == "workspace_not_found"
     assert len(server.get("/api/workspaces/repo-alpha/sessions?all=true")["sessions"]) == 1
 
 
@@ -142,6 +142,19 @@ def test_the_life_of_a_session(live: Live, server: Server) -> None:
     assert session.count("session_resumed") == 1
 
 
+def test_a_workspace_that_has_a_name(live: Live, server: Server) -> None:
+    live.agh("workspace", "add", live.workspace, "--name", "shop")
+    made = server.post("/api/workspaces/shop/sessions", {"agent": "echo"}, 201)["session"]
+    assert (made["workspace_path"], bool(made["workspace_id"])) == (str(live.workspace), True)
+    for place in ("shop", made["workspace_id"], quote(str(live.workspace), safe="")):
+        (listed,) = server.get(f"/api/workspaces/{place}/sessions")["sessions"]
+        assert (
+            listed["id"]
+            == server.get(f"/api/workspaces/{place}/sessions/@last")["session"]["id"]
+            == made["id"]
+        )
+
+
 def test_a_session_in_a_worktree(live: Live, server: Server) -> None:
     refused = server.ask("POST", "/api/sessions", {"agent": "echo", "worktree": "fix"})
     assert 400 <= refused.status < 500 and live.sessions() == []
@@ -187,7 +200,7 @@ def test_bad_requests_change_nothing(live: Live, server: Server, home: Home) -> 
         ("POST", "/api/sessions", {"comand": ["sh"]}, 400, "usage"),
         ("POST", "/api/sessions", {"command": ["sh"]}, 400, "usage"),  # no program of the client's choice
         ("POST", "/api/sessions", {"agent": "nobody"}, 404, "agent_not_found"),
-        ("POST", "/api/sessions", {"agent": "echo", "workspace": "/nowhere"}, 404, "workspace_gone"),
+        ("POST", "/api/sessions", {"agent": "echo", "workspace": "/nowhere"}, 404, "workspace_not_found"),
         ("POST", "/api/sessions", {"agent": "echo", "workspace": "a\0b"}, 400, "usage"),
         ("POST", "/api/sessions", {"agent": "echo", "name": "sess-x"}, 400, "usage"),
         ("POST", "/api/sessions", {"agent": "echo", "name": "talk"}, 409, "name_taken"),

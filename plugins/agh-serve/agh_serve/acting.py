@@ -18,7 +18,7 @@ from agh.keeper.create import create
 from agh.store.views import session_view
 from agh_serve import streams, threads
 from agh_serve.answers import document, stream
-from agh_serve.calls import Call, workspace_path
+from agh_serve.calls import Call
 from agh_serve.ui_stream import HEADERS
 
 _LIMITS = ("max_cost", "max_turns", "max_time")
@@ -29,7 +29,7 @@ async def new_session(call: Call) -> Response:
     if call.workspace is not None:
         if "workspace" in given:
             raise Usage("the workspace is in the path already", hint="leave the member workspace out")
-        given["workspace"] = await threads.read(workspace_path, call.workspace)
+        given["workspace"] = call.workspace
     if "worktree" in given:
         given["branch"] = given.pop("worktree")
     bounds = limits(*(given.pop(name, None) for name in _LIMITS))

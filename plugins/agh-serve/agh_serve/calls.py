@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agh.errors import MetaInvalid, SessionNotFound
-from agh.store import meta, sessions
+from agh.cli.session.list import is_in
+from agh.errors import SessionNotFound
+from agh.store import meta, sessions, workspaces
 from agh_serve import threads
-from agh_serve.errors import WorkspaceNotFound
 from agh_serve.feed import Feeds
 from agh_serve.fields import Field, read_body, read_query
 
@@ -58,23 +57,8 @@ def find(reference: str, workspace: str | None) -> str:
     """The session's directory; below a workspace only a session of that workspace."""
     if workspace is None:
         return sessions.resolve(reference)
-    directory = sessions.resolve(reference, workspace_path(workspace) if reference == "@last" else None)
-    if not _belongs(meta.read(directory), workspace):
+    place = workspaces.find(workspace)
+    directory = sessions.resolve(reference, place.path)
+    if not is_in(meta.read(directory), place, workspace):  # type: ignore[arg-type]
         raise SessionNotFound(repr(reference))
     return directory
-
-
-def workspace_path(workspace: str) -> str:
-    """The directory of a workspace that is named by its path, or by its id in a session."""
-    if os.path.isabs(workspace):
-        return workspace
-    for _, found in sessions.scan():
-        if not isinstance(found, MetaInvalid) and found.get("workspace_id") == workspace:
-            return str(found["workspace_path"])
-    raise WorkspaceNotFound(repr(workspace))
-
-
-def _belongs(found: Any, workspace: str) -> bool:
-    if os.path.isabs(workspace) and found.get("workspace_path") == os.path.realpath(workspace):
-        return True
-    return bool(found.get("workspace_id") == workspace)

@@ -75,13 +75,6 @@ class ServerEnding(AghError):
     hint = "agh session recap ID"
 
 
-class WorkspaceNotFound(AghError):
-    """no session belongs to the workspace {0}"""
-
-    exit = 4
-    hint = "agh session list --all -o json"
-
-
 _OF_CLASS: dict[type[AghError], int] = {Unauthorized: 401, RequestTooLarge: 413, MethodUnknown: 405}
 # By exit number, since an error relayed by a keeper has only that: 7 is "not live", 9 "cannot be started".
 _OF_EXIT = {

@@ -105,7 +105,7 @@ def openapi(operations: tuple[Operation, ...]) -> dict[str, Any]:
 def _describe(operation: Operation, prefix: str) -> dict[str, Any]:
     places = [name for name in ("workspace", "id") if f"{{{name}}}" in prefix + operation.path]
     about = {
-        "workspace": "A workspace: its id or its path.",
+        "workspace": "A workspace: its name, its id or its path.",
         "id": "An id, a prefix of one, or a name.",
     }
     text = {"type": "string", "minLength": 1}

@@ -60,7 +60,7 @@ OPERATIONS = (
         query=(
             Field("all", "Also old and archived sessions.", FLAG),
             Field("resumable", "Only sessions that can be resumed or attached to.", FLAG),
-            Field("workspace", "Only sessions of this workspace: its path or its id."),
+            Field("workspace", "Only sessions of this workspace: a name, an id or a path."),
             Field("state", "Only sessions in this state."),
             Field("badge", "Only sessions with this badge."),
             Field("agent", "Only sessions of this agent."),
@@ -76,7 +76,7 @@ OPERATIONS = (
         status=201,
         body=(
             Field("agent", "A known agent; the configured one, or the first installed, by default."),
-            Field("workspace", "The agent's directory; by default the one where the server was started."),
+            Field("workspace", "The agent's directory; by default where the server was started."),
             Field("name", "A name to call the session by.", {**TEXT, "maxLength": 100}),
             Field("worktree", "Work in a git worktree of its own, on this branch; empty: a new one.", BRANCH),
             Field("permissions", "What the agent may do without being asked.", one_of(*PERMISSION_MODES)),
