@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from itertools import islice
 from typing import Any
 
@@ -140,6 +141,15 @@ def test_the_view_tells_state_elements_and_requests(live: Live, server: Server) 
     shown |= {one["number"]: one["html"] for frame in last if frame.event == "elements" for one in frame.data}
     assert any("permission: allow_once" in html for html in shown.values())
     assert any("<bdi>stopped</bdi>" in html for html in shown.values())
+
+
+def test_the_view_of_an_empty_session_is_ready_at_once(live: Live, server: Server) -> None:
+    session = live.new()
+    for _ in range(5):  # also while the log is already followed
+        with server.stream(f"/api/sessions/{session.id}/view") as frames:
+            began = time.monotonic()
+            assert [frame.event for frame in islice(frames, 3)] == ["start", "session", "ready"]
+            assert time.monotonic() - began < 5
 
 
 def test_the_view_of_a_long_session_begins_late(server: Server, home: Home) -> None:

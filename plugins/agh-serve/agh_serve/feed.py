@@ -70,8 +70,9 @@ class Feed:
         threading.Thread(target=self._run, name=f"feed {directory}", daemon=True).start()
 
     async def batches(self, after: int) -> AsyncGenerator[list[Item], None]:
-        """What comes after a sequence. An empty batch says that the metadata may have changed, or that
-        nothing has come for a while."""
+        """What comes after a sequence. An empty batch says that there is nothing yet, that the metadata
+        may have changed, or that nothing has come for a while."""
+        told = False
         while True:
             if self._start is not None and after >= self._start:
                 first = after - self._start
@@ -82,14 +83,15 @@ class Feed:
                     continue  # it came while the log was read
             if not found and self.over:
                 return
-            if not found:
+            if found:
+                after = found[-1].row.sequence
+            elif told:
                 waiter = self._loop.create_future()
                 self._waiting.append(waiter)
                 await waiter
                 if self._has(after):
                     continue
-            else:
-                after = found[-1].row.sequence
+            told = True
             yield found
 
     def _has(self, after: int) -> bool:
