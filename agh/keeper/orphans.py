@@ -81,8 +81,8 @@ def end(launch: Launch, grace: float = 0.5) -> list[Orphan]:
         limit = time.monotonic() + KILL_LIMIT
         # Freeze, and look again, until none is left that could fork while the others are killed.
         _send(held.values(), signal.SIGSTOP)
-        empty_looks = 0  # two in a row: in the middle of an exec a process shows no environment
-        while empty_looks < 2 and time.monotonic() < limit:
+        empty_looks = 0  # three in a row: in the middle of an exec, or of a fork, a process is not seen
+        while empty_looks < 3 and time.monotonic() < limit:
             if fresh := _hold(launch, held):
                 _send(fresh, signal.SIGSTOP)
                 empty_looks = 0

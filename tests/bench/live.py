@@ -37,7 +37,7 @@ def session(place: Path, *args: str) -> Iterator[str]:
 
 
 def prompts(place: Path, quick: bool) -> Iterator[Figure]:
-    rounds = 3 if quick else 25
+    rounds = 1 if quick else 25
     with session(place) as name:
         value, note = against_bare(rounds, lambda: agh("session", "prompt", name, "hello"))
         yield Figure("warm prompt, one chunk", value, "x", 12, note=note)
@@ -74,7 +74,7 @@ def resumes(place: Path, quick: bool) -> Iterator[Figure]:
             agh("session", "stop", name)
             return agh("session", "resume", name)
 
-        value, note = against_bare(2 if quick else 11, resume)
+        value, note = against_bare(1 if quick else 11, resume)
     yield Figure("resume of a stopped session", value, "x", note=note)
 
 

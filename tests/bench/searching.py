@@ -16,10 +16,10 @@ ASKED = {"a rare word": ["rare03"], "a prefix": ["common", "rare*"], "in every m
 
 
 def search(place: Path, quick: bool) -> Iterator[Figure]:
-    count = 40 if quick else 1000
+    count = 10 if quick else 1000
     data.talkative_sessions(place, count)
     env = {**os.environ, "XDG_CACHE_HOME": str(place.parent / "cache")}
-    events, rounds = f"{count} sessions, {count * 500:,} events", 5 if quick else 25
+    events, rounds = f"{count} sessions, {count * 500:,} events", 1 if quick else 25
 
     def ask(*words: str) -> tuple[str, ...]:
         return (AGH, "session", "search", "--all-workspaces", "-o", "json", *words)

@@ -18,17 +18,17 @@ def agh(*args: str) -> Taken:
 
 
 def version(place: Path, quick: bool) -> Iterator[Figure]:
-    value, note = against_bare(10 if quick else 60, lambda: agh("--version"))
+    value, note = against_bare(2 if quick else 60, lambda: agh("--version"))
     yield Figure("agh --version", value, "x", 1.4, note=note)
 
 
 def listing_json(place: Path, quick: bool) -> Iterator[Figure]:
     count = 100 if quick else 1000
     data.many_sessions(place, count)
-    value, note = against_bare(5 if quick else 25, lambda: agh("session", "list", "-o", "json"))
+    value, note = against_bare(1 if quick else 25, lambda: agh("session", "list", "-o", "json"))
     yield Figure(f"session list -o json, {count} sessions", value, "x", 7, note=note)
     value, note = against_bare(
-        5 if quick else 25, lambda: agh("session", "status", f"sess-{1:012d}", "-o", "json")
+        1 if quick else 25, lambda: agh("session", "status", f"sess-{1:012d}", "-o", "json")
     )
     yield Figure("session status -o json", value, "x", note=note)
 
@@ -36,7 +36,7 @@ def listing_json(place: Path, quick: bool) -> Iterator[Figure]:
 def listing_human(place: Path, quick: bool) -> Iterator[Figure]:
     count = 300 if quick else 10_000
     data.many_sessions(place, count)
-    rounds = 3 if quick else 11
+    rounds = 1 if quick else 11
     args = ("session", "list", "--all")
     value, note = against_bare(rounds, lambda: agh(*args))
     yield Figure(f"session list --all, {count} sessions", value, "x", 25, note=note)
@@ -47,7 +47,7 @@ def listing_human(place: Path, quick: bool) -> Iterator[Figure]:
 def repairing(place: Path, quick: bool) -> Iterator[Figure]:
     count = 60 if quick else 1000
     data.many_sessions(place, count, crashed=count // 2)
-    value, note = against_bare(3 if quick else 11, lambda: agh("session", "repair", "--all", "--dry-run"))
+    value, note = against_bare(1 if quick else 11, lambda: agh("session", "repair", "--all", "--dry-run"))
     yield Figure(f"repair --all --dry-run, {count} sessions", value, "x", 60, note=note)
 
 
@@ -62,7 +62,7 @@ def completing(place: Path, quick: bool) -> Iterator[Figure]:
         "Tab: a command": ("",),
     }
     for name, words in asked.items():
-        value, note = against_bare(5 if quick else 25, lambda words=words: agh("__complete", *words))  # type: ignore[misc]
+        value, note = against_bare(1 if quick else 25, lambda words=words: agh("__complete", *words))  # type: ignore[misc]
         yield Figure(name, value, "x", 6, note=note)
 
 
