@@ -29,11 +29,11 @@ class _Followed:
         self.reader = Reader(directory)
         self.reopened = False
 
-    def step(self, query: Query) -> list[Row]:
-        """The next page; the rows that do not match are passed over for good."""
+    def step(self, query: Query) -> list[Row] | None:
+        """The next page, or None when there is none; rows that do not match are passed over for good."""
         until = self.reader.last_sequence()
         if until <= self.after:
-            return []
+            return None
         rows = self.reader.page(query, self.after, until)
         self.after = rows[-1].sequence if rows else until
         return rows
@@ -42,9 +42,6 @@ class _Followed:
         """A writer killed in mid-commit leaves rows that the WAL has and its index lacks: see them."""
         self.reader.close()
         self.reader = Reader(self.directory)
-
-    def behind(self) -> bool:
-        return self.reader.last_sequence() > self.after
 
 
 def follow(
@@ -66,11 +63,10 @@ def follow(
                     # Asked before the log is read: rows committed before the lock went free are seen.
                     alive = lock.is_held(one.directory)
                     rows = one.step(query)
-                    if rows:
+                    if rows is not None:
                         moved = True
-                        yield Batch(one.directory, rows)
-                    elif one.behind():
-                        moved = True
+                        if rows:
+                            yield Batch(one.directory, rows)
                     elif not alive and not one.reopened:
                         one.reopened = moved = True
                         one.reopen()

@@ -17,7 +17,17 @@ _IN_MODIFY, _IN_CLOSE_WRITE, _IN_MOVED_TO, _IN_CREATE = 0x2, 0x8, 0x80, 0x100
 _IN_ONLYDIR = 0x01000000
 _MASK = _IN_MODIFY | _IN_CLOSE_WRITE | _IN_MOVED_TO | _IN_CREATE | _IN_ONLYDIR
 # Quick at first, then patient: a slow disk may take long from the write to the commit.
-_LOOKS_AGAIN = (0.0002, 0.0005, 0.001, 0.002, 0.004, 0.008, *(0.016,) * 120)
+_LOOKS_AGAIN = (
+    0.0002,
+    0.0005,
+    0.001,
+    0.002,
+    0.004,
+    *(0.008,) * 4,
+    *(0.016,) * 8,
+    *(0.03,) * 10,
+    *(0.06,) * 25,
+)
 _BREATH = 0.001  # a commit of many pages wakes for each of them
 _POLL = 0.01
 IDLE = 1.0

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from tests.bench import dumping, fleet, following, growth, live, peers, searching, starting
 from tests.bench.measure import Figure
@@ -56,7 +57,10 @@ def main() -> None:
                 figures.append((name, figure))
                 print(line(figure), flush=True)
     if asked.json:
-        asked.json.write_text(json.dumps(report(figures, asked.quick, load), indent=2) + "\n")
+        made = report(figures, asked.quick, load)
+        if asked.only and asked.json.exists():
+            made = replaced(json.loads(asked.json.read_text()), made)
+        asked.json.write_text(json.dumps(made, indent=2) + "\n")
 
 
 def line(figure: Figure) -> str:
@@ -66,7 +70,7 @@ def line(figure: Figure) -> str:
     return f"{head} {limit:>8} {figure.verdict:<6}  {figure.note}".rstrip()
 
 
-def report(figures: list[tuple[str, Figure]], quick: bool, load: float) -> dict[str, object]:
+def report(figures: list[tuple[str, Figure]], quick: bool, load: float) -> dict[str, Any]:
     return {
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "python": platform.python_version(),
@@ -78,6 +82,12 @@ def report(figures: list[tuple[str, Figure]], quick: bool, load: float) -> dict[
             {"row": row, **figure._asdict(), "verdict": figure.verdict or None} for row, figure in figures
         ],
     }
+
+
+def replaced(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    """A report in which the rows that were measured again are new; the others stay in their places."""
+    fresh = {figure["name"]: figure for figure in part["figures"]}
+    return {**part, "figures": [fresh.get(figure["name"], figure) for figure in whole["figures"]]}
 
 
 if __name__ == "__main__":
