@@ -192,7 +192,7 @@ limit = time.monotonic() + 20
 print(flush=True)
 while time.monotonic() < limit:
     if os.fork():
-        time.sleep(0.005)
+        time.sleep(0.002)
         os._exit(0)
 """
     process = start(launch.cookie, *python(source))
