@@ -17,8 +17,8 @@ from agh.core.events import Row
 
 SCHEMA = "agh.session.export.v1"
 TABLES = ("token_usage", "hook_runs", "inputs", "permissions")
-_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z", re.ASCII)
-_TYPE = re.compile(r"[a-z][a-z0-9_.]{0,63}", re.ASCII)
+_TIMESTAMP = r"(?a)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z"
+_TYPE = r"(?a)[a-z][a-z0-9_.]{0,63}"
 # What says who a session is and what became of it. Anything else decides what runs when it is resumed.
 _TOLD: Mapping[str, type | tuple[type, ...]] = {
     "name": str,
@@ -117,7 +117,7 @@ def checked(row: Row) -> Row:
         raise ValueError(f"the sequence {number!r} is not a positive number")
     if not all(isinstance(field, str) for field in row[1:]):
         raise ValueError(f"event {number}: a field is not a text")
-    if not _TYPE.fullmatch(row.type) or not _TIMESTAMP.fullmatch(row.timestamp):
+    if not re.fullmatch(_TYPE, row.type) or not re.fullmatch(_TIMESTAMP, row.timestamp):
         raise ValueError(f"event {number}: its type or its time is not one")
     if len(row.turn_id) > 200 or len(row.agent_name) > 200:
         raise ValueError(f"event {number}: the name of its turn or agent is too long")
@@ -145,7 +145,7 @@ def told(session: Mapping[str, Any], *, trust: bool) -> dict[str, Any]:
             raise ValueError(f"the session has no {key}")
     if not taken["workspace_path"].startswith("/"):
         raise ValueError("the session's workspace_path is not absolute")
-    if not all(_TIMESTAMP.fullmatch(taken[key]) for key in ("created_at", "updated_at")):
+    if not all(re.fullmatch(_TIMESTAMP, taken[key]) for key in ("created_at", "updated_at")):
         raise ValueError("the session's times cannot be read")
     if not all(isinstance(token, str) for token in taken.get("acp_session_ids", [])):
         raise ValueError("the session's acp_session_ids are not texts")

@@ -121,7 +121,7 @@ def parse(line: bytes) -> Frame:
         message = orjson.loads(line)
         raw = line.decode()
     except ValueError:
-        repaired = _repair(line.decode(errors="replace")) if REPAIRABLE.search(line) else None
+        repaired = _repair(line.decode(errors="replace")) if re.search(REPAIRABLE, line) else None
         if repaired is None:
             return _malformed("not JSON", line)
         raw, message = repaired
@@ -219,27 +219,27 @@ def _outgrown(line: bytes) -> str | None:
 
 NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 # Whatever a repair could change has one of these in it; what is mere chatter is not tried.
-REPAIRABLE = re.compile(rb"[0-9\x80-\xff]|\\u|NaN|Infinity")
+REPAIRABLE = rb"[0-9\x80-\xff]|\\u|NaN|Infinity"
 # Escapes are taken one after the other, or an escaped backslash would pass for the start of one. All but
 # surrogates go by in a run.
-SURROGATE = re.compile(
+SURROGATE = (
     r"\\(?:[^u][^\\]*+(?:\\[^u][^\\]*+)*+|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     r"|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2}))"
 )
 # Possessive: a string without an end costs one pass, and not one for each of its quotes.
-STRING_OR_NUMBER = re.compile(
-    r'"(?:[^"\\]++|\\.)*+"?|-?Infinity|NaN|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?', re.DOTALL
+STRING_OR_NUMBER = (
+    r'(?s)"(?:[^"\\]++|\\.)*+"?|-?Infinity|NaN|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?'
 )
 
 
 def _repair(text: str) -> tuple[str, Any] | None:
     """The text with the least changed that makes it JSON, and its value."""
     text = text.removeprefix("\ufeff")
-    text = SURROGATE.sub(lambda match: r"\ufffd" if match["lone"] else match[0], text)
+    text = re.sub(SURROGATE, lambda match: r"\ufffd" if match["lone"] else match[0], text)
     with suppress(ValueError):
         return text, orjson.loads(text)
     if len(text) <= MAX_NUMBER_REPAIR:
-        text = STRING_OR_NUMBER.sub(_repair_number, text)
+        text = re.sub(STRING_OR_NUMBER, _repair_number, text)
         with suppress(ValueError):
             return text, orjson.loads(text)
     return None

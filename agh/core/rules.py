@@ -28,8 +28,8 @@ KINDS = (
 )
 DECISIONS = ("allow", "deny", "ask")
 _PATTERNS = ("kind", "name", "path", "command")
-_TOOL = re.compile(r"([\w.*?:/-]+)(?:\((.+)\))?")
-_SHELL = re.compile(r"[;&|<>`$()\n\r]")
+_TOOL = r"([\w.*?:/-]+)(?:\((.+)\))?"
+_SHELL = r"[;&|<>`$()\n\r]"
 _RUNNING = ("execute", "bash", "shell", "terminal")
 
 
@@ -77,7 +77,7 @@ def allowing(tools: Sequence[str]) -> list[Rule]:
     """
     made = []
     for tool in tools:
-        match = _TOOL.fullmatch(tool)
+        match = re.fullmatch(_TOOL, tool)
         if match is None:
             raise ValueError(f"{tool!r} is not a tool such as edit, Read or execute(git *)")
         name, pattern = match[1], match[2]
@@ -96,7 +96,7 @@ def is_allowed(tools: Sequence[str], asking: Asking, workspace: str) -> bool:
     """Whether a tool is among those allowed. A pattern for a command never covers a line that could run
     another one too (`git log; rm x`)."""
     known = allowing(tools)
-    if asking.command is not None and _SHELL.search(asking.command):
+    if asking.command is not None and re.search(_SHELL, asking.command):
         known = [rule for rule in known if rule.command is None]
     return decide(known, asking, workspace) == "allow"
 

@@ -23,20 +23,20 @@ _PASSING_STATUS = (408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529)
 _STATUS_KEYS = ("status", "statuscode", "status_code", "httpstatus", "http_status", "code")
 _WAIT_KEYS = ("retryafter", "retry_after", "retry-after", "retryafterseconds", "retry_after_seconds")
 
-_LASTING = re.compile(
+_LASTING = (
+    "(?i)"
     r"\b40[0134]\b|\b413\b|\b422\b|unauthori[sz]ed|forbidden|api[ _-]?key|log(?:ged)? ?in|authenticat"
     r"|insufficient|billing|credit|payment|quota|budget|usage limit"
     r"|context[ _]?(?:length|window)|too (?:long|large|many tokens)|max(?:imum)?[ _]tokens"
-    r"|invalid[ _]request|unsupported|model[ _]not[ _]found|does not exist|content[ _](?:policy|filter)",
-    re.IGNORECASE,
+    r"|invalid[ _]request|unsupported|model[ _]not[ _]found|does not exist|content[ _](?:policy|filter)"
 )
-_PASSING = re.compile(
+_PASSING = (
+    "(?i)"
     r"\b(?:408|425|429|500|502|503|504|52[0249])\b|overload|rate[ _-]?limit|too many requests|at capacity"
     r"|time[d]?[ -]?out|temporar|unavailable|bad gateway|internal server error|server[ _]error"
     r"|connection (?:error|reset|refused|closed|aborted|lost)|econn(?:reset|refused|aborted)|etimedout"
     r"|enotfound|eai_again|socket hang up|fetch failed|network error|disconnected"
-    r"|stream (?:error|ended|closed)|try again",
-    re.IGNORECASE,
+    r"|stream (?:error|ended|closed)|try again"
 )
 
 
@@ -47,9 +47,9 @@ def is_transient(error: Mapping[str, Any]) -> bool:
     found = list(_leaves("", {"message": error.get("message"), "data": error.get("data")}))
     words = " ".join(value for _, value in found if isinstance(value, str))
     statuses = {value for key, value in found if key in _STATUS_KEYS and isinstance(value, int)}
-    if _LASTING.search(words) or any(400 <= one < 500 for one in statuses - set(_PASSING_STATUS)):
+    if re.search(_LASTING, words) or any(400 <= one < 500 for one in statuses - set(_PASSING_STATUS)):
         return False
-    return bool(_PASSING.search(words)) or bool(statuses & set(_PASSING_STATUS))
+    return bool(re.search(_PASSING, words)) or bool(statuses & set(_PASSING_STATUS))
 
 
 def asked_wait(error: Mapping[str, Any]) -> float:

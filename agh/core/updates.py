@@ -12,7 +12,7 @@ import orjson
 
 Fields = dict[str, Any]
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]')
+_TOKEN = r'"(?:[^"\\]|\\.)*"|[{}\[\],:]'
 _FINISHED = ("completed", "failed")
 _RESULT_KEYS = ("stdout", "stderr", "error")
 
@@ -53,7 +53,7 @@ def _is(text: str, update: Fields) -> bool:
 def member(text: str, start: int, key: str) -> tuple[int, int] | None:
     """Where the value of a key stands in the object that begins at or after `start`; the last one counts."""
     depth, found, began, name = 0, None, 0, ""
-    for token in _TOKEN.finditer(text, start):
+    for token in re.compile(_TOKEN).finditer(text, start):
         mark = token[0]
         if mark in "{[":
             depth += 1

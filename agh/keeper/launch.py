@@ -15,7 +15,6 @@ from agh.errors import AgentFailed, AgentNotInstalled, AghError, PlaceGone, Plac
 from agh.keeper import orphans
 from agh.keeper.agent import Agent
 from agh.keeper.live import Live
-from agh.keeper.requests import take_frames
 
 PROTOCOL = 1
 HANDS = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
@@ -84,8 +83,8 @@ def prepare(
     return launch
 
 
-def start_agent(live: Live, extra_argv: Sequence[str] = ()) -> None:
-    """Start the agent below its leash and shake hands. The launch is on disk before the process exists."""
+def begin_agent(live: Live, extra_argv: Sequence[str] = ()) -> None:
+    """Start the agent below its leash. The launch is on disk before the process exists."""
     stored = live.meta
     record = live.record_of_agent
     mark = orphans.new_launch()
@@ -111,17 +110,24 @@ def start_agent(live: Live, extra_argv: Sequence[str] = ()) -> None:
         cwd=launch.cwd if launch.elsewhere else None,
         keeper={"pid": os.getpid(), "started_at": timestamp()},
     )
-    agent = Agent(live.loop, launch)
-    live.agent = agent
+    live.agent = Agent(live.loop, launch)
+
+
+def shake_hands(live: Live) -> None:
+    """What an agent that was begun says of itself."""
+    from agh.keeper.requests import take_frames
+
+    agent = live.agent
+    assert agent is not None
     agent.on_frames = lambda frames: take_frames(live, frames)
     agent.on_end = lambda: _ended(live, agent.death())
-    said = agent.call("initialize", client_info(launch.elsewhere), live.settings["timeouts.initialize"])
+    said = agent.call("initialize", client_info(live.is_elsewhere), live.settings["timeouts.initialize"])
     said = said if isinstance(said, dict) else {}
     version = said.get("protocolVersion")
     if version != PROTOCOL:
-        raise AgentFailed(record.name, f"it speaks protocol version {version!r}; agh speaks 1")
-    stored["acp_caps"] = said.get("agentCapabilities") or {}
-    stored["auth_methods"] = said.get("authMethods") or []
+        raise AgentFailed(agent.name, f"it speaks protocol version {version!r}; agh speaks 1")
+    live.meta["acp_caps"] = said.get("agentCapabilities") or {}
+    live.meta["auth_methods"] = said.get("authMethods") or []
 
 
 def _ended(live: Live, death: AghError) -> None:
@@ -137,4 +143,5 @@ def restart_agent(live: Live, extra_argv: list[str]) -> None:
     if live.agent is not None:
         live.agent.on_end = lambda: None
         live.agent.process.end(eof=1.0, term=1.0)
-    start_agent(live, extra_argv)
+    begin_agent(live, extra_argv)
+    shake_hands(live)

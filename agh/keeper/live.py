@@ -8,7 +8,6 @@ acted on that is not on disk.
 from __future__ import annotations
 
 import sqlite3
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -183,8 +182,3 @@ class Live:
             timestamp(),
             kind,
         )
-
-
-def log(text: str) -> None:
-    """A line in keeper.log."""
-    print(f"{timestamp()} {text}", file=sys.stderr, flush=True)

@@ -16,7 +16,7 @@ from agh.store import lock
 
 GIT_LIMIT, LOCK_LIMIT = 60.0, 120.0
 _OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
-_UNFIT = re.compile(r"[^\w/.-]+|\.{2,}|\.(?=/|$)|(?<=/)\.|\.lock$")
+_UNFIT = r"[^\w/.-]+|\.{2,}|\.(?=/|$)|(?<=/)\.|\.lock$"
 
 
 def git(directory: str, *args: str, limit: float = GIT_LIMIT) -> str:
@@ -113,7 +113,7 @@ def check_name(repository: str, branch: str) -> None:
 
 def free_branch(repository: str, wanted: str) -> str:
     """The wanted name made fit for git, or one like it that is not a branch yet."""
-    name = _UNFIT.sub("-", wanted)
+    name = re.sub(_UNFIT, "-", wanted)
     number, free = 1, name
     while has(repository, f"refs/heads/{free}"):
         number += 1

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from typing import Any
-
-import orjson
 
 from agh import config
 from agh.adapters.agents import AgentRecord
 from agh.core.events import timestamp
 from agh.core.status import phase
-from agh.errors import AghError, Bug, HookStopped, SessionStopping, Usage
+from agh.errors import HookStopped, SessionStopping, Usage
 from agh.keeper import hooks, stop, verbs
 from agh.keeper.control import Answer, Control, Handler
-from agh.keeper.live import Live, log
+from agh.keeper.entry import Ready, log, run
+from agh.keeper.live import Live
 from agh.keeper.loop import Loop
-from agh.keeper.main import Ready, validate
+from agh.keeper.main import validate
 from agh.keeper.recover import recover
 from agh.store import meta
 from agh.store.lock import Lock
@@ -36,27 +34,6 @@ from agh_council.plugin import KIND
 from agh_council.record import read_state, steering
 
 SHARED = ("hello", "attach", "detach", "update")
-
-
-def main() -> None:
-    directory, lock_fd, ready_fd, intent = sys.argv[1:5]
-    for fd in (lock_fd, ready_fd):
-        os.set_inheritable(int(fd), False)
-    os.chdir("/")
-    ready, held = Ready(int(ready_fd)), Lock(int(lock_fd), directory)
-    try:
-        keep(held, ready, orjson.loads(intent))
-    except AghError as error:
-        log(f"{error.code}: {error.message}")
-        held.release()
-        ready.failed(error)
-        sys.exit(error.exit)
-    except Exception as error:
-        import traceback
-
-        log(traceback.format_exc())
-        ready.failed(Bug(f"{type(error).__name__}: {error}", hint=f"see {directory}/keeper.log"))
-        sys.exit(Bug.exit)
 
 
 def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
@@ -166,4 +143,4 @@ def council_verbs(live: Live, engine: Engine) -> dict[str, Handler]:
 
 
 if __name__ == "__main__":
-    main()
+    run(keep)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from agh.adapters.hookspecs import hookimpl
-from agh.core.exchange import Importer
+
+if TYPE_CHECKING:
+    from agh.core.exchange import Importer
 
 
 @hookimpl
 def agh_register_importers(register: Callable[[Importer], None]) -> None:
+    from agh.core.exchange import Importer
     from agh_importers import claude, codex
 
     register(
