@@ -37,8 +37,10 @@ real-agents: $(STAMP)
 slurm podman: $(STAMP)
 	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/real_places/test_$@.py $(ARGS)
 
+# With the Node that acpx wants: under an older one npm would choose an acpx as old as that.
 peers:
-	mkdir -p build/peers && cd build/peers && npm install --no-fund --no-audit acpx node@24
+	mkdir -p build/peers && cd build/peers && npm install --no-fund --no-audit node@24 && \
+		PATH="$$PWD/node_modules/.bin:$$PATH" npm install --no-fund --no-audit acpx@latest
 
 # What a browser (Debian's chromium), the npm package `ai`, schemathesis and many followers see of `agh serve`.
 OUTSIDE := $(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/serve/outside
