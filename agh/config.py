@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agh.core.mcp import read_servers
-from agh.core.rules import read_rules
 from agh.core.suggest import closest
 from agh.errors import ConfigInvalid
 from agh.home import home_path
+
+if TYPE_CHECKING:
+    from agh.core.rules import Rule
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw]?)")
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -66,6 +67,22 @@ def tables(value: Any) -> dict[str, dict[str, Any]]:
     if not isinstance(value, dict) or not all(isinstance(one, dict) for one in value.values()):
         raise ValueError("each is a table of its own, as in [places.NAME]")
     return value
+
+
+def read_servers(value: Any) -> list[dict[str, Any]]:
+    if value == []:  # as nearly always: not worth an import
+        return []
+    from agh.core import mcp
+
+    return mcp.read_servers(value)
+
+
+def read_rules(value: Any) -> list[Rule]:
+    if value == []:  # as nearly always: not worth an import
+        return []
+    from agh.core import rules
+
+    return rules.read_rules(value)
 
 
 class Hook(NamedTuple):

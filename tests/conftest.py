@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,12 @@ from tests.support.rounds import share_out
 
 REAL_HOME = Path(os.path.expanduser("~")) / ".agh"
 AGH = str(Path(sys.executable).with_name("agh"))
+
+
+def pytest_configure() -> None:
+    """In the background of a script SIGINT is ignored, and would be by every program under test."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

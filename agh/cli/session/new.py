@@ -10,7 +10,6 @@ import click
 from agh.cli.output import output_option, talk, write_result
 from agh.cli.when import span
 from agh.config import amount
-from agh.core.rules import allowing
 from agh.errors import Usage
 from agh.keeper.create import create
 from agh.store.views import session_view
@@ -176,9 +175,13 @@ def prompt_option(override: str | None, append: str | None) -> dict[str, str] | 
 
 def tools_option(given: str | None) -> list[str]:
     """The tools in a list with commas; one inside parentheses belongs to its pattern."""
+    if not given:
+        return []
     import re
 
-    tools = [one.strip() for one in re.split(r",(?![^(]*\))", given or "") if one.strip()]
+    from agh.core.rules import allowing
+
+    tools = [one.strip() for one in re.split(r",(?![^(]*\))", given) if one.strip()]
     try:
         allowing(tools)
     except ValueError as error:
