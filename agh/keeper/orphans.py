@@ -13,7 +13,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -59,32 +59,38 @@ def boot_id() -> str:
 
 
 def find(launch: Launch) -> list[Orphan]:
+    return sorted(_each(launch))
+
+
+def _each(launch: Launch) -> Iterator[Orphan]:
+    """Every orphan, the youngest first: one that lives just long enough to fork is only met at once."""
     if not (launch.cookie and launch.boot_id) or launch.boot_id != boot_id():
-        return []
+        return
+    spared = _self_and_ancestors()
     try:
         pids = [int(name) for name in os.listdir(PROC) if name.isdigit()]
     except OSError:
-        return []
-    spared = _self_and_ancestors()
-    found = (_identify(pid, launch) for pid in pids if pid not in spared)
-    return [orphan for orphan in found if orphan]
+        return
+    for pid in sorted(pids, reverse=True):
+        if pid not in spared and (orphan := _identify(pid, launch)):
+            yield orphan
 
 
 def end(launch: Launch, grace: float = 0.5) -> list[Orphan]:
     """SIGTERM, a time of grace, SIGKILL, until none is left or the time is up. The answer: those now gone."""
     held: dict[int, _Held] = {}
     try:
-        fresh = _hold(launch, held)
-        _send(fresh, signal.SIGTERM)
-        _send(fresh, signal.SIGCONT)  # a stopped process hears SIGTERM only when it goes on
+        _hold(launch, held)
+        parents_first = [held[pid] for pid in sorted(held)]
+        _send(parents_first, signal.SIGTERM)
+        _send(parents_first, signal.SIGCONT)  # a stopped process hears SIGTERM only when it goes on
         ended = _await(held, time.monotonic() + grace)
         limit = time.monotonic() + KILL_LIMIT
         # Freeze, and look again, until none is left that could fork while the others are killed.
         _send(held.values(), signal.SIGSTOP)
         empty_looks = 0  # three in a row: in the middle of an exec, or of a fork, a process is not seen
         while empty_looks < 3 and time.monotonic() < limit:
-            if fresh := _hold(launch, held):
-                _send(fresh, signal.SIGSTOP)
+            if _hold(launch, held, freeze=True):
                 empty_looks = 0
             else:
                 _send(held.values(), signal.SIGKILL)
@@ -103,10 +109,10 @@ class _Held(NamedTuple):
     pidfd: int  # no other process can ever come to stand behind it
 
 
-def _hold(launch: Launch, held: dict[int, _Held]) -> list[_Held]:
-    """Take hold of those found and not held yet."""
-    fresh = []
-    for orphan in find(launch):
+def _hold(launch: Launch, held: dict[int, _Held], *, freeze: bool = False) -> int:
+    """Take hold of those found and not held yet, and freeze each at once; how many there were."""
+    before = len(held)
+    for orphan in _each(launch):
         if orphan.pid in held:
             continue
         try:
@@ -116,10 +122,11 @@ def _hold(launch: Launch, held: dict[int, _Held]) -> list[_Held]:
         again = _identify(orphan.pid, launch)
         if again and again.start_ticks == orphan.start_ticks:
             held[orphan.pid] = _Held(orphan, pidfd)
-            fresh.append(held[orphan.pid])
+            if freeze:
+                _send([held[orphan.pid]], signal.SIGSTOP)
         else:
             os.close(pidfd)
-    return fresh
+    return len(held) - before
 
 
 def _send(targets: Iterable[_Held], number: signal.Signals) -> None:

@@ -188,8 +188,10 @@ def test_a_chain_of_forks_is_ended(launch: Launch, start: Start) -> None:
     """Each lives for an instant and forks the next one."""
     source = """
 import os, time
-limit = time.monotonic() + 20
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
 print(flush=True)
+signal.sigwait([signal.SIGUSR1])
+limit = time.monotonic() + 20
 while time.monotonic() < limit:
     if os.fork():
         time.sleep(0.002)
@@ -197,6 +199,8 @@ while time.monotonic() < limit:
 """
     process = start(launch.cookie, *python(source))
     assert process.stdout and process.stdout.readline() == b"\n"
+    process.send_signal(signal.SIGUSR1)
+    assert process.wait(LIMIT) == 0
     assert orphans.end(launch, grace=0)
     wait_until(lambda: not carrying(launch.cookie), 0.5)
 
@@ -242,10 +246,10 @@ def test_a_pid_that_was_reused_meanwhile_is_not_signalled(
     """The look said one thing; by the time the pidfd is open, another process has the pid."""
     process = start(launch.cookie, "sleep", "60")
     (found,) = orphans.find(launch)
-    monkeypatch.setattr(orphans, "find", lambda _: [found._replace(start_ticks=found.start_ticks - 1)])
+    monkeypatch.setattr(orphans, "_each", lambda _: [found._replace(start_ticks=found.start_ticks - 1)])
     assert orphans.end(launch) == []
     other = start(None, "sleep", "60")
-    monkeypatch.setattr(orphans, "find", lambda _: [Orphan(other.pid, found.start_ticks, "sleep")])
+    monkeypatch.setattr(orphans, "_each", lambda _: [Orphan(other.pid, found.start_ticks, "sleep")])
     assert orphans.end(launch) == []
     assert process.poll() is None and other.poll() is None
     process.kill()
@@ -255,7 +259,7 @@ def test_a_pid_that_was_reused_meanwhile_is_not_signalled(
 def test_too_few_descriptors_only_take_more_rounds(launch: Launch, start: Start) -> None:
     import resource
 
-    start(launch.cookie, "sh", "-c", "for i in $(seq 30); do sleep 60 & done; wait")
+    start(launch.cookie, "sh", "-c", "for i in $(seq 30); do sleep 60 & done; wait; exec sleep 60")
     wait_until(lambda: len(carrying(launch.cookie)) == 31)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(name) for name in os.listdir("/proc/self/fd"))
