@@ -22,9 +22,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import pytest
 
+from agh.cli.session.new import checked, new_command
 from agh.errors import AghError
 from agh.home import SESSION_ID
 from agh.keeper import client, control
+from agh.keeper.create import create
 from agh.store import lock
 from agh.store.reader import Reader
 from tests.conftest import Agh
@@ -311,12 +313,20 @@ class Live:
     def new(
         self, *options: str, args: tuple[object, ...] = (), env: Mapping[str, str] | None = None
     ) -> Session:
-        """A live session on the scripted agent with these options on its command line."""
-        chosen: tuple[object, ...] = ("--agent", "echo")
+        """A live session on the scripted agent with these options on its command line.
+
+        Made as `agh session new` makes it, but without a process of its own, unless it needs its own `env`.
+        """
+        argv = ["--agent", "echo", *map(str, args)]
         if options:
-            chosen += ("--command", shlex.join([*ECHO, *options]))
-        done = self.agh("session", "new", *chosen, *args, env=env)
-        return self.session(done.stdout.strip())
+            argv += ["--command", shlex.join([*ECHO, *options])]
+        if env is not None:
+            return self.session(self.agh("session", "new", *argv, env=env).stdout.strip())
+        asked = new_command.make_context("new", argv).params
+        del asked["output"]
+        directory, hello = create(**checked(**{**asked, "workspace": asked["workspace"] or str(self.workspace)}))
+        self.children.append(hello["pid"])
+        return self.session(os.path.basename(directory))
 
     def configure(self, toml: str) -> None:
         """Settings for every keeper that starts from now on."""
