@@ -11,11 +11,12 @@ from agh import config
 from agh.adapters import registry
 from agh.config import PERMISSION_MODES
 from agh.core.events import timestamp
-from agh.errors import AghError, Bug, NameTaken, Usage, WorkspaceGone
-from agh.home import ensure_home, make_private_dir, new_session_id
+from agh.errors import AghError, NameTaken, Usage, WorkspaceGone
+from agh.home import new_session_id
 from agh.keeper import client, worktree
-from agh.store import lock, meta, sessions, workspaces, writer
+from agh.store import meta, sessions, workspaces
 from agh.store.lock import Lock
+from agh.store.making import appear, making
 from agh.store.meta import Meta
 
 
@@ -55,9 +56,8 @@ def create(
             agent_name = registry.default_agent(agent or settings["agent"], path).name
         if on:
             check_place(on, agent_name, command, path, settings)
-        with _named(name):
-            held = fresh()
-            session_id = os.path.basename(held.directory)
+        session_id = new_session_id()
+        with _named(name), making(session_id) as held:
             made = first_meta(session_id, agent_name, command, name, path, permissions)
             made["place"], made["worktree"], made["workspace_id"] = on, tree, known.id
             made["system_prompt"], made["allowed_tools"] = system_prompt, allowed_tools or []
@@ -66,7 +66,7 @@ def create(
             made["mcp_servers"] = settings["mcp_servers"]
             for key, value in (options or {}).items():
                 meta.choose(made, key, value)
-            meta.write(held.directory, made)
+            appear(held, made)
         with held:
             return held.directory, _first_start(held)
 
@@ -113,17 +113,6 @@ def _named(name: str | None) -> Iterator[None]:
     with sessions.naming():
         check_name(name)
         yield
-
-
-def fresh() -> Lock:
-    """The held lock of a new directory with an empty log; its metadata is the caller's to write."""
-    directory = os.path.join(ensure_home(), "sessions", new_session_id())
-    make_private_dir(directory)
-    held = lock.take(directory)
-    if held is None:
-        raise Bug(f"the lock of {directory}, just made, is taken")
-    writer.create(held)
-    return held
 
 
 def _first_start(held: Lock) -> dict[str, Any]:

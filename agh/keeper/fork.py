@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from agh.core.events import Draft, timestamp
 from agh.errors import Usage
+from agh.home import new_session_id
 from agh.keeper import client
-from agh.keeper.create import check_name, fresh
+from agh.keeper.create import check_name
 from agh.keeper.recover import recover
 from agh.store import meta
 from agh.store.lock import Lock
+from agh.store.making import appear, making
 from agh.store.reader import EVERYTHING, Reader
 from agh.store.writer import Writer
 
@@ -32,8 +33,8 @@ def fork(directory: str, *, at: int | None = None, name: str | None = None) -> t
             raise Usage(
                 f"--at: {at} is not one of the events 1 to {last}", hint="agh session events ID --last 5"
             )
-        with fresh() as held:
-            target, session_id = held.directory, os.path.basename(held.directory)
+        session_id = new_session_id()
+        with making(session_id) as held:
             turns = _copy(reader, held, origin["agent_name"], last if at is None else at)
             now = timestamp()
             copied: Any = {
@@ -58,10 +59,11 @@ def fork(directory: str, *, at: int | None = None, name: str | None = None) -> t
                 "created_at": now,
                 "updated_at": now,
             }
-            meta.write(target, copied)
-            recover(held)
-            whole = at is None or at == last
-            return target, client.start(held, fork=origin.get("acp_session_id") if whole else None)
+            appear(held, copied)
+    with held:
+        recover(held)
+        whole = at is None or at == last
+        return held.directory, client.start(held, fork=origin.get("acp_session_id") if whole else None)
 
 
 def _copy(reader: Reader, held: Lock, agent_name: str, until: int) -> int:

@@ -1,36 +1,28 @@
-"""Where an imported session is built. Promises: it appears when it is complete, or not at all.
-
-It is built in a directory that no command looks at, in one transaction, and then renamed. What a kill left
-of such directories is removed by the next import.
-"""
+"""Where an imported session is built, in one transaction, before it appears."""
 
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
 from agh.core.events import Row
 from agh.core.exchange import TABLES, TableRow, checked
-from agh.errors import AghError, Bug, SessionExists
-from agh.home import ensure_home, make_private_dir
+from agh.errors import AghError
 from agh.keeper.create import check_name, first_meta
-from agh.store import lock, meta, sessions, writer
+from agh.store import sessions
 from agh.store.copy import insert
-from agh.store.lock import Lock
-from agh.store.meta import Meta, sync_directory
+from agh.store.making import appear, making, sweep
+from agh.store.meta import Meta
 from agh.store.writer import Writer
 
-WORKBENCH = ".importing-"
 _INTEGERS = range(-(1 << 63), 1 << 63)
 
 
 def build(target: str, session: dict[str, Any], records: Iterable[Row | TableRow]) -> int:
     """A new session in the directory `target`; how many events it has. SessionExists if there is one."""
-    with _workbench(os.path.basename(target)) as held:
-        writer.create(held)
+    sweep()
+    with making(os.path.basename(target)) as held:
         with Writer(held, session["agent_name"]) as log:
             counts = fill(log, records)
         made = _metadata(os.path.basename(target), session, counts)
@@ -40,15 +32,8 @@ def build(target: str, session: dict[str, Any], records: Iterable[Row | TableRow
                     check_name(made["name"])
                 except AghError:
                     made["name"] = None
-            meta.write(held.directory, made)
-            held.release()  # nobody sweeps now, and nobody shall find the new session in use
-            try:
-                os.rename(held.directory, target)
-            except OSError:
-                if os.path.isdir(target):
-                    raise SessionExists(os.path.basename(target)) from None
-                raise
-        sync_directory(os.path.dirname(target))
+            appear(held, made)
+            held.release()
     return counts["events"]
 
 
@@ -84,31 +69,3 @@ def _metadata(session_id: str, session: dict[str, Any], counts: dict[str, int]) 
 
 def _fits(value: object) -> bool:
     return value in _INTEGERS if isinstance(value, int) else isinstance(value, str | float | None)
-
-
-@contextmanager
-def _workbench(session_id: str) -> Iterator[Lock]:
-    """The held lock of an empty directory that no command takes for a session."""
-    base = os.path.join(ensure_home(), "sessions")
-    make_private_dir(base)
-    directory = os.path.join(base, f"{WORKBENCH}{session_id}-{os.getpid()}")
-    with sessions.naming():  # a sweep must not find it between its making and its locking
-        _sweep(base)
-        os.mkdir(directory, 0o700)
-        held = lock.take(directory)
-    if held is None:
-        raise Bug(f"the lock of {directory}, just made, is taken")
-    try:
-        with held:
-            yield held
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-
-
-def _sweep(base: str) -> None:
-    for name in os.listdir(base):
-        if name.startswith(WORKBENCH):
-            leftover = lock.take(os.path.join(base, name))
-            if leftover is not None:
-                with leftover:
-                    shutil.rmtree(leftover.directory, ignore_errors=True)

@@ -324,7 +324,9 @@ class Live:
             return self.session(self.agh("session", "new", *argv, env=env).stdout.strip())
         asked = new_command.make_context("new", argv).params
         del asked["output"]
-        directory, hello = create(**checked(**{**asked, "workspace": asked["workspace"] or str(self.workspace)}))
+        directory, hello = create(
+            **checked(**{**asked, "workspace": asked["workspace"] or str(self.workspace)})
+        )
         self.children.append(hello["pid"])
         return self.session(os.path.basename(directory))
 

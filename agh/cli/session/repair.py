@@ -13,6 +13,7 @@ from agh.cli.progress import progress
 from agh.errors import AghError, DataDamaged, SessionBusy, SessionLive, Usage
 from agh.keeper.recover import Report, repair
 from agh.store import sessions
+from agh.store.making import sweep
 
 
 @click.command(
@@ -28,7 +29,8 @@ from agh.store import sessions
 def repair_command(id: str | None, everything: bool, dry_run: bool, force: bool, output: str) -> None:
     """Close what a crash left open: turns, tool calls, permission requests, metadata.
 
-    History is never edited: a repair only appends, all or nothing, and twice is once.
+    History is never edited: a repair only appends, all or nothing, and twice is once. With --all, what a kill
+    left of sessions that never came to be is removed.
     """
     if (id is None) != everything:
         raise Usage("name a session, or --all", hint="agh session repair --all --dry-run")
@@ -36,6 +38,8 @@ def repair_command(id: str | None, everything: bool, dry_run: bool, force: bool,
         report = repair(sessions.resolve(id), dry_run=dry_run, force=force)
         _print([report], output, one=True)
         return
+    if not dry_run:
+        sweep()
     listed = progress(sessions.scan(), "repairing", len(sessions.session_ids()))
     reports = [_one_of_all(directory, dry_run, force) for directory, _ in listed]
     _print(reports, output)

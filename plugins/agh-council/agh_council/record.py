@@ -7,9 +7,11 @@ from typing import Any
 
 from agh.core.events import draft
 from agh.errors import SessionBusy
-from agh.keeper.create import check_name, first_meta, fresh
+from agh.home import new_session_id
+from agh.keeper.create import check_name, first_meta
 from agh.store import lock, meta, sessions
 from agh.store.lock import Lock
+from agh.store.making import appear, making
 from agh.store.reader import Reader
 from agh.store.writer import Writer
 from agh_council.errors import MemberUnknown, NoCouncil, NoGate, NotACouncil
@@ -29,12 +31,13 @@ def open_council(profile: dict[str, Any], brief: str, workspace: str, name: str 
 
 
 def _make(profile: dict[str, Any], brief: str, workspace: str, name: str | None) -> Lock:
-    held = fresh()
+    session_id = new_session_id()
     opened = {"profile": profile, "brief": brief, "workspace": workspace}
-    _append(held, [("opened", f"council {profile.get('name', KIND)}", opened)])
-    made = first_meta(os.path.basename(held.directory), KIND, None, name, workspace, None)
-    made["kind"], made["title"] = KIND, str(profile.get("name") or KIND)
-    meta.write(held.directory, made)
+    with making(session_id) as held:
+        _append(held, [("opened", f"council {profile.get('name', KIND)}", opened)])
+        made = first_meta(session_id, KIND, None, name, workspace, None)
+        made["kind"], made["title"] = KIND, str(profile.get("name") or KIND)
+        appear(held, made)
     return held
 
 

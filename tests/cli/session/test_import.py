@@ -318,7 +318,7 @@ def test_killed_at_any_moment_nothing_half_is_left(home: Home, agh: Agh, tmp_pat
 
     def seen(*names: str) -> bool:
         found = (
-            [name for folder in sessions.glob(".importing-*") for name in os.listdir(folder)]
+            [name for folder in sessions.glob(".making-*") for name in os.listdir(folder)]
             if sessions.exists()
             else []
         )
@@ -334,7 +334,7 @@ def test_killed_at_any_moment_nothing_half_is_left(home: Home, agh: Agh, tmp_pat
         finally:
             process.kill()
             process.wait(20)
-        interrupted += any(sessions.glob(".importing-*"))
+        interrupted += any(sessions.glob(".making-*"))
         listed = json.loads(agh("session", "list", "--all", "-o", "json", env=env).stdout)["sessions"]
         if listed:  # it was quicker than the kill
             assert rows_of(sessions / origin.name / "events.db") == expected
