@@ -85,7 +85,6 @@ class Live:
         self.environ: dict[str, str] = {}
         self.asked: dict[str, Asked] = {}
         self.terminals: dict[str, Terminal] = {}
-        self.retries: dict[int, int] = {}  # how often an input may be sent again, by its number
         self.farewells: list[Answer] = []  # who waits to hear of the end
         self.began = self.last_activity = time.monotonic()
         self.last_activity_at, self.last_activity_kind = timestamp(), "session_start"

@@ -1,8 +1,7 @@
 """Sending a prompt again after a failure that may pass: only while nothing of its turn was shown or done.
 
 It stays one turn with one end. Each failed attempt is a `provider_failure` marker with the agent's error,
-so the log tells how often it was sent. A cancel or the session's end gives up the wait at once. How often a
-prompt may be sent again is the keeper's to know: one that still waits when it dies is later sent once.
+so the log tells how often it was sent. A cancel or the session's end gives up the wait at once.
 """
 
 from __future__ import annotations

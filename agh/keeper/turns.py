@@ -36,7 +36,6 @@ def accept(live: Live, request: dict[str, Any], answer: Answer) -> None:
         raise Usage(f"the mode {mode!r} is none of {', '.join(MODES)}")
     if not isinstance(prompt, list) or not isinstance(key, str | None):
         raise ValueError("a prompt is a list of content blocks, its key a text")
-    retries = int(request.get("retries") or 0)
     size = sum(len(str(block.get("text", "")).encode()) for block in prompt)
     cap = live.settings["session.input_bytes"]
     if size > cap:
@@ -63,8 +62,8 @@ def accept(live: Live, request: dict[str, Any], answer: Answer) -> None:
             prompt=prompt,
             turn_id="turn-" + os.urandom(6).hex(),
             key=key,
+            retries=int(request.get("retries") or 0),
         )
-        live.retries[made.id] = retries
         if not busy:
             _dispatch(live, made)
         else:
@@ -202,9 +201,8 @@ def abandon(live: Live, turn: Turn, why: str) -> None:
 
 def _dispatch(live: Live, made: Input) -> None:
     """Inside a batch: the prompt's turn begins. It is sent when that is on disk, and seen in the metadata."""
-    live.turn = Turn(made.turn_id, made.id, after=live.writer.last_sequence)
+    live.turn = Turn(made.turn_id, made.id, after=live.writer.last_sequence, retries=made.retries)
     live.last_turn_id, live.replaying = made.turn_id, False
-    live.turn.retries = live.retries.pop(made.id, 0)
     live.active("prompt")
     inputs.set_status(live.db, made.id, "dispatching")
     others = [block for block in made.prompt if block.get("type") != "text"]

@@ -22,9 +22,10 @@ class Input(NamedTuple):
     status: str
     prompt: list[dict[str, Any]]
     turn_id: str
+    retries: int  # how often it may be sent again
 
 
-_COLUMNS = "id, generation, mode, status, prompt, turn_id"
+_COLUMNS = ", ".join(Input._fields)
 
 
 def add(
@@ -35,14 +36,15 @@ def add(
     prompt: list[dict[str, Any]],
     turn_id: str,
     key: str | None,
+    retries: int = 0,
 ) -> Input:
     now = timestamp()
     made = db.execute(
-        "INSERT INTO inputs (generation, mode, status, prompt, idempotency_key, turn_id, created_at, "
-        "updated_at) VALUES (?, ?, 'queued', ?, ?, ?, ?, ?)",
-        [generation, mode, orjson.dumps(prompt).decode(), key, turn_id, now, now],
+        "INSERT INTO inputs (generation, mode, status, prompt, idempotency_key, turn_id, retries, "
+        "created_at, updated_at) VALUES (?, ?, 'queued', ?, ?, ?, ?, ?, ?)",
+        [generation, mode, orjson.dumps(prompt).decode(), key, turn_id, retries, now, now],
     )
-    return Input(int(made.lastrowid or 0), generation, mode, "queued", prompt, turn_id)
+    return Input(int(made.lastrowid or 0), generation, mode, "queued", prompt, turn_id, retries)
 
 
 def by_key(db: sqlite3.Connection, key: str) -> Input | None:
@@ -89,5 +91,5 @@ def set_status(db: sqlite3.Connection, input_id: int, status: str, detail: str |
 def _one(row: Any) -> Input | None:
     if row is None:
         return None
-    number, generation, mode, status, prompt, turn_id = row
-    return Input(number, generation, mode, status, orjson.loads(prompt), turn_id)
+    found = Input._make(row)
+    return found._replace(prompt=orjson.loads(row[4]))

@@ -142,6 +142,11 @@ def create_tables(db: Database) -> None:
     permissions.create_index(["status"])
 
 
+@migration
+def count_retries(db: Database) -> None:
+    db.table("inputs").add_column("retries", int, not_null_default=0)
+
+
 VERSION = len(MIGRATIONS)
 
 

@@ -74,9 +74,12 @@ def test_finds_what_is_in_a_log_and_does_not_touch_it(home: Home) -> None:
 
 
 def test_the_index_is_private(home: Home) -> None:
-    os.umask(0)
-    home.session(conversation())
-    found("x")
+    before = os.umask(0)
+    try:
+        home.session(conversation())
+        found("x")
+    finally:
+        os.umask(before)
     for path in [Path(cache_path()), *Path(cache_path()).iterdir()]:
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
 

@@ -10,9 +10,10 @@ import pytest
 
 from agh.core.events import event_id
 from agh.errors import EventsNewer
-from agh.store import schema
+from agh.store import inputs, schema
 from agh.store.reader import Reader
 from agh.store.writer import Writer
+from tests.conftest import Agh
 from tests.support.build import Home, conversation, held, tree, user
 
 Connection = sqlite3.Connection
@@ -160,6 +161,21 @@ def test_an_older_log_is_brought_up_and_keeps_its_rows(home: Home, monkeypatch: 
         assert log.connection.execute("PRAGMA user_version").fetchone() == (schema.VERSION,)
         assert log.connection.execute("SELECT count(*) FROM later").fetchone() == (0,)
         log.append([user("more", turn="turn-2")])
+
+
+def test_a_log_of_the_first_version_is_read_as_it_is_and_brought_up_by_a_writer(home: Home, agh: Agh) -> None:
+    directory = home.session(conversation())
+    with sqlite3.connect(directory / "events.db") as first:
+        first.execute("ALTER TABLE inputs DROP COLUMN retries")
+        first.execute("PRAGMA user_version = 1")
+    first.close()
+    for command in ("status", "queue list", "recap", "events", "usage"):
+        agh("session", *command.split(), directory.name)
+    with Reader(str(directory)) as reader:
+        assert reader.fetch("PRAGMA user_version") == [(1,)]
+    with held(directory) as owner, Writer(owner, "general") as log, log.transaction() as db:
+        inputs.add(db, generation=0, mode="queue", prompt=[], turn_id="t", key=None, retries=2)
+        assert [one.retries for one in inputs.queued(db)] == [2]
 
 
 def test_a_newer_log_is_refused_by_name_and_left_alone(home: Home) -> None:

@@ -111,3 +111,15 @@ def test_a_keeper_that_dies_in_the_wait_leaves_an_interrupted_turn(live: Live) -
     assert end.content["stop_reason"] == "interrupted"
     assert [status for status, _ in session.inputs()] == ["interrupted", "sent"], "it is never sent by itself"
     session.check_log()
+
+
+def test_a_prompt_that_waits_when_its_keeper_dies_keeps_its_retries(live: Live) -> None:
+    quick(live)
+    session = live.new()
+    session.call("prompt", prompt=[{"type": "text", "text": "/sleep 60"}])
+    flaky = [{"type": "text", "text": "/flaky 1\n/say made it"}]
+    turn_id = session.call("prompt", prompt=flaky, retries=1)["turn_id"]
+    session.kill_keeper()
+    session.revive()
+    wait_until(lambda: session.has_ended(turn_id))
+    assert session.text(turn_id) == "made it"
