@@ -19,9 +19,11 @@ AGH = str(Path(sys.executable).with_name("agh"))
 
 
 def pytest_configure() -> None:
-    """In the background of a script SIGINT is ignored, and would be by every program under test."""
+    """In the background of a script SIGINT is ignored, under nohup SIGHUP: not by the programs under test."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
