@@ -143,6 +143,26 @@ def test_new_rows_are_seen_when_a_writer_has_come_and_gone(home: Home) -> None:
             assert len(reader.newest(EVERYTHING, 10)) == number
 
 
+def test_a_writer_that_goes_while_the_header_is_read_is_no_damage(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The size is looked at first: then the WAL is folded in, so the header tells of more pages."""
+    directory = home.session(conversation())
+    look = os.lstat
+    with held(directory) as owner:
+        log = Writer(owner, "general")
+        log.append([user("x" * 100_000, turn="turn-9")])
+
+        def look_and_close(path: str) -> os.stat_result:
+            found = look(path)
+            log.close()
+            return found
+
+        monkeypatch.setattr(reading.os, "lstat", look_and_close)
+        with Reader(str(directory)) as reader:
+            assert len(reader.newest(EVERYTHING, 1)[0].content) > 100_000
+
+
 def test_a_snapshot_is_one_moment(home: Home) -> None:
     directory = home.session([user("a")])
     with held(directory) as owner, Writer(owner, "general") as log:
