@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -124,7 +125,11 @@ def _background(home: Path) -> Iterator[Callable[[], int]]:
     try:
         yield find
     finally:
-        os.kill(find(), signal.SIGTERM)
+        owner = find()
+        os.kill(owner, signal.SIGTERM)
+        ended = time.monotonic() + 20
+        while Path(f"/proc/{owner}").exists() and time.monotonic() < ended:  # it still writes to its home
+            time.sleep(0.05)
 
 
 def _copies(sessions: Path, count: int) -> None:

@@ -7,7 +7,6 @@ import click
 from agh.cli.output import output_option, write_result
 from agh.errors import KeeperDied, KeeperGone, TimedOut
 from agh.keeper import client
-from agh.keeper.recover import end_left_over
 from agh.store import lock, sessions
 from agh.store.views import View, session_view
 
@@ -30,6 +29,8 @@ def stop_session(directory: str, reason: str | None = None) -> View:
         pid = client.call(directory, "stop", limit=LIMIT, reason=reason)["pid"]
     except (KeeperGone, KeeperDied):
         if not lock.is_held(directory):
+            from agh.keeper.recover import end_left_over
+
             end_left_over(directory)
             return session_view(directory)
     if not client.await_end(directory, LIMIT, pid):
