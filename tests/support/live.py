@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import pytest
 
+from agh.cli.main import root
 from agh.cli.session.new import checked, new_command
 from agh.errors import AghError
 from agh.home import SESSION_ID
@@ -322,7 +323,8 @@ class Live:
             argv += ["--command", shlex.join([*ECHO, *options])]
         if env is not None:
             return self.session(self.agh("session", "new", *argv, env=env).stdout.strip())
-        asked = new_command.make_context("new", argv).params
+        # click keeps the first help option that a command was asked for, so it must be the program's.
+        asked = new_command.make_context("new", argv, **root.context_settings).params
         del asked["output"]
         directory, hello = create(
             **checked(**{**asked, "workspace": asked["workspace"] or str(self.workspace)})
