@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from agh_places import far
@@ -49,6 +54,34 @@ class Far:
         assert self.process.stdout is not None
         return self.process.stdout.readline().decode().strip()
 
+    @contextmanager
+    def beating(self) -> Iterator[None]:
+        """With agh's heartbeat on the wire, inside the block."""
+        enough = threading.Event()
+
+        def beat() -> None:
+            while not enough.wait(0.05):
+                self.say(b" ")
+
+        heart = threading.Thread(target=beat)
+        heart.start()
+        try:
+            yield
+        finally:
+            enough.set()
+            heart.join(10)
+
+    def end(self) -> None:
+        """Whatever the test did: nothing of it stays."""
+        assert self.process.stdin and self.process.stdout and self.process.stderr
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait(10)
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.stderr.close()
+
     def finish(self) -> tuple[str, str, int]:
         out, err = self.process.communicate(timeout=20)
         return out.decode(), err.decode(), self.process.returncode
@@ -65,30 +98,42 @@ def launch_of(tmp_path: Path, *argv: str, run: str = "1", session: str = "", pac
     )
 
 
+Begin = Callable[..., Far]
+
+
 @pytest.fixture(params=SHELLS, ids=lambda shell: os.path.basename(shell[0]))
-def shell(request: pytest.FixtureRequest) -> list[str]:
-    return list(request.param)
+def begin(request: pytest.FixtureRequest) -> Iterator[Begin]:
+    """Starts far sides in one of the shells, and ends them with the test."""
+    begun: list[Far] = []
+
+    def begin(launch: Launch, *args: Any, **options: Any) -> Far:
+        begun.append(Far(launch, list(request.param), *args, **options))
+        return begun[-1]
+
+    yield begin
+    for far_side in begun:
+        far_side.end()
 
 
-def test_it_hands_on_every_byte_and_the_exit_code(tmp_path: Path, shell: list[str]) -> None:
+def test_it_hands_on_every_byte_and_the_exit_code(tmp_path: Path, begin: Begin) -> None:
     code = "import sys; d = sys.stdin.buffer.read(); sys.stdout.buffer.write(d); sys.exit(len(d) % 251)"
     data = os.urandom(1 << 20) + b"\nexport X='\0'\n"
-    far_side = Far(launch_of(tmp_path, sys.executable, "-c", code), shell)
+    far_side = begin(launch_of(tmp_path, sys.executable, "-c", code))
     out, err = far_side.process.communicate(data, timeout=20)
     assert out == data
     assert far_side.process.returncode == len(data) % 251
     assert f"agh-place: ended {len(data) % 251}" in err.decode()
 
 
-def test_the_environment_comes_by_the_wire(tmp_path: Path, shell: list[str]) -> None:
+def test_the_environment_comes_by_the_wire(tmp_path: Path, begin: Begin) -> None:
     value = 'it\'s "a" $HOME `id` \\ \n two lines é'
     launch = launch_of(tmp_path, sys.executable, "-c", "import os; print(repr(os.environ['V']), os.getcwd())")
-    out, _, code = Far(launch, shell, (f"V={value}",)).finish()
+    out, _, code = begin(launch, (f"V={value}",)).finish()
     assert (out.strip(), code) == (f"{value!r} {os.path.realpath(tmp_path)}", 0)
 
 
 @pytest.mark.parametrize("ears", ["open", "deaf"])
-def test_the_end_of_stdin_ends_everything(tmp_path: Path, shell: list[str], ears: str) -> None:
+def test_the_end_of_stdin_ends_everything(tmp_path: Path, begin: Begin, ears: str) -> None:
     code = f"""
 import signal, subprocess, sys, time
 if {ears == "deaf"}:
@@ -97,7 +142,7 @@ child = subprocess.Popen(["sleep", "300"], start_new_session=True)
 print(child.pid, flush=True)
 time.sleep(300)
 """
-    far_side = Far(launch_of(tmp_path, sys.executable, "-c", code), shell)
+    far_side = begin(launch_of(tmp_path, sys.executable, "-c", code))
     escaped = int(far_side.line())
     began = time.monotonic()
     far_side.finish()
@@ -105,10 +150,10 @@ time.sleep(300)
     wait_until(lambda: not is_alive(escaped), 1)
 
 
-def test_what_an_agent_leaves_behind_ends_with_it(tmp_path: Path, shell: list[str]) -> None:
+def test_what_an_agent_leaves_behind_ends_with_it(tmp_path: Path, begin: Begin) -> None:
     leave = "s.Popen(['sleep', '300'], start_new_session=True, stdout=s.DEVNULL, stderr=s.DEVNULL)"
     code = f"import subprocess as s; print({leave}.pid)"
-    far_side = Far(launch_of(tmp_path, sys.executable, "-c", code), shell)
+    far_side = begin(launch_of(tmp_path, sys.executable, "-c", code))
     escaped = int(far_side.line())
     began = time.monotonic()
     assert far_side.process.wait(10) == 0, "and it does not wait for its stdin to end"
@@ -117,12 +162,12 @@ def test_what_an_agent_leaves_behind_ends_with_it(tmp_path: Path, shell: list[st
     far_side.finish()
 
 
-def test_an_earlier_run_of_the_session_is_ended_and_no_other(tmp_path: Path, shell: list[str]) -> None:
+def test_an_earlier_run_of_the_session_is_ended_and_no_other(tmp_path: Path, begin: Begin) -> None:
     endless = (sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()")
-    earlier = Far(launch_of(tmp_path, *endless, run="1"), shell)
-    other = Far(launch_of(tmp_path, *endless, run="1", session="sess-somebodyelses"), shell)
+    earlier = begin(launch_of(tmp_path, *endless, run="1"))
+    other = begin(launch_of(tmp_path, *endless, run="1", session="sess-somebodyelses"))
     assert (earlier.line(), other.line()) == ("up", "up")
-    later = Far(launch_of(tmp_path, *endless, run="2"), shell)
+    later = begin(launch_of(tmp_path, *endless, run="2"))
     assert later.line() == "up"
     _, said, code = earlier.finish()
     assert code == 137
@@ -133,35 +178,35 @@ def test_an_earlier_run_of_the_session_is_ended_and_no_other(tmp_path: Path, she
     other.finish()
 
 
-def test_why_it_did_not_start(tmp_path: Path, shell: list[str]) -> None:
-    missing = Far(launch_of(tmp_path, "no-such-program"), shell)
+def test_why_it_did_not_start(tmp_path: Path, begin: Begin) -> None:
+    missing = begin(launch_of(tmp_path, "no-such-program"))
     _, said, code = missing.finish()
     error = missing.why(code, said)
     assert (error.code, error.exit) == ("agent_not_installed", 9)
     launch = launch_of(tmp_path, "true")
     launch.cwd = str(tmp_path / "nowhere")
-    lost = Far(launch, shell)
+    lost = begin(launch)
     _, said, code = lost.finish()
     error = lost.why(code, said)
     assert (error.code, error.exit) == ("workspace_gone", 4)
     assert "nowhere in there" in error.message
 
 
-def test_last_words_without_a_newline_do_not_hide_the_goodbye(tmp_path: Path, shell: list[str]) -> None:
-    far_side = Far(launch_of(tmp_path, "sh", "-c", "printf 'oh no' >&2; exit 3"), shell)
+def test_last_words_without_a_newline_do_not_hide_the_goodbye(tmp_path: Path, begin: Begin) -> None:
+    far_side = begin(launch_of(tmp_path, "sh", "-c", "printf 'oh no' >&2; exit 3"))
     _, said, code = far_side.finish()
     error = far_side.why(code, said)
     assert (error.code, code) == ("agent_died", 3)
     assert error.message == "agent bot ended: exited with code 3 in there; its last words: oh no"
 
 
-def test_a_package_stands_in_for_a_program_that_is_missing(tmp_path: Path, shell: list[str]) -> None:
+def test_a_package_stands_in_for_a_program_that_is_missing(tmp_path: Path, begin: Begin) -> None:
     (tmp_path / "bin").mkdir()
     npx = tmp_path / "bin" / "npx"
     npx.write_text('#!/bin/sh\necho "$@"\n')
     npx.chmod(0o755)
     launch = launch_of(tmp_path, "no-such-program", "--acp", package="@bot/acp")
-    out, _, _ = Far(launch, shell, (f"PATH={tmp_path}/bin:{os.environ['PATH']}",)).finish()
+    out, _, _ = begin(launch, (f"PATH={tmp_path}/bin:{os.environ['PATH']}",)).finish()
     assert out == "-y @bot/acp --acp\n"
 
 
@@ -184,32 +229,44 @@ def test_who_said_goodbye(tmp_path: Path) -> None:
     assert "exited with code 1 in there" in message
 
 
-def test_a_far_side_that_is_killed_itself_still_ends_its_agent(tmp_path: Path, shell: list[str]) -> None:
+def test_a_far_side_that_is_killed_itself_still_ends_its_agent(tmp_path: Path, begin: Begin) -> None:
     code = "import os, time; print(os.getpid(), flush=True); time.sleep(300)"
-    far_side = Far(launch_of(tmp_path, sys.executable, "-c", code), shell)
+    far_side = begin(launch_of(tmp_path, sys.executable, "-c", code))
     agent = int(far_side.line())
     kill(far_side.process.pid)
     far_side.finish()
     wait_until(lambda: not is_alive(agent), 5)
 
 
-def test_a_wire_that_goes_silent_counts_as_cut(tmp_path: Path, shell: list[str]) -> None:
+def test_a_wire_that_goes_silent_counts_as_cut(tmp_path: Path, begin: Begin) -> None:
     """Nothing is closed; the spaces just do not come any more."""
     agent = (sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()")
-    far_side = Far(launch_of(tmp_path, *agent), shell, pause=0.2)
-    assert far_side.line() == "up"
-    for _ in range(15):
-        time.sleep(0.1)
-        far_side.say(b" ")
-    assert far_side.process.poll() is None, "as long as they come it stays"
+    far_side = begin(launch_of(tmp_path, *agent), pause=0.3)
+    with far_side.beating():
+        assert far_side.line() == "up"
+        time.sleep(1.8)
+        assert far_side.process.poll() is None, "as long as they come it stays"
     assert far_side.process.wait(10) == 0, "the agent's stdin has ended"
-    far_side.finish()
 
 
-def test_an_agent_that_is_slow_to_read_is_not_a_silent_wire(tmp_path: Path, shell: list[str]) -> None:
-    code = "import sys, time; print('up', flush=True); time.sleep(2); print(len(sys.stdin.read()))"
-    far_side = Far(launch_of(tmp_path, sys.executable, "-c", code), shell, pause=0.2)
-    assert far_side.line() == "up"
-    time.sleep(0.5)
-    far_side.say(b"x" * 500_000)
+def test_an_agent_that_is_slow_to_read_is_not_a_silent_wire(tmp_path: Path, begin: Begin) -> None:
+    """It has been sent more than the pipes hold, so no space can arrive."""
+    begins = tmp_path / "begins to read"
+    code = f"""
+import os, sys, time
+print("up", flush=True)
+while not os.path.exists({str(begins)!r}):
+    time.sleep(0.02)
+print(sys.stdin.read().count("x"))
+"""
+    far_side = begin(launch_of(tmp_path, sys.executable, "-c", code), pause=0.3)
+    with far_side.beating():
+        assert far_side.line() == "up"
+        time.sleep(0.6)
+    sending = threading.Thread(target=far_side.say, args=[b"x" * 500_000])
+    sending.start()
+    time.sleep(1.8)
+    assert sending.is_alive(), "the wire is full"
+    begins.touch()
+    sending.join(10)
     assert far_side.finish()[0] == "500000\n"

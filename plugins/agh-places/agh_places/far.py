@@ -66,7 +66,7 @@ watch() {
       case $key in rchar:) got=$value ;; wchar:) gave=$value ;; esac
     done <"/proc/$1/io" || return
     [ "$got" ] && [ "$gave" ] || return
-    [ "$calm" ] || calm=$((got - gave))
+    [ "$calm" ] && [ $((got - gave)) -ge "$calm" ] || calm=$((got - gave))
     if [ "$got" = "$last" ] && [ $((got - gave)) -le "$calm" ]; then count=$((count + 1)); else count=0; fi
     last=$got
     [ $count -lt 4 ] || kill "$1"
