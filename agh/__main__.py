@@ -1,4 +1,7 @@
-"""The entry point. `--version` and Tab answer before click is imported; the rest is `agh.cli.main`."""
+"""The entry point. `--version` and Tab answer before click is imported; the rest is `agh.cli.main`.
+
+A command that makes a session begins its keeper first, so that both start side by side.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,18 @@ def main() -> None:
         from agh.cli.complete import main as complete
 
         complete(sys.argv[2:])
+    if _makes_a_session(sys.argv[1:]):
+        from agh.keeper.begin import begin_ahead
+
+        begin_ahead()
     from agh.cli.main import main
 
     main()
+
+
+def _makes_a_session(args: list[str]) -> bool:
+    """Whether this command, if nothing is wrong with it, needs a keeper for a new session."""
+    return (args[:1] == ["run"] or args[:2] == ["session", "new"]) and not {"-h", "--help"} & {*args}
 
 
 def _leave(error: OSError) -> None:

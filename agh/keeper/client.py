@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 import time
 from typing import Any
 
@@ -24,7 +23,7 @@ from agh.errors import (
 )
 from agh.home import open_private
 from agh.keeper import control
-from agh.keeper.process import spawn
+from agh.keeper.begin import ORDINARY, give_orders
 from agh.store import lock, meta
 from agh.store.lock import Lock
 from agh.store.watch import Watch
@@ -97,17 +96,13 @@ def start(held: Lock, **intent: Any) -> dict[str, Any]:
     """Start a keeper that takes over the held lock; return when it is ready, or raise why it is not."""
     module = keeper_of(meta.read(held.directory).get("kind"))
     log = open_private(os.path.join(held.directory, "keeper.log"), os.O_WRONLY | os.O_APPEND)
-    reading, writing = os.pipe()
-    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    command = [sys.executable, "-P", "-m", module, held.directory, str(held.fd), str(writing)]
     try:
-        keep = (held.fd, writing)
-        started.append(spawn([*command, orjson.dumps(intent).decode()], os.environ, (null, log, log), keep))
+        begun = give_orders(module, held.directory, held.fd, log, intent)
     finally:
-        for fd in (writing, log, null):
-            os.close(fd)
-    with open(reading, "rb") as pipe:
-        line = pipe.readline()
+        os.close(log)
+    started.append(begun.pid)
+    with begun.connection:
+        line = _line(begun.connection)
     if not line:
         raise KeeperFailed(
             os.path.basename(held.directory), _tail(os.path.join(held.directory, "keeper.log"))
@@ -133,7 +128,7 @@ def await_started(directory: str, limit: float = READY_LIMIT) -> None:
 def keeper_of(kind: str | None) -> str:
     """The module that keeps sessions of a kind."""
     if not kind:
-        return "agh.keeper.main"
+        return ORDINARY
     from agh.adapters import registry
 
     return registry.kind(kind).keeper
@@ -166,7 +161,10 @@ def _is_alive(pid: int) -> bool:
 def _line(connection: socket.socket) -> bytes:
     received = bytearray()
     while not received.endswith(b"\n"):
-        data = connection.recv(1 << 16)
+        try:
+            data = connection.recv(1 << 16)
+        except ConnectionResetError:  # it died before it had read all that it was sent
+            data = b""
         if not data:
             return b""
         received += data

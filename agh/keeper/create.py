@@ -12,8 +12,8 @@ from agh.adapters import registry
 from agh.config import PERMISSION_MODES
 from agh.core.events import timestamp
 from agh.errors import AghError, NameTaken, Usage, WorkspaceGone
-from agh.home import new_session_id
 from agh.keeper import client, worktree
+from agh.keeper.begin import next_id
 from agh.store import meta, sessions, workspaces
 from agh.store.lock import Lock
 from agh.store.making import appear, making
@@ -56,7 +56,7 @@ def create(
             agent_name = registry.default_agent(agent or settings["agent"], path).name
         if on:
             check_place(on, agent_name, command, path, settings)
-        session_id = new_session_id()
+        session_id = next_id()
         with _named(name), making(session_id) as held:
             made = first_meta(session_id, agent_name, command, name, path, permissions)
             made["place"], made["worktree"], made["workspace_id"] = on, tree, known.id

@@ -1,13 +1,16 @@
 """The process of a keeper of any kind: what it is given, whom it tells that it is ready, and how it ends.
 
-`python -m MODULE DIR LOCK_FD READY_FD INTENT`: the session's directory, its held lock, a pipe to the command
-that started it, and what that command wants, in JSON.
+`python -m MODULE DIR SOCKET_FD`: the session's directory, and a socket to the command that began it. There
+come the orders: descriptors of the session's held lock and of its log, and what the command wants, in a line
+of JSON. If none come before the command is gone, there is nothing to keep. See begin.py.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import signal
+import socket
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -20,7 +23,7 @@ from agh.store.lock import Lock
 
 
 class Ready:
-    """The pipe to the command that started us: one line, then nothing."""
+    """The way back to the command that gave the orders: one line, then nothing."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -43,16 +46,30 @@ class Ready:
         self._fd = -1
 
 
-def run(keep: Callable[[Lock, Ready, dict[str, Any]], None]) -> NoReturn:
-    """Be a keeper whose story is `keep`, and end: what it did is on disk, so nothing has to be put away."""
-    directory, lock_fd, ready_fd, intent = sys.argv[1:5]
-    for fd in (lock_fd, ready_fd):
-        os.set_inheritable(int(fd), False)
+def run(
+    keep: Callable[[Lock, Ready, dict[str, Any]], None], prepare: Callable[[], None] = lambda: None
+) -> NoReturn:
+    """Be a keeper whose story is `keep`, and end: what it did is on disk, so nothing has to be put away.
+
+    `prepare` is done before that if there is time for it, because no orders have come yet.
+    """
+    directory, fd = sys.argv[1], int(sys.argv[2])
+    os.set_inheritable(fd, False)
     os.chdir("/")
-    ready, held = Ready(int(ready_fd)), Lock(int(lock_fd), directory)
+    if not select.select([fd], [], [], 0)[0]:
+        prepare()
+    intent, descriptors = _orders(fd)
+    if not descriptors:
+        os._exit(0)
+    lock, file = descriptors
+    os.set_inheritable(lock, False)
+    for stream in (1, 2):
+        os.dup2(file, stream)
+    os.close(file)
+    ready, held = Ready(fd), Lock(lock, directory)
     code = 0
     try:
-        keep(held, ready, orjson.loads(intent))
+        keep(held, ready, intent)
     except AghError as error:
         log(f"{error.code}: {error.message}")
         held.release()  # whoever hears of the failure may try again at once
@@ -65,6 +82,16 @@ def run(keep: Callable[[Lock, Ready, dict[str, Any]], None]) -> NoReturn:
         ready.failed(Bug(f"{type(error).__name__}: {error}", hint=f"see {directory}/keeper.log"))
         code = Bug.exit
     os._exit(code)
+
+
+def _orders(fd: int) -> tuple[dict[str, Any], list[int]]:
+    """What is wanted, and the descriptors that came with it; none if nobody is there to give orders."""
+    with socket.socket(fileno=os.dup(fd)) as connection:
+        line, descriptors, _, _ = socket.recv_fds(connection, 1 << 16, 2)
+        while line and not line.endswith(b"\n"):
+            more = connection.recv(1 << 16)
+            line = line + more if more else b""
+    return (orjson.loads(line), list(descriptors)) if line else ({}, [])
 
 
 def log(text: str) -> None:

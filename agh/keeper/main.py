@@ -9,6 +9,7 @@ can go on with.
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import Any
 
 from agh import config
@@ -70,6 +71,11 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
     live_on(live, held, ready, intent, remarks, trouble)
 
 
+def prepare() -> None:
+    """What can be done before there is a session: import the rest of the story."""
+    import_module("agh.keeper.life")
+
+
 def validate(stored: meta.Meta, directory: str) -> list[str]:
     """Refuse before anything is touched, but make a lost worktree again; what was done, in words."""
     if stored.get("archived"):
@@ -97,4 +103,4 @@ def hand_over(stored: meta.Meta, agent_name: str) -> None:
 
 
 if __name__ == "__main__":
-    run(keep)
+    run(keep, prepare)

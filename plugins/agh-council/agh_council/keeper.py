@@ -1,4 +1,4 @@
-"""The keeper of a council: `python -m agh_council.keeper DIR LOCK_FD READY_FD INTENT`, as any keeper.
+"""The keeper of a council: `python -m agh_council.keeper DIR SOCKET_FD`, as any keeper.
 
 It holds the lock of the council's session, is the only writer of its log, answers on its socket, and lets
 the engine run. The members have keepers of their own, which go on when this one is killed.
