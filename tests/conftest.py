@@ -8,11 +8,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.build import Home
 from tests.support.rounds import share_out
+from tests.support.warm import Program
 
 REAL_HOME = Path(os.path.expanduser("~")) / ".agh"
 AGH = str(Path(sys.executable).with_name("agh"))
@@ -50,20 +52,26 @@ def home(private_home: Path) -> Home:
 
 
 class Agh:
-    """The installed program."""
+    """The program."""
 
     def __call__(
-        self, *args: object, code: int | None = 0, **kwargs: object
+        self, *args: object, code: int | None = 0, timeout: float = 60, **kwargs: Any
     ) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [AGH, *map(str, args)],
-            **{"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "timeout": 60, **kwargs},  # type: ignore[call-overload]
-        )
-        assert code is None or done.returncode == code, (done.returncode, done.stdout, done.stderr)
-        return done  # type: ignore[no-any-return]
+        if "input" in kwargs:
+            kwargs["stdin"] = subprocess.PIPE
+        given = kwargs.pop("input", None)
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with self.start(*args, **{**pipes, **kwargs}) as process:
+            try:
+                out, err = process.communicate(given, timeout)
+            except BaseException:
+                process.kill()
+                raise
+        assert code is None or process.returncode == code, (process.returncode, out, err)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
-    def start(self, *args: object, **kwargs: object) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([AGH, *map(str, args)], **{"stdin": subprocess.DEVNULL, **kwargs})  # type: ignore[call-overload,no-any-return]
+    def start(self, *args: object, **kwargs: Any) -> subprocess.Popen[Any]:
+        return Program([AGH, *map(str, args)], **{"stdin": subprocess.DEVNULL, **kwargs})
 
 
 @pytest.fixture(scope="session")

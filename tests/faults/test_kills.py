@@ -136,6 +136,7 @@ class Story:
                         kill(pid)
                     self.fired[victim] += 1
                 return
+            time.sleep(0.002)
 
     def look(self) -> None:
         """Take what is new in the log."""

@@ -7,6 +7,8 @@ deaf to the end of its input and to SIGTERM, a tool in a session of its own, a c
 from __future__ import annotations
 
 import json
+import os
+import signal
 
 import pytest
 
@@ -21,8 +23,10 @@ SHAPES = {
 
 
 def kill_both(session: Session) -> str:
-    """SIGKILL to the keeper and every leash of it, in one go; the launch cookie of what they leave behind."""
+    """SIGKILL to the keeper and every leash of it, before either can act on the other's death; the launch
+    cookie of what they leave behind."""
     cookie, keeper = session.cookie, session.keeper
+    os.kill(keeper, signal.SIGSTOP)
     for pid in [*children_of(keeper), keeper]:
         kill(pid)
     wait_until(lambda: not session.is_live())

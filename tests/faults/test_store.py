@@ -163,7 +163,7 @@ def test_a_session_on_a_disk_of_any_size(live: Live, size: int) -> None:
 def test_a_turn_that_cannot_be_shown_is_recorded_all_the_same(live: Live, output: str) -> None:
     session = live.new()
     with open("/dev/full", "wb") as full:
-        options = {"stdout": full, "stderr": subprocess.PIPE, "capture_output": False}
+        options = {"stdout": full, "stderr": subprocess.PIPE}
         done = session.prompt("/stream 50 0 200\n/say ended", "-o", output, code=None, **options)
     assert done.returncode not in (0, 70)
     assert "No space left" in done.stderr

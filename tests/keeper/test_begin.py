@@ -1,0 +1,80 @@
+"""Keepers that are begun before their session is made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from agh.keeper import begin
+from tests.support.live import Live, is_alive, kill, live, processes, wait_until
+
+__all__ = ["live"]
+
+
+@pytest.fixture
+def waiting(live: Live) -> Iterator[begin.Begun]:
+    """A keeper that was begun ahead, as `agh session new` does it first of all."""
+    begin.begin_ahead()
+    waiting = begin._ahead
+    assert waiting is not None
+    yield waiting
+    waiting.connection.close()
+    begin._ahead = None
+    wait_until(lambda: not is_alive(waiting.pid))
+    if waiting.pid not in live.children:
+        os.waitpid(waiting.pid, 0)
+
+
+def test_it_keeps_the_session_that_is_made_next(live: Live, waiting: begin.Begun) -> None:
+    session = live.new()
+    assert str(session.directory) == waiting.directory
+    assert session.keeper == waiting.pid
+    assert session.tell("hello") == "echo: hello"
+    second = live.new()
+    assert second.keeper != waiting.pid
+    session.stop()
+
+
+def test_given_no_orders_it_ends_and_leaves_nothing(waiting: begin.Begun) -> None:
+    assert is_alive(waiting.pid)
+    waiting.connection.close()
+    wait_until(lambda: not is_alive(waiting.pid))
+    assert not os.path.exists(waiting.directory)
+
+
+def test_one_that_has_died_is_replaced(live: Live, waiting: begin.Begun) -> None:
+    kill(waiting.pid)
+    wait_until(lambda: not is_alive(waiting.pid))
+    session = live.new()
+    assert str(session.directory) == waiting.directory
+    assert session.keeper != waiting.pid
+    assert session.tell("hello") == "echo: hello"
+
+
+def test_one_that_has_waited_long_is_not_used(
+    live: Live, waiting: begin.Begun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session's id would tell the time at which the command was started."""
+    monkeypatch.setattr(begin, "FRESH", 0)
+    session = live.new()
+    assert str(session.directory) != waiting.directory
+    assert session.keeper != waiting.pid
+
+
+@pytest.mark.parametrize("args", [("run",), ("session", "new")])
+def test_a_command_that_fails_leaves_no_keeper(live: Live, args: tuple[str, ...]) -> None:
+    live.agh(*args, "--agent", "nobody", *(["hello"] if args == ("run",) else []), code=4)
+    wait_until(lambda: not [one for one in processes() if one.environ.get("AGH_HOME") == str(live.home)])
+    assert not (live.home / "sessions").exists()
+
+
+def test_killed_with_its_command_it_leaves_nothing(live: Live) -> None:
+    """The command waits for its prompt, and its keeper for the command."""
+    command = live.start("run", "-", stdin=-1)
+    wait_until(lambda: [one for one in live.processes() if begin.ORDINARY in one.argv])
+    command.kill()
+    command.wait(10)
+    wait_until(lambda: not live.processes())
+    assert live.sessions() == []
