@@ -70,8 +70,9 @@ class Agh:
         assert code is None or process.returncode == code, (process.returncode, out, err)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
-    def start(self, *args: object, **kwargs: Any) -> subprocess.Popen[Any]:
-        return Program([AGH, *map(str, args)], **{"stdin": subprocess.DEVNULL, **kwargs})
+    def start(self, *args: object, by_exec: bool = False, **kwargs: Any) -> subprocess.Popen[Any]:
+        begin = subprocess.Popen if by_exec else Program
+        return begin([AGH, *map(str, args)], **{"stdin": subprocess.DEVNULL, **kwargs})
 
 
 @pytest.fixture(scope="session")

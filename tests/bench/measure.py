@@ -54,9 +54,13 @@ def cpu_of_children() -> float:
 
 
 def interleaved(rounds: int, *runs: Callable[[], Taken]) -> list[Taken]:
-    """The median of each after one round that warms the caches; a busy moment hurts all of them alike."""
-    for run in runs:
-        run()
+    """The median of each after one round that warms the caches; a busy moment hurts all of them alike.
+
+    A single round is a trial of the bench itself: its figures mean nothing, so nothing is warmed for it.
+    """
+    if rounds > 1:
+        for run in runs:
+            run()
     columns = zip(*([run() for run in runs] for _ in range(rounds)), strict=True)
     return [
         Taken(statistics.median(one.wall for one in column), statistics.fmean(one.cpu for one in column))

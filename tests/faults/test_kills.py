@@ -99,7 +99,8 @@ class Story:
     def play(self, number: int, chance: random.Random) -> None:
         """One prompt, and a kill at a random moment of its start, or of its turn."""
         victim, span = chance.choice(VICTIMS), self.spans[self.session.is_live()]
-        command = self.session.start_prompt(SCRIPT.format(n=number), "-o", "jsonl")
+        by_exec = victim == "command"  # it may be killed while it starts
+        command = self.session.start_prompt(SCRIPT.format(n=number), "-o", "jsonl", by_exec=by_exec)
         shown: list[bytes] = []
         assert command.stdout and command.stderr
         if chance.random() < 0.5:

@@ -38,7 +38,7 @@ def test_it_keeps_the_session_that_is_made_next(live: Live, waiting: begin.Begun
 
 
 def test_given_no_orders_it_ends_and_leaves_nothing(waiting: begin.Begun) -> None:
-    assert is_alive(waiting.pid)
+    wait_until(lambda: is_alive(waiting.pid))
     waiting.connection.close()
     wait_until(lambda: not is_alive(waiting.pid))
     assert not os.path.exists(waiting.directory)

@@ -67,11 +67,16 @@ class Process(NamedTuple):
 def look_at(pid: int) -> Process | None:
     """A living process of ours; None for one that is gone, a zombie, or somebody else's."""
     try:
-        argv = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
-        environ = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
+        argv = _words(f"/proc/{pid}/cmdline")
+        environ = _words(f"/proc/{pid}/environ") if argv else []
     except OSError:
         return None
     return Process(pid, argv, dict(one.split("=", 1) for one in environ if "=" in one)) if argv else None
+
+
+def _words(path: str) -> list[str]:
+    with open(path, "rb") as file:
+        return file.read().decode(errors="replace").split("\0")[:-1]
 
 
 def processes() -> list[Process]:

@@ -4,8 +4,8 @@ Most tests ask what a command does, not how its interpreter starts, which takes 
 So each test process has a warm process beside it, which forks a child for every command. The child has the
 streams, directory, environment and umask that it would be started with, takes the program's own entry point,
 and ends with its exit code. What only a new interpreter gives is run by exec: a terminal, another locale,
-settings of Python's own, another user, another session. `tests/faults` runs everything by exec, and so does
-every test if AGH_TEST_EXEC is set.
+settings of Python's own, another user, another session. So is a command that may be killed while it starts,
+and everything in a soak, or if AGH_TEST_EXEC is set.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 
 AT_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_")  # variables that an interpreter reads but once
 MESSAGE = 1 << 17
-always_exec = bool(os.environ.get("AGH_TEST_EXEC"))
+ALWAYS_EXEC = bool(os.environ.get("AGH_TEST_EXEC") or os.environ.get("AGH_SOAK"))
 _exec: Any = subprocess.Popen._execute_child  # type: ignore[attr-defined]
 _parameters = inspect.signature(_exec)
 
@@ -44,7 +44,7 @@ class Program(subprocess.Popen[Any]):
         umask = os.umask(0o077)
         os.umask(umask)
         request = pickle.dumps((list(map(os.fspath, given["args"])), given["cwd"] or os.getcwd(), env, umask))
-        if always_exec or _needs_exec(given, streams, env) or len(request) > MESSAGE:
+        if ALWAYS_EXEC or _needs_exec(given, streams, env) or len(request) > MESSAGE:
             _exec(self, *args)
             return
         self._status, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
