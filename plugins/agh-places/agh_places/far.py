@@ -16,9 +16,9 @@ the script sees in /proc whether bytes still come. Four looks without one, and t
 the agent itself has not taken what came, nothing can be told, and nothing is done.
 
 What belongs to a launch is known by a mark in its environment, as in agh's own `orphans.py`: found in /proc,
-however deep, detached or orphaned, and signalled in one go: one that saw another's end first might still act
-on it. Where there is no /proc the process group is ended. Before it starts the agent the script ends what
-carries an older mark of the same session: there must never be two agents of one.
+however deep, detached or orphaned. All of it is stopped before any is killed: one that saw another's end
+might still act on it. Where there is no /proc the process group is ended. Before it starts the agent the
+script ends what carries an older mark of the same session: there must never be two agents of one.
 
 How the wire's end is told from the agent's: the far side says goodbye. `agh-place: ended CODE` on stderr is
 the agent's own end; a wire that ends without it broke, whatever exit code its program chose.
@@ -53,7 +53,9 @@ sweep() {
   for it in $(grep -lF -e "$2" /proc/[0-9]*/environ 2>/dev/null); do
     it=${it#/proc/}; them="$them ${it%/environ}"
   done
-  [ "$them" ] && { kill -"$1" $them 2>/dev/null; :; }
+  [ "$them" ] || return
+  [ "$1" = TERM ] || kill -STOP $them 2>/dev/null
+  kill -"$1" $them 2>/dev/null || :
 }
 sweep KILL "$earlier"
 export @environment@
