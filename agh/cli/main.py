@@ -12,6 +12,7 @@ import click
 
 from agh import __version__
 from agh.cli.lazy import LazyGroup
+from agh.cli.streams import ensure_standard_streams
 from agh.core.suggest import closest
 from agh.errors import BROKEN_PIPE, INTERRUPTED, AghError, Bug, OutputFailed, Usage
 
@@ -57,7 +58,7 @@ def root() -> None:
 
 def main() -> NoReturn:
     """Run the command line and leave at once: nothing of a short command needs an orderly teardown."""
-    _ensure_standard_streams()
+    ensure_standard_streams()
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()
@@ -154,18 +155,3 @@ def _wants_json(args: Sequence[str]) -> bool:
         if option in ("-o", "--output") and value in ("json", "jsonl"):
             return True
     return False
-
-
-def _ensure_standard_streams() -> None:
-    """A closed 0, 1 or 2 would be given to the next file that is opened; fill it with /dev/null."""
-    for fd in (0, 1, 2):
-        try:
-            os.fstat(fd)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
-        else:
-            stream.reconfigure(errors="replace")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 from agh.keeper import begin
+from tests.conftest import AGH
 from tests.support.live import Live, is_alive, kill, live, processes, wait_until
 
 __all__ = ["live"]
@@ -78,3 +80,15 @@ def test_killed_with_its_command_it_leaves_nothing(live: Live) -> None:
     command.wait(10)
     wait_until(lambda: not live.processes())
     assert live.sessions() == []
+
+
+def test_its_socket_is_not_taken_for_a_stream(live: Live) -> None:
+    """The command was started with its output closed; what it opens first must not get those numbers."""
+    closed = ["sh", "-c", 'exec "$0" run - >&- 2>&-', AGH]
+    with subprocess.Popen(closed, stdin=subprocess.PIPE, cwd=live.workspace) as command:
+        (keeper,) = wait_until(lambda: [one for one in live.processes() if begin.ORDINARY in one.argv])
+        assert int(keeper.argv[-1]) > 2
+        streams = [os.readlink(f"/proc/{command.pid}/fd/{stream}") for stream in (1, 2)]
+        command.kill()
+    assert streams == [os.devnull, os.devnull]
+    wait_until(lambda: not live.processes())
