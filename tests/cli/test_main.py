@@ -178,3 +178,9 @@ def test_nothing_is_made_by_reading(agh: Agh, home: Home, tmp_path: Path, comman
     said(agh(*command, code=4))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["user"]
     assert list((tmp_path / "user").iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["run", "session prompt"])
+def test_without_a_prompt_the_hint_is_the_help_of_that_command(agh: Agh, command: str) -> None:
+    done = agh(*command.split(), *(["@last"] if command == "session prompt" else []), code=2)
+    assert done.stderr.splitlines()[-1] == f"hint: agh {command} --help"

@@ -96,7 +96,8 @@ def prompt_command(
 
 def prompt_blocks(text: str | None, file: Any) -> list[dict[str, Any]]:
     if (text is None) == (file is None):
-        raise Usage("give the prompt as TEXT, as - for standard input, or with --file")
+        help = f"{click.get_current_context().command_path} --help"
+        raise Usage("give the prompt as TEXT, as - for standard input, or with --file", hint=help)
     said = file.read() if file else sys.stdin.read() if text == "-" else text
     if not said or not said.strip():
         raise Usage("the prompt is empty")
