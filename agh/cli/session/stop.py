@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import click
 
 from agh.cli.output import output_option, write_result
@@ -11,6 +13,7 @@ from agh.store import lock, sessions
 from agh.store.views import View, session_view
 
 LIMIT = 30.0
+LISTEN_WAIT = 0.05  # between two tries to reach a keeper that holds the session
 
 
 @click.command("stop", epilog="Example:  agh session stop @last")
@@ -23,16 +26,19 @@ def stop_command(id: str, output: str) -> None:
 
 
 def stop_session(directory: str, reason: str | None = None) -> View:
-    """Stopping what is stopped already is no error."""
-    pid = None
-    try:
-        pid = client.call(directory, "stop", limit=LIMIT, reason=reason)["pid"]
-    except (KeeperGone, KeeperDied):
-        if not lock.is_held(directory):
-            from agh.keeper.recover import end_left_over
+    """Stopping what is stopped already is no error; a keeper that has only begun is asked when it listens."""
+    pid, deadline = None, time.monotonic() + LIMIT
+    while pid is None:
+        try:
+            pid = client.call(directory, "stop", limit=LIMIT, reason=reason)["pid"]
+        except (KeeperGone, KeeperDied):
+            if not lock.is_held(directory):
+                from agh.keeper.recover import end_left_over
 
-            end_left_over(directory)
-            return session_view(directory)
+                end_left_over(directory)
+                return session_view(directory)
+            if not client.await_end(directory, LISTEN_WAIT) and time.monotonic() > deadline:
+                raise TimedOut("the keeper", LIMIT) from None
     if not client.await_end(directory, LIMIT, pid):
         raise TimedOut("the keeper", LIMIT)
     return session_view(directory)
