@@ -1,6 +1,9 @@
-"""Asking git about a repository, by its common directory. Git is run so that it asks nobody for anything.
+"""Running git on a repository, named by its common directory.
 
-A failure of git is an error with git's last words; only an answer that git gave is taken for one.
+Promises: git asks nobody for anything, and runs nothing that the repository's own configuration names (an
+agent may have written it): no hook, file system monitor, filter, external diff, pager, credential helper or
+transport command. The user's own configuration, outside the repository, stays in force. A failure of git is
+an error with git's last words; only an answer that git gave is taken for one.
 """
 
 from __future__ import annotations
@@ -8,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from agh.errors import BranchTaken, GitFailed, RepositoryBusy, Usage
@@ -16,18 +19,87 @@ from agh.store import lock
 
 GIT_LIMIT, LOCK_LIMIT = 60.0, 120.0
 _OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
+# Settings for every call, whatever the repository says. An empty credential helper clears those before it.
+_SAFE = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "core.askPass": "",
+    "core.alternateRefsCommand": "",
+    "core.gitProxy": "",
+    "core.pager": "cat",
+    "core.editor": "false",
+    "credential.helper": "",
+    "diff.external": "",
+    "fetch.recurseSubmodules": "false",
+    "protocol.ext.allow": "never",
+    "submodule.recurse": "false",
+}
+_PROTOCOLS = ("git", "http", "https", "ssh", "file")
+_OWN_SERVER = r"remote\..*\.uploadpack"  # of several the first counts, so it cannot be set to another value
+# What a repository may name a program in, and the value that runs none.
+_RUNS = {
+    r"filter\..*\.(clean|smudge|process)": "",
+    r"filter\..*\.required": "false",
+    r"diff\..*\.(command|textconv)": "",
+    r"merge\..*\.driver": "",
+    r"lfs\.(.*\.)?standalonetransferagent": "",
+    r"lfs\.customtransfer\..*\.(path|args)": "",
+    r"lfs\.extension\..*\.(clean|smudge)": "",
+    r"lfs\.(.*\.)?sshtransfer": "never",
+    r"credential\..*\.helper": "",
+}
 _UNFIT = r"[^\w/.-]+|\.{2,}|\.(?=/|$)|(?<=/)\.|\.lock$"
 
 
 def git(directory: str, *args: str, limit: float = GIT_LIMIT) -> str:
-    """What git prints. The variables of a git hook, which agh may run in, do not lead it astray."""
+    """Return what git prints, running nothing that the repository's configuration names.
+
+    The variables of a git hook, which agh may run in, do not lead it astray.
+    """
+    names = _own_settings(directory)
+    settings = {name: value for pattern, value in _RUNS.items() for name in names if _is(pattern, name)}
+    # With a file as its address, git would run the remote's server on this machine.
+    protocols = _PROTOCOLS[:-1] if any(_is(_OWN_SERVER, name) for name in names) else _PROTOCOLS
+    return _run(directory, args, {**_SAFE, **settings}, protocols, limit)
+
+
+def _own_settings(directory: str) -> list[str]:
+    """List the names of the settings that the repository itself has."""
+    try:
+        listed = _run(directory, ("config", "--list", "--show-scope", "--name-only", "--null"), _SAFE)
+    except GitFailed:  # not a repository, or the command itself will say what is wrong with it
+        return []
+    words = listed.split("\0")
+    return [
+        name for scope, name in zip(words[::2], words[1::2], strict=False) if scope in ("local", "worktree")
+    ]
+
+
+def _is(pattern: str, name: str) -> bool:
+    return re.fullmatch(pattern, name, re.IGNORECASE | re.DOTALL) is not None
+
+
+def _run(
+    directory: str,
+    args: Sequence[str],
+    settings: Mapping[str, str],
+    protocols: Sequence[str] = (),
+    limit: float = GIT_LIMIT,
+) -> str:
+    """Return what git prints, with these settings above those of any file."""
     import subprocess
 
-    kept = {key: value for key, value in os.environ.items() if key not in _OF_A_HOOK}
-    environ = {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes", **kept, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    environ = {key: value for key, value in os.environ.items() if key not in _OF_A_HOOK}
+    environ = {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes", **environ}  # it wins over core.sshCommand
+    environ |= {"GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": ":".join(protocols), "LC_ALL": "C"}
+    count = environ.get("GIT_CONFIG_COUNT", "")
+    first = int(count) if count.isdecimal() else 0  # after the user's own, so that ours win
+    environ["GIT_CONFIG_COUNT"] = str(first + len(settings))
+    for number, (name, value) in enumerate(settings.items(), first):
+        environ |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
     try:
-        done = subprocess.run(
-            ["git", *args],
+        process = subprocess.run(
+            ["git", "--no-pager", *args],
             cwd=directory,
             env=environ,
             stdin=subprocess.DEVNULL,
@@ -38,11 +110,12 @@ def git(directory: str, *args: str, limit: float = GIT_LIMIT) -> str:
         raise GitFailed(args[0], f"it did not end within {limit:g} s") from None
     except OSError as error:
         raise GitFailed(args[0], error.strerror) from None
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit {done.returncode}"]
-        why = next((line for line in said if line.startswith(("fatal: ", "error: "))), said[-1])
-        raise GitFailed(args[0], why.partition(": ")[2] or why, status=done.returncode)
-    return os.fsdecode(done.stdout).rstrip("\n")
+    if process.returncode:
+        lines = process.stderr.decode(errors="replace").strip().splitlines()
+        lines = lines or [f"exit {process.returncode}"]
+        reason = next((line for line in lines if line.startswith(("fatal: ", "error: "))), lines[-1])
+        raise GitFailed(args[0], reason.partition(": ")[2] or reason, status=process.returncode)
+    return os.fsdecode(process.stdout).rstrip("\n")
 
 
 @contextmanager

@@ -195,8 +195,16 @@ def _is_there(session_id: str, tree: Tree) -> bool | None:
 
 
 def _dirt(path: str) -> str:
-    """What would be lost with the worktree, in words; empty when nothing would."""
-    changed = git(path, "status", "--porcelain", "--untracked-files=all").splitlines()
+    """Say what would be lost with the worktree; nothing is an empty text.
+
+    A repository inside it has a configuration of its own, which git would obey there: it is not looked into.
+    """
+    listed = git(path, "ls-files", "--stage", "-z").split("\0")
+    links = [entry.partition("\t")[2] for entry in listed if entry.startswith("160000 ")]
+    if any(os.path.lexists(os.path.join(path, link, ".git")) for link in links):
+        return "a submodule is checked out in it"
+    status = git(path, "status", "--porcelain", "--untracked-files=all", "--ignore-submodules=dirty")
+    changed = status.splitlines()
     if changed:
         return f"{len(changed)} file{'s' * (len(changed) > 1)} not committed"
     admin = os.path.join(path, git(path, "rev-parse", "--git-dir"))
