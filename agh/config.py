@@ -1,13 +1,16 @@
 """Settings: one table of what can be set, filled from config.toml of the home and of the workspace.
 
-The workspace wins over the home; a command's flags win over both. An unknown key or a value of the
-wrong kind is an error that names the file, and the key that was probably meant.
+A workspace's `.agh/` counts only when the user's own config.toml lists its path in `trusted_workspaces`;
+otherwise nothing in it is even read. A trusted workspace wins over the home; a command's flags win over
+both. An unknown key or a value of the wrong kind is an error that names the file, and the key that was
+probably meant.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -54,6 +57,12 @@ def directory(value: Any) -> str:
     if path and not os.path.isabs(path):
         raise ValueError(f"{value!r} is not an absolute path")
     return path
+
+
+def directories(value: Any) -> list[str]:
+    if not isinstance(value, list):
+        raise ValueError(f"{value!r} is not a list of paths")
+    return [directory(path) for path in value]
 
 
 def permission_mode(value: Any) -> str:
@@ -182,31 +191,103 @@ SETTINGS: Mapping[str, Setting] = {
     "timeouts.initialize": Setting("60s", seconds, "the agent's first answer"),
     "timeouts.new": Setting("60s", seconds, "session/new"),
     "timeouts.load": Setting("120s", seconds, "session/load and session/resume"),
+    "trusted_workspaces": Setting(
+        [], directories, "workspaces whose .agh/ is used; counts only in your own config.toml"
+    ),
 }
 
 
 TABLES = ("places",)  # tables whose entries have names of the user's own; those of all files count
+WORKSPACE_FOLDER = ".agh"
+OWN_ONLY = ("trusted_workspaces",)  # settings that a workspace cannot have
 
 
 def load(workspace: str | None = None) -> dict[str, Any]:
-    """Every setting with its value."""
+    """Return every setting with its value."""
     values = {name: setting.default for name, setting in SETTINGS.items()}
     for path in config_files(workspace):
-        found = written(path)
+        settings = written(path)
         for name in TABLES:
-            found[name] = values[name] | found.get(name, {})
-        values |= found
+            settings[name] = values[name] | settings.get(name, {})
+        values |= settings
     return {name: SETTINGS[name].read(value) for name, value in values.items()}
 
 
 def config_files(workspace: str | None) -> list[str]:
-    """Where settings may be, the strongest last."""
-    files = [os.path.join(home_path(), "config.toml")]
-    return [*files, os.path.join(workspace, ".agh", "config.toml")] if workspace else files
+    """List the files whose settings count, the strongest last."""
+    folder = trusted_folder(workspace)
+    return [own_file(), *([os.path.join(folder, "config.toml")] if folder else [])]
+
+
+def own_file() -> str:
+    """Return the path of the user's own settings."""
+    return os.path.join(home_path(), "config.toml")
+
+
+def workspace_file(workspace: str) -> str:
+    """Return the path of a workspace's settings, whether they count or not."""
+    return os.path.join(workspace, WORKSPACE_FOLDER, "config.toml")
+
+
+def trusted_folder(workspace: str | None) -> str | None:
+    """Return the workspace's `.agh` if the user trusts it, else None. A link is never trusted."""
+    folder = _workspace_folder(workspace)
+    return folder if folder and not os.path.islink(folder) and is_trusted(str(workspace)) else None
+
+
+def is_trusted(workspace: str) -> bool:
+    """Tell whether the user's own settings name this directory in `trusted_workspaces`."""
+    trusted = directories(written(own_file()).get("trusted_workspaces", []))
+    return os.path.realpath(workspace) in map(os.path.realpath, trusted)
+
+
+def untrusted_files(workspace: str | None) -> list[str]:
+    """List what a workspace's `.agh` holds that is not used, because nobody has trusted it."""
+    folder = _workspace_folder(workspace)
+    if folder is None or (not os.path.islink(folder) and is_trusted(str(workspace))):
+        return []
+    if os.path.islink(folder):
+        return [folder]
+    settings = [path] if os.path.lexists(path := os.path.join(folder, "config.toml")) else []
+    return settings + agent_files(folder)
+
+
+def agent_files(folder: str) -> list[str]:
+    """List the files that define agents, in the home or in a workspace's `.agh`."""
+    try:
+        names = sorted(os.listdir(os.path.join(folder, "agents")))
+    except OSError:
+        return []
+    return [os.path.join(folder, "agents", name) for name in names if name.endswith(".toml")]
+
+
+def untrusted_note(workspace: str | None) -> str | None:
+    """Say in one line what of a workspace is ignored, and how to use it; None if nothing is ignored."""
+    files = untrusted_files(workspace)
+    if not files:
+        return None
+    names = [os.path.relpath(path, workspace) for path in files]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"ignored {', '.join(names[:3])}{more}: this directory is not trusted; {how_to_trust(workspace)}"
+
+
+def how_to_trust(workspace: str | None) -> str:
+    """Say what makes a workspace's `.agh` count."""
+    return f'to use it, add "{os.path.realpath(str(workspace))}" to trusted_workspaces in {own_file()}'
+
+
+def _workspace_folder(workspace: str | None) -> str | None:
+    """Return the workspace's `.agh` if it has one; the home itself, which always counts, is not one."""
+    if not workspace:
+        return None
+    folder = os.path.join(workspace, WORKSPACE_FOLDER)
+    if not os.path.isdir(folder) or os.path.realpath(folder) == os.path.realpath(home_path()):
+        return None
+    return folder
 
 
 def written(path: str) -> dict[str, Any]:
-    """The settings in one file, as they are written; none when there is no file."""
+    """Return the settings in one file, as they are written; none when there is no file."""
     values, problems = examine(path)
     if problems:
         raise problems[0]
@@ -214,9 +295,9 @@ def written(path: str) -> dict[str, Any]:
 
 
 def examine(path: str) -> tuple[dict[str, Any], list[ConfigInvalid]]:
-    """The settings in one file that are right, and everything that is wrong with it."""
+    """Return the settings in one file that are right, and everything that is wrong with it."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_open_regular) as file:
             import tomllib
 
             from agh.core.toml_text import flat
@@ -231,12 +312,24 @@ def examine(path: str) -> tuple[dict[str, Any], list[ConfigInvalid]]:
         if name not in SETTINGS:
             problems.append(ConfigInvalid(path, f"unknown key {name!r}", hint=suggest(name)))
             continue
+        if name in OWN_ONLY and path != own_file():
+            problems.append(ConfigInvalid(path, f"{name} counts only in your own {own_file()}"))
+            continue
         try:
             SETTINGS[name].read(value)
             values[name] = value
         except ValueError as error:
             problems.append(ConfigInvalid(path, f"{name}: {error}"))
     return values, problems
+
+
+def _open_regular(path: str, flags: int) -> int:
+    """Open a regular file: a FIFO would block, a device might act."""
+    fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise ValueError("it is not a regular file")
+    return fd
 
 
 def suggest(name: str) -> str:

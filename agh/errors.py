@@ -361,6 +361,13 @@ class AgentNotFound(AghError):
     hint = "agh agent list"
 
 
+class WorkspaceUntrusted(AghError):
+    """the agent {0} is defined in {1}, and that directory is not trusted"""
+
+    exit = 4
+    hint = "agh agent list"
+
+
 class AgentInvalid(AghError):
     """{0}: {1}"""
 

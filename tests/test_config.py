@@ -67,7 +67,8 @@ def test_every_setting_has_a_meaning_and_a_default_that_fits() -> None:
 
 
 def test_the_workspace_wins_over_the_home(private_home: Path, workspace: Path) -> None:
-    write_home(private_home, 'agent = "codex"\n[timeouts]\nload = "1s"\nnew = 7\n')
+    trusted = f'trusted_workspaces = ["{workspace}"]\n'
+    write_home(private_home, trusted + 'agent = "codex"\n[timeouts]\nload = "1s"\nnew = 7\n')
     write_workspace(workspace, '[timeouts]\nload = "2m"\n')
     found = config.load(str(workspace))
     assert (found["agent"], found["timeouts.load"], found["timeouts.new"]) == ("codex", 120.0, 7.0)
@@ -147,7 +148,7 @@ def test_a_directory_in_place_of_the_file_is_refused(private_home: Path) -> None
 
 
 def test_a_fault_in_the_workspace_names_its_file(private_home: Path, workspace: Path) -> None:
-    write_home(private_home, 'agent = "codex"')
+    write_home(private_home, f'agent = "codex"\ntrusted_workspaces = ["{workspace}"]')
     path = write_workspace(workspace, "agent = 5")
     with pytest.raises(ConfigInvalid) as caught:
         config.load(str(workspace))

@@ -33,8 +33,8 @@ FOR_AGENTS = {
 }
 FILES = {
     "~/.agh/": "The home, `$AGH_HOME`. It belongs to one user: mode 0700, its files 0600.",
-    "~/.agh/config.toml": "Settings. A workspace may add `.agh/config.toml`; it wins, flags win over both.",
-    "~/.agh/agents/NAME.toml": "Agents of your own; also `.agh/agents/NAME.toml` in a workspace.",
+    "~/.agh/config.toml": "Settings. A trusted workspace's `.agh/config.toml` wins over it, flags over both.",
+    "~/.agh/agents/NAME.toml": "Agents of your own; also `.agh/agents/NAME.toml` in a trusted workspace.",
     "~/.agh/workspaces.toml": "Directories that have a name.",
     "~/.agh/sessions/ID/meta.json": "What a session is and the last thing known of its state.",
     "~/.agh/sessions/ID/events.db": "Its event log, an SQLite database; see `agh-events`(7).",

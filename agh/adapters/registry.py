@@ -14,11 +14,12 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agh import config
 from agh.adapters.agents import AgentRecord, from_file, record
 from agh.adapters.kinds import Kind
 from agh.adapters.restore import Strategy
 from agh.core.suggest import closest
-from agh.errors import AgentInvalid, AgentNotFound, KindUnknown
+from agh.errors import AgentInvalid, AgentNotFound, KindUnknown, WorkspaceUntrusted
 from agh.home import home_path
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def manager() -> tuple[Any, list[Plugin]]:
 
 
 def agents(workspace: str | None = None) -> dict[str, AgentRecord]:
-    """Every agent, by name: the workspace's files win over the home's, files over plugins."""
+    """Return every agent by name. A trusted workspace's files win over the home's, files over plugins."""
     found: dict[str, AgentRecord] = {}
     for path in _agent_files(workspace):
         try:
@@ -97,12 +98,15 @@ def agents(workspace: str | None = None) -> dict[str, AgentRecord]:
 
 
 def agent(name: str, workspace: str | None = None) -> AgentRecord:
-    """The agent of that name. A broken file of that name is an error, not a missing agent."""
+    """Return the agent of that name. A broken file of that name is an error, not a missing agent."""
     for path in _agent_files(workspace):
         if os.path.basename(path) == f"{name}.toml":
             return from_file(path)
     known = _offered_agents()
     if name not in known:
+        for path in config.untrusted_files(workspace):
+            if os.path.basename(path) == f"{name}.toml":
+                raise WorkspaceUntrusted(name, path, hint=config.how_to_trust(workspace))
         close = closest(name, agents(workspace))
         raise AgentNotFound(name, hint=f"did you mean {close}?" if close else None)
     return known[name]
@@ -195,17 +199,9 @@ def _collect(hook: str, keep: Callable[[str, Any], object]) -> None:
 
 
 def _agent_files(workspace: str | None) -> list[str]:
-    folders = [os.path.join(home_path(), "agents")]
-    if workspace:
-        folders.insert(0, os.path.join(workspace, ".agh", "agents"))
-    found = []
-    for folder in folders:
-        try:
-            names = sorted(os.listdir(folder))
-        except OSError:
-            continue
-        found += [os.path.join(folder, name) for name in names if name.endswith(".toml")]
-    return found
+    """List the files that define agents, the strongest first."""
+    trusted = config.trusted_folder(workspace)
+    return [*(config.agent_files(trusted) if trusted else []), *config.agent_files(home_path())]
 
 
 def _in_directory(directory: str) -> Iterator[Plugin]:

@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
+from agh import config
 from agh.adapters import registry
 from agh.adapters.agents import AgentRecord
 from agh.cli import terminal
-from agh.cli.output import columns, output_option, write_result
+from agh.cli.output import columns, output_option, talk, write_result
 from agh.store import workspaces
 
 
@@ -27,8 +28,11 @@ def agent() -> None:
 @output_option()
 def list_agents(workspace: str | None, output: str) -> None:
     """List agents: installed, runnable (through npx), or not installed."""
-    found = [_shown(one) for one in registry.agents(workspaces.existing(workspace).path).values()]
+    directory = workspaces.existing(workspace).path
+    found = [_shown(one) for one in registry.agents(directory).values()]
     write_result("agents", found, output, lambda: _table(found))
+    if ignored := config.untrusted_note(directory):
+        talk(ignored)
 
 
 @agent.command("show", epilog="Example:  agh agent show opencode")

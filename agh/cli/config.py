@@ -27,7 +27,7 @@ _target_option = click.option(
 
 @click.group("config", epilog="Example:  agh config set permissions.mode approve-all --workspace .")
 def config() -> None:
-    """See and change settings. A workspace's win over yours; a command's flags win over both."""
+    """See and change settings. A trusted workspace's win over yours; a command's flags win over both."""
 
 
 @config.command("show", epilog="Example:  agh config show timeouts -o json | jq -r '.settings[].key'")
@@ -41,6 +41,7 @@ def show(key: str | None, workspace: str | None, output: str) -> None:
     if not found:
         settings.check_key(str(key))
     write_result("settings", found, output, lambda: _table(found, bool(key)))
+    tell_ignored(place)
 
 
 @config.command("get", epilog="Example:  agh config get permissions.mode")
@@ -53,6 +54,7 @@ def get(key: str, workspace: str | None, output: str) -> None:
     place = workspaces.existing(workspace).path
     (found,) = [_shown(one) for one in settings.settings(place) if one.key == key]
     write_result("setting", found, output, lambda: terminal.clean(_text(found["value"])))
+    tell_ignored(place)
 
 
 @config.command("set", epilog="Example:  agh config set session.idle_after 1h")
@@ -69,7 +71,9 @@ def set_value(key: str, value: str | None, unset: bool, workspace: str | None, o
     made = settings.change(path, key, value)
     result = {"key": key, "value": made, "source": path}
     write_result("setting", result, output, lambda: path)
-    if output == "human" and workspace is None:
+    if workspace is not None:
+        tell_ignored(workspaces.existing(workspace).path)
+    elif output == "human":
         _tell_if_hidden(key)
 
 
@@ -87,8 +91,11 @@ def show_path(workspace: str | None, output: str) -> None:
 @output_option()
 def validate(workspace: str | None, output: str) -> None:
     """Check your settings and those of the workspace. Exit 2 if anything is wrong."""
-    found = [check(path) for path in settings_table.config_files(workspaces.existing(workspace).path)]
+    place = workspaces.existing(workspace).path
+    files = (settings_table.own_file(), settings_table.workspace_file(place))
+    found = [check(path) for path in dict.fromkeys(files)]
     write_result("files", found, output, lambda: "\n".join(_report(one) for one in found))
+    tell_ignored(place)
     if not all(one["ok"] for one in found):
         raise click.exceptions.Exit(ConfigInvalid.exit)
 
@@ -107,16 +114,23 @@ def check(path: str) -> dict[str, Any]:
 
 
 def _file(workspace: str | None) -> str:
-    place = None if workspace is None else workspaces.existing(workspace).path
-    return settings_table.config_files(place)[-1]
+    if workspace is None:
+        return settings_table.own_file()
+    return settings_table.workspace_file(workspaces.existing(workspace).path)
+
+
+def tell_ignored(workspace: str) -> None:
+    """Say what of a workspace is not used because the workspace is not trusted."""
+    if ignored := settings_table.untrusted_note(workspace):
+        talk(ignored)
 
 
 def _tell_if_hidden(key: str) -> None:
     """A change that has no effect here is told."""
     try:
-        theirs = settings_table.config_files(workspaces.find(None).path)[-1]
-        if key in settings_table.written(theirs):
-            talk(f"note: {theirs} sets {key} too, and wins in this workspace")
+        for path in settings_table.config_files(workspaces.find(None).path)[1:]:
+            if key in settings_table.written(path):
+                talk(f"note: {path} sets {key} too, and wins in this workspace")
     except AghError:
         pass
 

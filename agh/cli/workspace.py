@@ -9,7 +9,7 @@ import click
 
 from agh.cli import terminal
 from agh.cli.output import columns, output_option, talk, write_result
-from agh.config import config_files
+from agh.config import untrusted_note, workspace_file
 from agh.core.status import LIVE_STATES
 from agh.store import sessions, workspaces
 from agh.store.views import list_views
@@ -52,6 +52,8 @@ def show(workspace: str, output: str) -> None:
     """Show one workspace (a name, an id or a path): its sessions, its settings, whether it is there."""
     one = describe(workspaces.existing(workspace))
     write_result("workspace", one, output, lambda: "\n".join(_lines(one)))
+    if ignored := untrusted_note(one["path"]):
+        talk(ignored)
 
 
 @workspace.command("remove", epilog="Example:  agh workspace remove shop")
@@ -67,7 +69,7 @@ def describe(one: Workspace) -> dict[str, Any]:
     views = list_views(
         lambda view: one.path in sessions.workspaces(view) or view.get("workspace_id") == (one.id or "")
     )
-    settings = config_files(one.path)[-1]
+    settings = workspace_file(one.path)
     return {
         **{key: getattr(one, key) for key in ("id", "name", "path")},
         "exists": os.path.isdir(one.path),

@@ -6,6 +6,7 @@ import signal
 import time
 from typing import Any
 
+from agh import config
 from agh.core.events import marker, timestamp
 from agh.errors import AgentNeedsLogin, AghError, HookStopped, PlaceGone, StoreFailed, TimedOut, Usage
 from agh.keeper import crash, hooks, options, restore, spending, stop, supervise, turns
@@ -37,6 +38,9 @@ def live_on(
         shake_hands(live)
         found = converse(live, intent)
         hello = open_session(live, found, resuming, remarks, meant_to_forget(live, intent))
+        if ignored := config.untrusted_note(live.meta["workspace_path"]):
+            log(ignored)
+            hello["remarks"] = [*remarks, ignored]
         objection = hooks.fire(live, "session_resume" if resuming else "session_start")
         if objection is not None:
             raise HookStopped(objection)

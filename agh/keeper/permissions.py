@@ -2,7 +2,8 @@
 
 Promises: a request and its decision are events; no option is chosen that the user did not mean (no
 fitting option offered: the request is answered as cancelled); no mode allows what lies outside the
-workspace; an unanswered request is rejected at its timeout.
+workspace, or in a directory that agh itself obeys; no rule allows anything in a session whose own mode is
+deny-all; an unanswered request is rejected at its timeout.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from agh import config
 from agh.core import rules
 from agh.core.events import timestamp
 from agh.core.frames import Request
 from agh.core.rules import Asking
 from agh.core.updates import tool_name
 from agh.errors import PermissionUnknown
+from agh.home import home_path
 from agh.keeper import hooks
 from agh.keeper.control import Answer
 from agh.keeper.live import Live
@@ -142,6 +145,12 @@ def beforehand(live: Live, asking: Asking, *, ours: bool) -> tuple[str | None, s
     is allowed there too.
     """
     workspace = live.cwd
+    inside = all(is_open(workspace, path) for path in asking.paths)
+    if (
+        live.meta.get("permissions") == "deny-all"
+    ):  # given with the session, so no rule or memory overrides it
+        listed = inside and rules.is_allowed(live.meta.get("allowed_tools") or [], asking, workspace)
+        return ("allow_all", "allowed_tools") if listed else ("deny", "mode")
     remembered = rules.read_rules(live.meta.get("permission_rules") or [])
     decision = None
     for source, known in (("session", remembered), ("rule", live.settings["permissions.rules"])):
@@ -154,7 +163,6 @@ def beforehand(live: Live, asking: Asking, *, ours: bool) -> tuple[str | None, s
         return "allow", "this turn"
     if decision == "ask":
         return None, "rule"
-    inside = all(is_inside(workspace, path) for path in asking.paths)
     if inside and rules.is_allowed(live.meta.get("allowed_tools") or [], asking, workspace):
         return "allow_all", "allowed_tools"
     mode = str(
@@ -236,9 +244,22 @@ def is_allowed(option: dict[str, Any] | None) -> bool:
 
 
 def is_inside(workspace: str, path: str) -> bool:
-    """Whether a path lies in the workspace, with links resolved; what is missing counts by its ancestor."""
-    root, real = os.path.realpath(workspace), os.path.realpath(path)
-    return real == root or real.startswith(root.rstrip("/") + "/")
+    """Tell whether a path lies in the workspace, with links resolved; what is missing counts by its ancestor.
+
+    The home of agh is not part of a workspace that happens to hold it: what is written there is obeyed.
+    """
+    root, real, home = os.path.realpath(workspace), os.path.realpath(path), os.path.realpath(home_path())
+    return _is_below(root, real) and (_is_below(home, root) or not _is_below(home, real))
+
+
+def _is_below(folder: str, path: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def is_open(workspace: str, path: str) -> bool:
+    """Tell whether a mode may decide about a path: it is in the workspace, but not in its `.agh`."""
+    settings = os.path.join(os.path.realpath(workspace), config.WORKSPACE_FOLDER)
+    return is_inside(workspace, path) and not _is_below(settings, os.path.realpath(path))
 
 
 def _asking(tool: dict[str, Any], workspace: str) -> Asking:

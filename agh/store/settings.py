@@ -16,7 +16,7 @@ from agh.home import ensure_home, home_path
 from agh.store.replace import replace_file
 from agh.store.sessions import naming
 
-LISTS = ("mcp_servers", "permissions.rules", "hooks", *TABLES)
+LISTS = ("mcp_servers", "permissions.rules", "hooks", "trusted_workspaces", *TABLES)
 
 
 class Found(NamedTuple):

@@ -42,6 +42,7 @@ def path_with(folder: Path, *programs: str) -> dict[str, str]:
 
 
 def workspace_agent(live: Live, name: str, toml: str) -> None:
+    live.trust()
     folder = live.workspace / ".agh" / "agents"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.toml").write_text(toml)

@@ -33,6 +33,11 @@ def value(key: str, *args: str) -> Any:
     return config("get", key, *args)["setting"]["value"]
 
 
+def trust(home: Path, workspace: Path) -> None:
+    home.mkdir(mode=0o700, exist_ok=True)
+    (home / "config.toml").write_text(f'trusted_workspaces = ["{workspace}"]\n')
+
+
 def refused(*args: str) -> dict[str, str]:
     found: dict[str, str] = config(*args, code=2)["error"]
     return found
@@ -44,6 +49,7 @@ def test_show_has_every_setting_and_where_it_comes_from(private_home: Path, work
     assert set(shown) == set(table.SETTINGS)
     assert {one["source"] for one in shown.values()} == {"default"}
     assert not private_home.exists() and tree(work) == before, "reading makes nothing"
+    trust(private_home, work)
     config("set", "session.idle_after", "1h")
     config("set", "agent", "codex")
     config("set", "agent", "claude", "--workspace", ".")
@@ -149,7 +155,8 @@ def test_the_same_value_again_writes_nothing(private_home: Path, work: Path) -> 
     assert tree(private_home) == before
 
 
-def test_a_workspaces_file_is_for_everyone_who_has_the_workspace(work: Path) -> None:
+def test_a_workspaces_file_is_for_everyone_who_has_the_workspace(private_home: Path, work: Path) -> None:
+    trust(private_home, work)
     config("set", "permissions.mode", "deny-all", "--workspace", ".")
     path = work / ".agh" / "config.toml"
     assert path.read_text() == '[permissions]\nmode = "deny-all"\n'

@@ -70,8 +70,9 @@ def test_a_list_of_the_sessions_of_a_workspace(home: Home, shop: Path, tmp_path:
     assert done.returncode == 4
 
 
-def test_the_agents_and_settings_of_a_workspace_by_its_name(shop: Path) -> None:
+def test_the_agents_and_settings_of_a_workspace_by_its_name(private_home: Path, shop: Path) -> None:
     workspace("add", shop)
+    (private_home / "config.toml").write_text(f'trusted_workspaces = ["{shop}"]\n')
     (shop / ".agh" / "agents").mkdir(parents=True)
     (shop / ".agh" / "agents" / "ours.toml").write_text('argv = ["ours"]\n')
     assert in_process("agent", "show", "ours", "--workspace", "shop").returncode == 0

@@ -24,12 +24,12 @@ ID = "sess-0123456789abcdef"
 MARKS = {"AGH_LAUNCH": "c00c1e", "AGH_SESSION_ID": ID}
 
 
-def placed(place: str, record: AgentRecord = RECORD, **options: Any) -> Launch:
+def placed(place: str, record: AgentRecord = RECORD, workspace: str = "/work/app", **options: Any) -> Launch:
     launch = Launch(
         record,
         ["/here/bot-acp", "--acp"],
         {"BOT_TOKEN": SECRET, "OTHER": "no", "HOME": "/home/me", **MARKS},
-        "/work/app",
+        workspace,
         place=place,
         session_id=ID,
         **options,
@@ -88,6 +88,33 @@ def test_docker_run() -> None:
     assert argv[argv.index("--memory") :][:6] == ["--memory", "2g", "--cpus", "1.5", "--network", "none"]
     assert "type=bind,source=/work/app,target=/w" in argv
     assert "type=bind,source=/work/repo.git,target=/work/repo.git" in argv, "a worktree needs its repository"
+
+
+def test_what_agh_obeys_is_read_only_in_a_container(
+    tmp_path: Path, private_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent in a container that could write it would have its hooks run on the host."""
+    work, home = tmp_path / "work", tmp_path / "work" / "state" / "agh"
+    work.mkdir()
+    mine = named(on="docker:run:img", dir="/w")
+
+    def read_only() -> list[str]:
+        argv = wire("mine", named=mine, workspace=str(work))
+        *others, last = (word for word in argv if word.endswith(",readonly"))
+        assert argv.index(f"type=bind,source={work},target=/w") < argv.index(last), "it goes on top"
+        return [*others, last]
+
+    assert not any(word.endswith(",readonly") for word in wire("mine", named=mine, workspace=str(work)))
+    private_home.mkdir(mode=0o700)
+    (private_home / "config.toml").write_text(f'trusted_workspaces = ["{work}"]')
+    assert read_only() == ["type=tmpfs,target=/w/.agh,readonly"], "else the agent could make one"
+    (work / ".agh").mkdir()
+    assert read_only() == [f"type=bind,source={work}/.agh,target=/w/.agh,readonly"]
+    (private_home / "config.toml").unlink()
+    assert read_only() == [f"type=bind,source={work}/.agh,target=/w/.agh,readonly"]
+    home.mkdir(parents=True, mode=0o700)
+    monkeypatch.setenv("AGH_HOME", str(home))
+    assert read_only()[1:] == [f"type=bind,source={home},target=/w/state/agh,readonly"]
 
 
 def test_kube() -> None:
@@ -211,7 +238,7 @@ def test_without_the_plugin_no_place_is_known(live: Live) -> None:
 
 
 def test_a_workspace_adds_places_to_those_of_the_home(live: Live) -> None:
-    live.configure('[places.a]\non = "ssh:a"\n[places.b]\non = "ssh:b"\n')
+    live.trust('[places.a]\non = "ssh:a"\n[places.b]\non = "ssh:b"\n')
     (live.workspace / ".agh").mkdir()
     Path(live.workspace, ".agh", "config.toml").write_text('[places.b]\non = "systemd:nonsense"\n')
     done = live.agh("agent", "doctor", "echo", "--on", "b", code=2)

@@ -342,6 +342,10 @@ class Live:
         self.home.mkdir(mode=0o700, exist_ok=True)
         (self.home / "config.toml").write_text(toml)
 
+    def trust(self, toml: str = "") -> None:
+        """Let the workspace's `.agh/` count, beside these settings."""
+        self.configure(f'trusted_workspaces = ["{self.workspace}"]\n{toml}')
+
     def session(self, session_id: str) -> Session:
         assert SESSION_ID.fullmatch(session_id)
         return Session(self, session_id)

@@ -149,7 +149,7 @@ def test_an_interrupted_turn_is_a_turn(live: Live) -> None:
 
 
 def test_limits_of_the_workspace(live: Live) -> None:
-    live.configure("[session.limits]\nmax_turns = 9")
+    live.trust("[session.limits]\nmax_turns = 9")
     (live.workspace / ".agh").mkdir()
     (live.workspace / ".agh" / "config.toml").write_text("[session.limits]\nmax_turns = 1")
     session = live.new()

@@ -312,7 +312,7 @@ def test_rules_decide_before_the_mode_and_the_first_that_matches_counts(live: Li
 
 
 def test_a_workspaces_rules_win(live: Live) -> None:
-    live.configure("[[permissions.rules]]\ndecision = 'allow'\nkind = '*'")
+    live.trust("[[permissions.rules]]\ndecision = 'allow'\nkind = '*'")
     (live.workspace / ".agh").mkdir()
     rules = "[[permissions.rules]]\ndecision = 'deny'\nkind = 'edit'"
     (live.workspace / ".agh" / "config.toml").write_text(rules)

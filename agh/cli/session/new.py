@@ -110,7 +110,9 @@ def new_command(output: str, **options: Any) -> None:
 def new_session(**options: Any) -> dict[str, Any]:
     """Start a session as the options of a command ask for it; how it is shown."""
     asked = checked(**options)
-    directory, _ = create(**asked)
+    directory, hello = create(**asked)
+    for remark in hello.get("remarks") or []:
+        talk(remark)
     view = session_view(directory)
     if view["agent_name"] == "echo" and not asked["command"] and not asked.get("agent"):
         talk("no agent is configured or installed: this session runs the embedded echo agent")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import pwd
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from agh import config
 from agh.adapters.launch import Launch
 from agh.errors import PlaceInvalid
+from agh.home import home_path
 from agh_places.place import Kind, Place, limits
 
 # What a login gives: a cluster's nodes share homes and software, and srun is told to bring nothing.
@@ -101,12 +103,33 @@ def _name(session_id: str) -> str:
 
 
 def _mounts(place: Place, launch: Launch) -> list[str]:
-    """The workspace, under its own path or the place's; and what it needs, as a worktree its repository."""
+    """List what is mounted: the workspace, under its own path or the place's, and what it needs, such as a
+    worktree's repository; read-only, on top of these, what agh takes orders from."""
     pairs = [(launch.workspace, launch.cwd), *((path, path) for path in launch.directories)]
-    for path in (word for pair in pairs for word in pair):
+    protected = [*_obeyed(launch.workspace, launch.cwd)]
+    for path in (word for pair in [*pairs, *protected] for word in pair):
         if "," in path or '"' in path:
             raise PlaceInvalid(place.name, f"{path} cannot be mounted: it has a comma or a quote in its name")
-    return [f"type=bind,source={here},target={there}" for here, there in pairs]
+    writable = [f"type=bind,source={here},target={there}" for here, there in pairs]
+    return writable + [
+        f"type=bind,source={here},target={there},readonly" if here else f"type=tmpfs,target={there},readonly"
+        for here, there in protected
+    ]
+
+
+def _obeyed(workspace: str, inside: str) -> Iterator[tuple[str, str]]:
+    """Find the directories in a workspace that agh takes orders from: its `.agh`, and a home of agh in it.
+
+    Each comes with its path in the container. A trusted workspace without an `.agh` gets an empty one there.
+    """
+    settings, home = os.path.join(workspace, config.WORKSPACE_FOLDER), os.path.realpath(home_path())
+    if os.path.isdir(settings):
+        yield settings, os.path.join(inside, config.WORKSPACE_FOLDER)
+    elif config.is_trusted(workspace):
+        yield "", os.path.join(inside, config.WORKSPACE_FOLDER)
+    below = os.path.relpath(home, os.path.realpath(workspace))
+    if not below.startswith("..") and home != os.path.realpath(settings) and os.path.isdir(home):
+        yield home, os.path.join(inside, below)
 
 
 def container_limits(place: Place) -> list[str]:
