@@ -25,8 +25,8 @@ def main() -> None:
 
         complete(sys.argv[2:])
     if _makes_a_session(sys.argv[1:]):
-        from agh.cli.streams import ensure_standard_streams
-        from agh.keeper.begin import begin_ahead
+        from agh.console.streams import ensure_standard_streams
+        from agh.keeper.spawn import begin_ahead
 
         ensure_standard_streams()
         begin_ahead()

@@ -54,7 +54,7 @@ def markdown(copy: Copy, path: str) -> None:
 
 
 def html(copy: Copy, path: str) -> None:
-    from agh.core.html import page
+    from agh.adapters.html_page import page
 
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         file.write(page(copy.session, transcript(copy.rows()), generated_at=timestamp()))

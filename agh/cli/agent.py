@@ -11,8 +11,8 @@ import click
 from agh import config
 from agh.adapters import registry
 from agh.adapters.agents import AgentRecord
-from agh.cli import terminal
-from agh.cli.output import columns, output_option, talk, write_result
+from agh.console import terminal
+from agh.console.output import columns, output_option, talk, write_result
 from agh.store import workspaces
 
 
@@ -52,7 +52,7 @@ def show_agent(name: str, workspace: str | None, output: str) -> None:
 @output_option()
 def doctor(name: str | None, command: str | None, place: str | None, output: str) -> None:
     """Start an agent and report what it can do. Exit 9 if it is not installed or not logged in."""
-    from agh.keeper.probe import probe
+    from agh.sessions.probe import probe
 
     found = probe(name, shlex.split(command) if command else None, place)
     write_result("agent", found, output, lambda: "\n".join(_lines(found)))

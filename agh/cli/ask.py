@@ -6,8 +6,8 @@ import select
 import sys
 import time
 
-from agh.cli.output import talk
 from agh.cli.turn_view import View
+from agh.console.output import talk
 from agh.core.events import Row
 from agh.errors import AghError
 from agh.keeper import client

@@ -17,11 +17,11 @@ import click
 import orjson
 
 from agh.adapters import registry
-from agh.cli import terminal
-from agh.cli.output import columns, output_option, talk, write_result
 from agh.cli.session.new import checked, session_options
 from agh.cli.session.prompt import prompt_blocks
-from agh.cli.when import span
+from agh.console import terminal
+from agh.console.output import columns, output_option, talk, write_result
+from agh.console.when import span
 from agh.errors import INTERRUPTED, AghError, Usage
 from agh.store import sessions, workspaces
 from agh.store.reader import Reader

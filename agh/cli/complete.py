@@ -24,7 +24,7 @@ DESCRIBED = 1000
 def main(words: list[str]) -> None:
     """Print the candidates."""
     try:
-        from agh.cli.terminal import one_line
+        from agh.console.terminal import one_line
 
         lines = [f"{word}\t{one_line(text, 80)}\n" for word, text in candidates(words) if word.isprintable()]
         sys.stdout.buffer.write("".join(lines).encode(errors="replace"))

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from agh.cli.output import write_utf8
+from agh.console.output import write_utf8
 
 FILES = {"bash": "agh.bash", "zsh": "_agh", "fish": "agh.fish"}
 

@@ -9,9 +9,9 @@ import click
 import orjson
 
 from agh import config as settings_table
-from agh.cli import terminal
-from agh.cli.output import columns, output_option, talk, write_result
 from agh.config import SETTINGS
+from agh.console import terminal
+from agh.console.output import columns, output_option, talk, write_result
 from agh.errors import AghError, ConfigInvalid, Usage
 from agh.store import settings, workspaces
 

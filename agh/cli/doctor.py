@@ -12,12 +12,12 @@ import click
 
 from agh import __version__
 from agh.adapters import registry
-from agh.cli import terminal
-from agh.cli.output import output_option, write_result
 from agh.config import load
+from agh.console import terminal
+from agh.console.output import output_option, write_result
 from agh.errors import AghError, EventsDamaged
 from agh.home import checked_home, home_path
-from agh.keeper.recover import orphans_of, repair
+from agh.sessions.repair import orphans_of, repair
 from agh.store import lock, meta, sessions
 from agh.store.reader import Reader
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agh.cli.terminal import clean, one_line, styled, width
+from agh.console.terminal import clean, one_line, styled, width
 from agh.core.events import Row
 
 _COLOURS = {

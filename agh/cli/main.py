@@ -12,7 +12,7 @@ import click
 
 from agh import __version__
 from agh.cli.lazy import LazyGroup
-from agh.cli.streams import ensure_standard_streams
+from agh.console.streams import ensure_standard_streams
 from agh.core.suggest import closest
 from agh.errors import BROKEN_PIPE, INTERRUPTED, AghError, Bug, OutputFailed, Usage
 
@@ -111,7 +111,7 @@ def _welcome() -> None:
 
 
 def report(error: AghError, args: Sequence[str]) -> int:
-    from agh.cli.terminal import clean, clean_json
+    from agh.console.terminal import clean, clean_json
 
     if _wants_json(args):
         import orjson

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from agh.cli import terminal
-from agh.cli.output import columns, output_option, write_result
+from agh.console import terminal
+from agh.console.output import columns, output_option, write_result
 
 
 @click.group("plugins", epilog="Example:  agh plugins list")

@@ -14,8 +14,8 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from agh.cli.event_line import summary
-from agh.cli.terminal import clean, one_line
 from agh.cli.turn_view import UNSPOKEN, View, answer_command, diff_lines
+from agh.console.terminal import clean, one_line
 from agh.core.events import Row
 
 _DIFF_LINES = 40

@@ -14,8 +14,8 @@ from typing import Any
 import click
 
 import agh
-from agh.cli import terminal
-from agh.cli.output import output_option, write_json, write_result, write_utf8
+from agh.console import terminal
+from agh.console.output import output_option, write_json, write_result, write_utf8
 from agh.errors import OutputFailed, SkillChanged, Usage
 from agh.store.replace import replace_file
 

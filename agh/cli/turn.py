@@ -9,8 +9,8 @@ from contextlib import closing
 from typing import Any, NamedTuple
 
 from agh.cli.ask import ask_inline, can_ask, refuse_at_once
-from agh.cli.output import talk
 from agh.cli.turn_view import View
+from agh.console.output import talk
 from agh.core.events import MARKER_CREATED, TURN_END_TYPES, Row
 from agh.errors import AghError, KeeperDied, PromptDropped, TimedOut, TurnFailed, TurnInterrupted
 from agh.keeper import client

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from agh.cli import terminal
 from agh.cli.event_line import summary
-from agh.cli.output import write_json, write_lines, write_text
+from agh.console import terminal
+from agh.console.output import write_json, write_lines, write_text
 from agh.core.events import MARKER_TYPES, Row, envelopes
 from agh.core.transcript import Assembler
 

@@ -9,7 +9,7 @@ import sys
 
 from agh.adapters import registry
 from agh.adapters.agents import AgentRecord
-from agh.cli.output import talk
+from agh.console.output import talk
 from agh.errors import AghError
 from agh.home import home_path
 from agh.store import sessions

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from agh.cli import terminal
-from agh.cli.output import columns, output_option, talk, write_result
 from agh.config import untrusted_note, workspace_file
+from agh.console import terminal
+from agh.console.output import columns, output_option, talk, write_result
 from agh.core.status import LIVE_STATES
 from agh.store import sessions, workspaces
 from agh.store.views import list_views

@@ -22,8 +22,8 @@ from agh.errors import (
     TimedOut,
 )
 from agh.home import open_private
-from agh.keeper import control
-from agh.keeper.begin import ORDINARY, give_orders
+from agh.keeper import server
+from agh.keeper.spawn import ORDINARY, give_orders
 from agh.store import lock, meta
 from agh.store.lock import Lock
 from agh.store.watch import Watch
@@ -41,12 +41,12 @@ def call(directory: str, verb: str, *, limit: float = ANSWER_LIMIT, **args: Any)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(limit)
         try:
-            with control.short_path(directory) as address:
+            with server.short_path(directory) as address:
                 connection.connect(address)
         except OSError:
             raise KeeperGone(session_id) from None
         try:
-            connection.sendall(control.encode({"v": control.VERSION, "verb": verb, **args}))
+            connection.sendall(server.encode({"v": server.VERSION, "verb": verb, **args}))
             line = _line(connection)
         except TimeoutError:
             raise TimedOut(f"the keeper of {session_id}", limit) from None

@@ -9,7 +9,7 @@ import orjson
 
 from agh.core.redact import redactor
 from agh.home import ensure_home, make_private_dir
-from agh.keeper.live import Live
+from agh.keeper.session import Live
 from agh.store.reader import EVERYTHING, Reader
 
 SCHEMA = "agh.session_crash_bundle.v1"

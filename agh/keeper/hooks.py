@@ -17,8 +17,8 @@ from agh.adapters import registry
 from agh.adapters.hookspecs import Veto
 from agh.config import Hook
 from agh.core.events import timestamp
-from agh.keeper.leashed import Leashed
-from agh.keeper.live import Live
+from agh.keeper.leash.child import Leashed
+from agh.keeper.session import Live
 
 OUTPUT_LIMIT = 4_000
 LAST_GRACE = 5.0

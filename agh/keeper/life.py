@@ -9,12 +9,15 @@ from typing import Any
 from agh import config
 from agh.core.events import marker, timestamp
 from agh.errors import AgentNeedsLogin, AghError, HookStopped, PlaceGone, StoreFailed, TimedOut, Usage
-from agh.keeper import crash, hooks, options, restore, spending, stop, supervise, turns
-from agh.keeper.agent import RpcError
-from agh.keeper.control import Control
-from agh.keeper.entry import Ready, log
-from agh.keeper.launch import shake_hands
-from agh.keeper.live import Live
+from agh.keeper import crash, ending, hooks
+from agh.keeper.agent import options, restore
+from agh.keeper.agent.connection import RpcError
+from agh.keeper.agent.launch import shake_hands
+from agh.keeper.process import Ready, log
+from agh.keeper.server import Control
+from agh.keeper.session import Live
+from agh.keeper.turns import supervise, usage
+from agh.keeper.turns import turn as turns
 from agh.keeper.verbs import describe, verbs
 from agh.store.lock import Lock
 
@@ -58,7 +61,7 @@ def live_on(
     ready.succeeded(hello)
     try:
         live.loop.run_until(lambda: live.ending is not None)
-        stop.end_session(live)
+        ending.end_session(live)
     except StoreFailed as error:
         log(f"the log cannot be written; the agent is stopped: {error.message}")
         if live.agent is not None:
@@ -130,7 +133,7 @@ def open_session(
                 acp_session_id=restored.agent_session,
                 previous_acp_session_id=before,
             )
-    live.meta["spent"] = spending.spent(live.directory, restored.agent_session)
+    live.meta["spent"] = usage.spent(live.directory, restored.agent_session)
     live.way_back = {}
     live.update(state="active", restore=used if resuming else None, activity=None)
     told = {
@@ -166,5 +169,5 @@ def end_failed_start(live: Live, error: AghError) -> None:
         live.agent.process.end(eof=0.5, term=0.5)
         if live.failure and error.exit != Usage.exit:  # what the user got wrong is no crash
             live.failure["crash_bundle_path"] = crash.write_bundle(live)
-    stop.write_end(live)
+    ending.write_end(live)
     live.writer.close()

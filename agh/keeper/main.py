@@ -14,11 +14,11 @@ from typing import Any
 
 from agh import config
 from agh.errors import AghError, EventsEmpty, SessionArchived, WorkspaceGone
-from agh.keeper import spending
-from agh.keeper.entry import Ready, log, run
-from agh.keeper.launch import agent_record, begin_agent
-from agh.keeper.live import Live
+from agh.keeper.agent.launch import agent_record, begin_agent
 from agh.keeper.loop import Loop
+from agh.keeper.process import Ready, log, run
+from agh.keeper.session import Live
+from agh.keeper.turns import usage
 from agh.store import meta
 from agh.store.lock import Lock
 from agh.store.reader import Reader
@@ -49,14 +49,14 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
     record = agent_record(stored["agent_name"], stored.get("command"), stored["workspace_path"])
     settings = config.load(stored["workspace_path"])
     if not intent.get("new"):
-        from agh.keeper.recover import recover
+        from agh.sessions.repair import recover
 
         recover(held)
     before = meta.read(held.directory)
     stored["limits"] = {**(stored.get("limits") or {}), **(intent.get("limits") or {})}
     stored = {**before, **{key: stored.get(key) for key in WAY_BACK}}  # type: ignore[typeddict-item]
-    stored["spent"] = spending.spent(held.directory, stored.get("acp_session_id"))
-    spending.refuse_spent(stored, record, settings)
+    stored["spent"] = usage.spent(held.directory, stored.get("acp_session_id"))
+    usage.refuse_spent(stored, record, settings)
     live = Live(Loop(), held.directory, stored, Writer(held, record.name), settings, record)
     live.way_back = {key: before.get(key) for key in WAY_BACK}
     if intent.get("fresh"):
@@ -82,7 +82,7 @@ def validate(stored: meta.Meta, directory: str) -> list[str]:
         raise SessionArchived(stored["id"])
     remarks = []
     if tree := stored.get("worktree"):
-        from agh.keeper import worktree
+        from agh.sessions import worktree
 
         remarks = worktree.mend(stored["id"], tree) if worktree.is_ours(tree) else []
     for remark in remarks:

@@ -1,77 +1,99 @@
-"""Starting processes: a keeper from a command, a leash with its agent from a keeper.
+"""The process of a keeper of any kind: what it is given, whom it tells that it is ready, and how it ends.
 
-By posix_spawn, which costs no import and shares no memory with the parent. Only the descriptors that
-are named reach the child, also when several threads start processes at once.
+`python -m MODULE DIR SOCKET_FD`: the session's directory, and a socket to the command that began it. There
+come the orders: descriptors of the session's held lock and of its log, and what the command wants, in a line
+of JSON. If none come before the command is gone, there is nothing to keep. See begin.py.
 """
 
 from __future__ import annotations
 
-import _thread
-import fcntl
 import os
+import select
+import signal
+import socket
 import sys
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NoReturn
 
-PIPE_SIZE = 1 << 20
-LEASH = os.path.join(os.path.dirname(__file__), "leash.py")
-_one_at_a_time = _thread.allocate_lock()  # another's child would inherit what is meant for this one
+import orjson
+
+from agh.core.events import timestamp
+from agh.errors import AghError, Bug
+from agh.store.lock import Lock
 
 
-def spawn(
-    argv: Sequence[str], environ: Mapping[str, str], streams: tuple[int, int, int], keep: Sequence[int] = ()
-) -> int:
-    """The pid of a new process that leads its own session. `keep` are passed on under their numbers."""
-    actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(streams)]
-    with _one_at_a_time:
-        for fd in keep:
-            os.set_inheritable(fd, True)
+class Ready:
+    """The way back to the command that gave the orders: one line, then nothing."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def succeeded(self, hello: dict[str, Any]) -> None:
+        self._tell({"ok": hello})
+
+    def failed(self, error: AghError) -> None:
+        self._tell({"error": error.for_relay()})
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        if self._fd < 0:
+            return
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         try:
-            return os.posix_spawn(argv[0], list(argv), environ, file_actions=actions, setsid=True)
-        finally:
-            for fd in keep:
-                os.set_inheritable(fd, False)
+            os.write(self._fd, orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE))
+        except OSError:
+            pass
+        os.close(self._fd)
+        self._fd = -1
 
 
-class Started(NamedTuple):
-    """A leash and our ends of its pipes (stderr is -1 if merged). Closing `life` ends all below the leash."""
+def run(
+    keep: Callable[[Lock, Ready, dict[str, Any]], None], prepare: Callable[[], None] = lambda: None
+) -> NoReturn:
+    """Be a keeper whose story is `keep`, and end: what it did is on disk, so nothing has to be put away.
 
-    leash_pid: int
-    stdin: int
-    stdout: int
-    stderr: int
-    life: int
-    status: int
-
-
-def _widen(pipe: int) -> None:
-    """Room for a burst: the more of it one read takes, the fewer commits it costs. Where that is allowed."""
+    `prepare` is done before that if there is time for it, because no orders have come yet.
+    """
+    directory, fd = sys.argv[1], int(sys.argv[2])
+    os.set_inheritable(fd, False)
+    os.chdir("/")
+    if not select.select([fd], [], [], 0)[0]:
+        prepare()
+    intent, descriptors = _orders(fd)
+    if not descriptors:
+        os._exit(0)
+    lock, file = descriptors
+    os.set_inheritable(lock, False)
+    for stream in (1, 2):
+        os.dup2(file, stream)
+    os.close(file)
+    ready, held = Ready(fd), Lock(lock, directory)
+    code = 0
     try:
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
-    except (AttributeError, OSError):
-        pass
+        keep(held, ready, intent)
+    except AghError as error:
+        log(f"{error.code}: {error.message}")
+        held.release()  # whoever hears of the failure may try again at once
+        ready.failed(error)
+        code = error.exit
+    except Exception as error:
+        import traceback
+
+        log(traceback.format_exc())
+        ready.failed(Bug(f"{type(error).__name__}: {error}", hint=f"see {directory}/keeper.log"))
+        code = Bug.exit
+    os._exit(code)
 
 
-def start_leash(
-    argv: Sequence[str], environ: Mapping[str, str], cwd: str, *, merged: bool = False
-) -> Started:
-    """Start `argv` below a leash, in `cwd`; `merged` sends its errors down the same pipe as its output."""
-    agent_in, stdin = os.pipe()
-    stdout, agent_out = os.pipe()
-    _widen(stdout)
-    stderr, agent_err = (-1, os.dup(agent_out)) if merged else os.pipe()
-    life_end, life = os.pipe()
-    status, status_end = os.pipe()
-    theirs = (agent_in, agent_out, agent_err, life_end, status_end)
-    command = [sys.executable, "-I", "-S", LEASH, str(life_end), str(status_end), "--", *argv]
-    before = os.open(".", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.chdir(cwd)
-        pid = spawn(command, environ, (agent_in, agent_out, agent_err), (life_end, status_end))
-    finally:
-        os.fchdir(before)
-        for fd in (before, *theirs):
-            os.close(fd)
-    for fd in (stdin, stdout, status, *([] if merged else [stderr])):
-        os.set_blocking(fd, False)
-    return Started(pid, stdin, stdout, stderr, life, status)
+def _orders(fd: int) -> tuple[dict[str, Any], list[int]]:
+    """What is wanted, and the descriptors that came with it; none if nobody is there to give orders."""
+    with socket.socket(fileno=os.dup(fd)) as connection:
+        line, descriptors, _, _ = socket.recv_fds(connection, 1 << 16, 2)
+        while line and not line.endswith(b"\n"):
+            more = connection.recv(1 << 16)
+            line = line + more if more else b""
+    return (orjson.loads(line), list(descriptors)) if line else ({}, [])
+
+
+def log(text: str) -> None:
+    """A line in keeper.log."""
+    print(f"{timestamp()} {text}", file=sys.stderr, flush=True)

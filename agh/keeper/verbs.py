@@ -8,9 +8,11 @@ from typing import Any
 
 from agh import __version__
 from agh.errors import SessionStarting, SessionStopping
-from agh.keeper import attach, options, permissions, queue, stop, turns
-from agh.keeper.control import Answer, Handler
-from agh.keeper.live import Live
+from agh.keeper import ending, lease
+from agh.keeper.agent import options, permissions
+from agh.keeper.server import Answer, Handler
+from agh.keeper.session import Live
+from agh.keeper.turns import queue, turn
 
 
 def verbs(live: Live) -> dict[str, Handler]:
@@ -29,15 +31,15 @@ def verbs(live: Live) -> dict[str, Handler]:
 
     return {
         "hello": when_ready(lambda live, request, answer: hello(request, answer)),
-        "prompt": when_ready(turns.accept),
+        "prompt": when_ready(turn.accept),
         "set": when_ready(options.set_verb),
-        "cancel": when_ready(turns.cancel),
+        "cancel": when_ready(turn.cancel),
         "decide": when_ready(permissions.decide_verb),
-        "attach": when_ready(attach.attach),
-        "detach": when_ready(attach.detach),
+        "attach": when_ready(lease.attach),
+        "detach": when_ready(lease.detach),
         "queue": when_ready(queue.queue_verb),
         "update": when_ready(update_verb),
-        "stop": lambda request, answer: stop.stop(live, request, answer),
+        "stop": lambda request, answer: ending.stop(live, request, answer),
     }
 
 
@@ -48,7 +50,7 @@ def update_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
     if request.get("limits"):
         changes["limits"] = {**(live.meta.get("limits") or {}), **request["limits"]}
     live.update(**changes)
-    turns.watch_time(live)
+    turn.watch_time(live)
     answer(changes)
 
 

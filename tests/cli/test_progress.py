@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from agh.cli.progress import progress
+from agh.console.progress import progress
 from tests.cli.program import _until_end
 from tests.support.build import Home, conversation
 

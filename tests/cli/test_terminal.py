@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agh.cli.terminal import clean, clean_json, one_line
+from agh.console.terminal import clean, clean_json, one_line
 from tests.cli.program import UNSAFE
 
 TEXTS = st.text(

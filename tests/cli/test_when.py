@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agh.cli.when import age, moment, span
+from agh.console.when import age, moment, span
 from agh.core.events import timestamp
 from agh.errors import Usage
 

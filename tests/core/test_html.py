@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agh.core import html, html_text
+from agh.adapters import html_page
+from agh.core.html import page
+from agh.core.html import text as html_text
 from agh.core.transcript import Message
 
 AT = "2026-03-14T09:12:04.120Z"
@@ -94,12 +96,12 @@ def said(role: str, number: int = 1, **fields: Any) -> Message:
 
 
 def answer(content: str) -> Page:
-    return check_inert(html.fragment(said("assistant", content=content)))
+    return check_inert(page.fragment(said("assistant", content=content)))
 
 
 def tool(result: Any = None, given: Any = None, **fields: Any) -> str:
     call = said("tool_call", 1, tool_call_id="c1", tool_name="Bash", tool_input=given)
-    return html.article([call, said("tool_result", 2, tool_call_id="c1", tool_result=result, **fields)])
+    return page.article([call, said("tool_result", 2, tool_call_id="c1", tool_result=result, **fields)])
 
 
 CONVERSATION = [
@@ -126,7 +128,7 @@ SESSION = {
 
 
 def test_page_is_self_contained_and_says_what_it_shows() -> None:
-    text = html.page(SESSION, CONVERSATION, generated_at=AT)
+    text = html_page.page(SESSION, CONVERSATION, generated_at=AT)
     read = check_inert(text, FRAME | PARTS | MARKDOWN)
     policy = next(meta["content"] for meta in read.all("meta") if "http-equiv" in meta)
     assert policy is not None
@@ -134,7 +136,7 @@ def test_page_is_self_contained_and_says_what_it_shows() -> None:
     assert text.index("Content-Security-Policy") < text.index("<style>")
     assert read.all("html") == [{"lang": "en"}]
     assert ("title", "Make it fast · agh") in read.texts
-    assert not re.search(r"url\(|@import|https?:", html.style())
+    assert not re.search(r"url\(|@import|https?:", html_page.style())
     for fact in (
         "sess-01abcdefgh",
         "faster-list",
@@ -150,18 +152,18 @@ def test_page_is_self_contained_and_says_what_it_shows() -> None:
 
 
 def test_same_messages_give_the_same_bytes() -> None:
-    first, second = (html.page(SESSION, CONVERSATION, generated_at=AT) for _ in range(2))
+    first, second = (html_page.page(SESSION, CONVERSATION, generated_at=AT) for _ in range(2))
     assert first == second
-    assert html.article(CONVERSATION) in first
+    assert page.article(CONVERSATION) in first
 
 
 def test_an_empty_session_has_a_page() -> None:
-    text = html.page({}, [], generated_at=AT)
+    text = html_page.page({}, [], generated_at=AT)
     assert "Nothing has been said yet." in check_inert(text, FRAME | PARTS).text
 
 
 def test_every_message_has_its_anchor_and_a_time_that_links_to_it() -> None:
-    read = Page(html.article(CONVERSATION))
+    read = Page(page.article(CONVERSATION))
     anchors = {attrs["id"] for _, attrs in read.tags if "id" in attrs}
     assert anchors == {message["id"] for message in CONVERSATION}
     assert {link["href"] for link in read.all("a")} == {f"#{anchor}" for anchor in anchors}
@@ -170,20 +172,20 @@ def test_every_message_has_its_anchor_and_a_time_that_links_to_it() -> None:
 
 def test_prompts_are_listed_when_there_are_several() -> None:
     asked = [said("user", number, content=f"prompt <{number}>\nmore") for number in range(1, 4)]
-    assert "<nav>" not in html.page({}, asked[:2], generated_at=AT)
-    text = html.page({}, asked, generated_at=AT)
+    assert "<nav>" not in html_page.page({}, asked[:2], generated_at=AT)
+    text = html_page.page({}, asked, generated_at=AT)
     assert '<li><a href="#evt-000002"><bdi>prompt &lt;2&gt; more</bdi></a></li>' in text
 
 
 def test_a_new_day_is_marked() -> None:
     later = said("user", 2, content="b") | {"timestamp": "2026-03-15T00:00:01.000Z"}
-    text = html.article([said("user", content="a"), later, later])
+    text = page.article([said("user", content="a"), later, later])
     assert re.findall(r'class="day"><time>([^<]*)', text) == ["2026-03-15"]
 
 
 def test_user_text_is_plain_and_assistant_text_is_markdown() -> None:
-    assert '<div class="plain">**a**\n  b</div>' in html.fragment(said("user", content="**a**\n  b"))
-    text = html.fragment(said("assistant", content="# A\n**b** *c* `d`\n\n- e\n\n> f\n\n|g|\n|-|\n|h|\n"))
+    assert '<div class="plain">**a**\n  b</div>' in page.fragment(said("user", content="**a**\n  b"))
+    text = page.fragment(said("assistant", content="# A\n**b** *c* `d`\n\n- e\n\n> f\n\n|g|\n|-|\n|h|\n"))
     for part in (
         "<h3>A</h3>",
         "<strong>b</strong>",
@@ -193,15 +195,15 @@ def test_user_text_is_plain_and_assistant_text_is_markdown() -> None:
         "<th>g</th>",
     ):
         assert part in text
-    assert '<pre data-lang="py title"><code>x &lt; 1</code></pre>' in html.fragment(
+    assert '<pre data-lang="py title"><code>x &lt; 1</code></pre>' in page.fragment(
         said("assistant", content="```py title\nx < 1\n```")
     )
 
 
 def test_thinking_is_folded_and_says_when_it_was_cut_off() -> None:
-    done = html.fragment(said("assistant", content="a", thinking="*t*", thinking_complete=True))
+    done = page.fragment(said("assistant", content="a", thinking="*t*", thinking_complete=True))
     assert '<details class="thinking"><summary>Thinking</summary>' in done
-    open_ended = html.fragment(said("assistant", content="", thinking="t", thinking_complete=False))
+    open_ended = page.fragment(said("assistant", content="", thinking="t", thinking_complete=False))
     assert "Thinking, not finished" in open_ended
 
 
@@ -249,12 +251,12 @@ def test_hostile_text_is_inert_everywhere(text: str) -> None:
         for role in roles
     ]
     session = dict.fromkeys(SESSION, text)
-    read = check_inert(html.page(session, messages, generated_at=text), FRAME | PARTS | MARKDOWN)
+    read = check_inert(html_page.page(session, messages, generated_at=text), FRAME | PARTS | MARKDOWN)
     assert len(read.all("h1")) == 1
 
 
 def test_images_are_links_and_odd_targets_are_named_not_linked() -> None:
-    text = html.fragment(said("assistant", content="![pic](https://a.example/p.png) [file](src/a.py:3)"))
+    text = page.fragment(said("assistant", content="![pic](https://a.example/p.png) [file](src/a.py:3)"))
     assert 'href="https://a.example/p.png" rel="noopener noreferrer">[image: pic]</a>' in text
     assert '<span title="src/a.py:3">file</span>' in text
 
@@ -281,7 +283,7 @@ def test_markdown_does_not_swallow_text(hidden: str) -> None:
     ],
 )
 def test_characters_that_hide_or_reorder_are_shown(odd: str, shown: str) -> None:
-    assert shown in Page(html.fragment(said("user", content=odd))).text
+    assert shown in Page(page.fragment(said("user", content=odd))).text
 
 
 def test_entities_cannot_bring_them_back() -> None:
@@ -295,7 +297,7 @@ def test_call_and_result_are_one_card() -> None:
     results = [
         said("tool_result", n + 2, tool_call_id=f"c{n}", tool_result={"stdout": f"out{n}"}) for n in (1, 2)
     ]
-    text = html.article([*calls, *results])
+    text = page.article([*calls, *results])
     cards = text.split("<article ")[1:]
     assert len(cards) == 2
     for number, card in enumerate(cards, 1):
@@ -305,14 +307,14 @@ def test_call_and_result_are_one_card() -> None:
 
 def test_an_id_that_is_used_again_belongs_to_the_later_call() -> None:
     call, result = said("tool_call", 1, tool_call_id="c"), said("tool_result", 2, tool_call_id="c")
-    cards = html.article([call, result, call | {"id": "evt-000003"}, result | {"id": "evt-000004"}]).split(
+    cards = page.article([call, result, call | {"id": "evt-000003"}, result | {"id": "evt-000004"}]).split(
         "<article "
     )
     assert [re.findall(r'id="evt-0*(\d)"', card) for card in cards[1:]] == [["1", "2"], ["3", "4"]]
 
 
 def test_a_result_without_its_call_stands_alone() -> None:
-    text = html.fragment(
+    text = page.fragment(
         said("tool_result", tool_call_id="c", tool_name="Bash", tool_result={"stdout": "hello"})
     )
     assert text.startswith('<article class="tool ok" id="evt-000001">') and "hello" in text
@@ -330,17 +332,17 @@ def test_a_result_without_its_call_stands_alone() -> None:
 )
 def test_state_of_a_tool_card(fields: dict[str, Any], state: str) -> None:
     result = said("tool_result", 2, tool_call_id="c", **fields)
-    assert f"</span> {state}</span></summary>" in html.fragment(said("tool_call", tool_call_id="c"), result)
+    assert f"</span> {state}</span></summary>" in page.fragment(said("tool_call", tool_call_id="c"), result)
 
 
 def test_a_second_result_stands_alone() -> None:
     call, result = said("tool_call", 1, tool_call_id="c"), said("tool_result", 2, tool_call_id="c")
-    cards = html.article([call, result, result | {"id": "evt-000003"}]).split("<article ")
+    cards = page.article([call, result, result | {"id": "evt-000003"}]).split("<article ")
     assert [re.findall(r'id="evt-0*(\d)"', card) for card in cards[1:]] == [["1", "2"], ["3"]]
 
 
 def test_a_call_alone_has_no_result() -> None:
-    assert "</span> no result</span></summary>" in html.fragment(said("tool_call", tool_call_id="c"))
+    assert "</span> no result</span></summary>" in page.fragment(said("tool_call", tool_call_id="c"))
 
 
 @pytest.mark.parametrize(
@@ -355,7 +357,7 @@ def test_a_call_alone_has_no_result() -> None:
     ],
 )
 def test_title_of_a_tool_card(fields: dict[str, Any], title: str) -> None:
-    text = html.fragment(said("tool_call", tool_name="Read", **fields))
+    text = page.fragment(said("tool_call", tool_name="Read", **fields))
     assert f'<b><bdi>Read</bdi></b> <span class="title"><bdi>{title}</bdi></span>' in text
 
 
@@ -411,7 +413,7 @@ def test_only_the_lines_of_a_diff_are_coloured() -> None:
     text = tool({"stdout": diff})
     assert re.findall(r"<(?:ins|del)>(.*)\n", text) == ["-a", "+b"]
     assert re.findall(r"<b>(?!<)(.*)\n", text) == ["--- a/x", "+++ b/x", "@@ -1 +1 @@ def f():"]
-    assert "<ins>+b\n</ins>" in html.fragment(said("assistant", content=f"```diff\n{diff}\n```"))
+    assert "<ins>+b\n</ins>" in page.fragment(said("assistant", content=f"```diff\n{diff}\n```"))
     assert "<del>" not in tool({"stdout": "- a\n- b\n--- c"})
 
 
@@ -442,10 +444,10 @@ def test_nesting_too_deep_for_json_is_named() -> None:
 
 
 def test_markers_have_a_severity_and_may_have_a_diagnostic() -> None:
-    text = html.fragment(CONVERSATION[-1])
+    text = page.fragment(CONVERSATION[-1])
     assert '<article class="marker warning"' in text
     assert "<b><bdi>context reset</bdi></b> <bdi>the agent forgot</bdi></p>" in text
-    text = html.fragment(said("marker", kind="x", severity="odd", redacted=True, diagnostic={"a": "<b>"}))
+    text = page.fragment(said("marker", kind="x", severity="odd", redacted=True, diagnostic={"a": "<b>"}))
     assert '<article class="marker info"' in text and "<i>redacted</i>" in text and "&lt;b&gt;" in text
 
 
@@ -455,7 +457,7 @@ def test_markdown_that_takes_too_long_or_goes_too_deep_is_plain_text(text: str) 
 
 
 def test_importing_it_loads_no_markdown_parser() -> None:
-    code = "import sys, agh.core.html; sys.exit('markdown_it' in sys.modules)"
+    code = "import sys, agh.core.html.page; sys.exit('markdown_it' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -548,16 +550,16 @@ MESSAGES = st.lists(
 @given(MESSAGES, st.dictionaries(st.sampled_from([*SESSION, "stop_detail"]), JSON), ODD_TEXT)
 @settings(max_examples=60, deadline=None)
 def test_any_messages_give_an_inert_page(messages: list[Message], session: dict[str, Any], at: str) -> None:
-    text = html.page(session, messages, generated_at=at)
+    text = html_page.page(session, messages, generated_at=at)
     read = check_inert(text, FRAME | PARTS | MARKDOWN)
-    assert text == html.page(session, messages, generated_at=at)
+    assert text == html_page.page(session, messages, generated_at=at)
     assert len(read.all("h1")) == len(read.all("main")) == len(read.all("style")) == 1
 
 
 @given(ODD_TEXT)
 @settings(max_examples=60, deadline=None)
 def test_user_text_is_all_there(text: str) -> None:
-    read = Page(html.fragment(said("user", content=text)))
+    read = Page(page.fragment(said("user", content=text)))
     assert read.text == f"09:12:04\nUser\n{html_text.visible(text)}\n" if text else "User" in read.text
 
 

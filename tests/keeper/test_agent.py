@@ -8,10 +8,10 @@ from pathlib import Path
 
 from agh.adapters.agents import AgentRecord
 from agh.adapters.launch import Launch
-from agh.keeper.agent import Agent
-from agh.keeper.launch import client_info
+from agh.keeper.agent.connection import Agent
+from agh.keeper.agent.launch import client_info
 from agh.keeper.loop import Loop
-from agh.keeper.probe import settle
+from agh.sessions.probe import settle
 from tests.support.live import ECHO
 
 

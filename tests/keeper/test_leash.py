@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-import agh.keeper
+import agh.keeper.leash
 
-LEASH = Path(agh.keeper.__file__).with_name("leash.py")
+LEASH = Path(agh.keeper.leash.__file__).with_name("leash.py")
 LIMIT = 10.0  # seconds, for any wait
 NOT_LONGER = "import signal; signal.alarm(60)\n"  # no helper process outlives a broken test for long
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agh.keeper import orphans
-from agh.keeper.orphans import COOKIE_VARIABLE, Launch, Orphan
+from agh.keeper.leash import orphans
+from agh.keeper.leash.orphans import COOKIE_VARIABLE, Launch, Orphan
 
 LIMIT = 10.0
 

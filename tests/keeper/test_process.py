@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agh.keeper.process import spawn
+from agh.keeper.leash.spawn import spawn
 
 LIST = "for fd in /proc/$$/fd/*; do readlink $fd; done"
 

@@ -15,8 +15,8 @@ from agh.core.events import Row, draft
 from agh.core.history import turns
 from agh.core.repair import plan
 from agh.errors import AghError, EventsMissing, MetaInvalid, SessionBusy, SessionLive
-from agh.keeper import recover as recovering
-from agh.keeper.recover import recover, repair
+from agh.sessions import repair as recovering
+from agh.sessions.repair import recover, repair
 from agh.store import lock, meta, writer
 from agh.store.reader import Reader
 from agh.store.writer import Writer
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.timeout(60)
 REPAIRS = """
 import json, sys
 from agh.errors import AghError
-from agh.keeper.recover import repair
+from agh.sessions.repair import repair
 print("ready", flush=True)
 for line in sys.stdin:
     try:

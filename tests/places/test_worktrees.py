@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agh.errors import WorktreeUnclear
-from agh.keeper import worktree
-from agh.keeper.repository import git
+from agh.sessions import worktree
+from agh.sessions.git import git
 from tests.support.live import Live, Session
 
 

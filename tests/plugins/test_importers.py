@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agh.adapters import registry
-from agh.keeper.intake import intake, look_around
+from agh.sessions.import_ import intake, look_around
 from agh.store.reader import Reader
 from agh.store.views import messages
 from agh.store.writer import Writer

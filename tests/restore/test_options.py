@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agh.keeper.options import offered
+from agh.keeper.agent.options import offered
 from tests.restore.told import RECALL, SEEN, refused, restored
 from tests.support.live import Live, Session
 

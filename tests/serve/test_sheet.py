@@ -7,7 +7,7 @@ from itertools import pairwise
 from agh_serve.sheet import Sheet
 
 from agh.core.events import Row, draft
-from agh.core.html import article
+from agh.core.html.page import article
 from agh.core.transcript import transcript
 from tests.support.build import calls, conversation, done, returns, rows, says, thinks, user
 

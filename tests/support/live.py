@@ -26,8 +26,8 @@ from agh.cli.main import root
 from agh.cli.session.new import checked, new_command
 from agh.errors import AghError
 from agh.home import SESSION_ID
-from agh.keeper import client, control
-from agh.keeper.create import create
+from agh.keeper import client, server
+from agh.sessions.new import create
 from agh.store import lock
 from agh.store.reader import Reader
 from tests.conftest import Agh
@@ -265,7 +265,7 @@ class Session:
         """A raw connection to the control socket."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(PATIENCE)
-        with control.short_path(str(self.directory)) as address:
+        with server.short_path(str(self.directory)) as address:
             connection.connect(address)
         return connection
 

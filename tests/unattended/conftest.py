@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agh.keeper.create import create
+from agh.sessions.new import create
 from tests.support.live import ECHO, Live, Session
 
 LIMITS = ("max_cost", "max_turns", "max_time")

@@ -17,7 +17,7 @@ import pytest
 
 from agh.errors import AghError
 from agh.keeper import client
-from agh.keeper.create import create
+from agh.sessions.new import create
 from tests.support.live import Live, Session, wait_until
 from tests.unattended.asking import received, requests
 

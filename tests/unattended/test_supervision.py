@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 
-from agh.keeper import supervise as supervise_turns
+from agh.keeper.turns import supervise as supervise_turns
 from agh.store.views import session_view
 from tests.support.live import PATIENCE, Event, Live, Session, wait_until
 from tests.unattended.asking import pending

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from agh.cli.output import output_option, write_result
 from agh.cli.session.rename import change
+from agh.console.output import output_option, write_result
 from agh.errors import SessionLive
-from agh.keeper.create import check_name
+from agh.sessions.new import check_name
 from agh.store import lock, sessions
 from agh.store.views import session_view
 

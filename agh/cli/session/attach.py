@@ -8,13 +8,13 @@ import threading
 
 import click
 
-from agh.cli import terminal
-from agh.cli.output import talk, write_text
 from agh.cli.session.recap import describe
 from agh.cli.session.resume import default_holder, resume
 from agh.cli.turn import exit_code, send, watch_turn
 from agh.cli.turn_view import view_for
-from agh.cli.when import span
+from agh.console import terminal
+from agh.console.output import talk, write_text
+from agh.console.when import span
 from agh.core.events import TURN_END_TYPES, Row
 from agh.core.markdown import plain
 from agh.core.redact import redactor

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from agh.cli.output import output_option, write_result
-from agh.cli.when import span
+from agh.console.output import output_option, write_result
+from agh.console.when import span
 from agh.keeper import client
 from agh.store import sessions
 

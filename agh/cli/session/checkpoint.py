@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from agh.cli import terminal
-from agh.cli.output import output_option, write_result
+from agh.console import terminal
+from agh.console.output import output_option, write_result
 from agh.store import checkpoint, sessions
 
 
@@ -21,7 +21,7 @@ def checkpoint_command(id: str, rebuild: bool, output: str) -> None:
     """Show what was captured when a session paused. A damaged checkpoint is refused."""
     directory = sessions.resolve(id)
     if rebuild:
-        from agh.keeper import checkpoint as making
+        from agh.sessions import checkpoint as making
 
         found = making.rebuild(directory)
     else:

@@ -6,8 +6,8 @@ import os
 
 import click
 
-from agh.cli.output import output_option, talk, write_result
-from agh.keeper.remove import remove
+from agh.console.output import output_option, talk, write_result
+from agh.sessions.delete import remove
 from agh.store import sessions
 
 

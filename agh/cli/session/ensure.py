@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from agh.cli.output import output_option, write_json, write_text
 from agh.cli.session.new import agent_options, new_session
+from agh.console.output import output_option, write_json, write_text
 from agh.errors import AghError, MetaInvalid, NameMismatch, NameTaken
 from agh.keeper import client
 from agh.store import meta, sessions, workspaces

@@ -11,10 +11,10 @@ from typing import Any
 import click
 import orjson
 
-from agh.cli import terminal
 from agh.cli.event_line import event_line
-from agh.cli.output import output_option, talk, write_lines, write_text
-from agh.cli.when import moment
+from agh.console import terminal
+from agh.console.output import output_option, talk, write_lines, write_text
+from agh.console.when import moment
 from agh.core.events import TYPES, Row, envelopes
 from agh.errors import DataDamaged, EventsMissing, MetaInvalid, Usage
 from agh.store import meta, sessions

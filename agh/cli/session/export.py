@@ -7,11 +7,11 @@ import sys
 
 import click
 
-from agh.cli import terminal
-from agh.cli.output import talk, write_lines, write_text
+from agh.console import terminal
+from agh.console.output import talk, write_lines, write_text
 from agh.core.exchange import Exporter
 from agh.errors import OutputFailed, Usage
-from agh.keeper.export import exporter, take, temporary, write
+from agh.sessions.export import exporter, take, temporary, write
 from agh.store import sessions
 
 

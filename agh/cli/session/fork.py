@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from agh.cli.output import output_option, write_result
 from agh.cli.turn import tell_restored
-from agh.keeper.fork import fork
+from agh.console.output import output_option, write_result
+from agh.sessions.fork import fork
 from agh.store import sessions
 from agh.store.views import session_view
 

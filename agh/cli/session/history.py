@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import click
 import orjson
 
-from agh.cli import terminal
-from agh.cli.output import output_option, write_lines, write_text
 from agh.cli.session.events import _workspace
+from agh.console import terminal
+from agh.console.output import output_option, write_lines, write_text
 from agh.core.events import envelopes
 from agh.core.history import Turn, turns
 from agh.core.transcript import transcript

@@ -13,12 +13,12 @@ from typing import Any
 import click
 
 from agh.adapters import registry
-from agh.cli import terminal
-from agh.cli.output import output_option, talk, write_result
-from agh.cli.progress import progress
+from agh.console import terminal
+from agh.console.output import output_option, talk, write_result
+from agh.console.progress import progress
 from agh.core.exchange import Importer
 from agh.errors import AghError, FormatUnknown, ImportInvalid, NothingToImport, Usage, WorkspaceGone
-from agh.keeper.intake import Outcome, intake, look_around
+from agh.sessions.import_ import Outcome, intake, look_around
 from agh.store import workspaces
 
 HEAD = 1 << 16

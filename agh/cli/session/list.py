@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from agh.cli import terminal
-from agh.cli.output import columns, output_option, talk, write_result
-from agh.cli.when import age
+from agh.console import terminal
+from agh.console.output import columns, output_option, talk, write_result
+from agh.console.when import age
 from agh.core.events import timestamp
 from agh.core.status import LIVE_STATES
 from agh.store import sessions, workspaces

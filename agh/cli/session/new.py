@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from agh.cli.output import output_option, talk, write_result
-from agh.cli.when import span
 from agh.config import amount
+from agh.console.output import output_option, talk, write_result
+from agh.console.when import span
 from agh.errors import Usage
-from agh.keeper.create import create
+from agh.sessions.new import create
 from agh.store.views import session_view
 
 COUNT = click.IntRange(min=0)

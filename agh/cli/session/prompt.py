@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from agh.cli.output import output_option, talk, write_json, write_text
 from agh.cli.turn import exit_code, send, watch_turn
 from agh.cli.turn_view import view_for
-from agh.cli.when import span
+from agh.console.output import output_option, talk, write_json, write_text
+from agh.console.when import span
 from agh.errors import Usage
 from agh.store import meta, sessions
 from agh.store.views import session_view

@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from agh.cli.output import output_option, talk, write_result
-from agh.cli.progress import progress
-from agh.cli.when import span
+from agh.console.output import output_option, talk, write_result
+from agh.console.progress import progress
+from agh.console.when import span
 from agh.core.events import timestamp
 from agh.core.status import LIVE_STATES
 from agh.errors import SessionLive, Usage
-from agh.keeper.remove import remove
+from agh.sessions.delete import remove
 from agh.store import sessions
 from agh.store.views import View, list_views
 

@@ -7,13 +7,13 @@ from typing import Any
 import click
 import orjson
 
-from agh.cli import terminal
-from agh.cli.output import columns, output_option, write_result
 from agh.cli.session.prompt import show
 from agh.cli.turn import send
+from agh.console import terminal
+from agh.console.output import columns, output_option, write_result
 from agh.errors import InputUnknown, KeeperGone, SessionBusy
 from agh.keeper import client
-from agh.keeper.queue import cancel_offline
+from agh.keeper.turns.queue import cancel_offline
 from agh.store import lock, meta, sessions
 from agh.store.reader import Reader
 

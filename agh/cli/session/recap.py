@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from agh.cli import terminal
-from agh.cli.output import output_option, write_result
-from agh.cli.when import moment
+from agh.console import terminal
+from agh.console.output import output_option, write_result
+from agh.console.when import moment
 from agh.core.markdown import plain
 from agh.core.recap import DEFAULT_LIMIT, MAX_LIMIT
 from agh.core.redact import redactor

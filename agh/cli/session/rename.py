@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from agh.cli.output import output_option, write_result
+from agh.console.output import output_option, write_result
 from agh.errors import KeeperGone
 from agh.keeper import client
-from agh.keeper.create import check_name
+from agh.sessions.new import check_name
 from agh.store import sessions
 from agh.store.views import owned_update, session_view
 

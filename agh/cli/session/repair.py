@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from agh.cli import terminal
-from agh.cli.output import output_option, write_json, write_text
-from agh.cli.progress import progress
+from agh.console import terminal
+from agh.console.output import output_option, write_json, write_text
+from agh.console.progress import progress
 from agh.errors import AghError, DataDamaged, SessionBusy, SessionLive, Usage
-from agh.keeper.recover import Report, repair
+from agh.sessions.repair import Report, repair
 from agh.store import sessions
 from agh.store.making import sweep
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from agh.cli.output import output_option, write_json, write_text
 from agh.cli.session.new import COUNT, limits
 from agh.cli.turn import tell_restored
-from agh.cli.when import span
+from agh.console.output import output_option, write_json, write_text
+from agh.console.when import span
 from agh.core.status import LIVE_STATES
 from agh.errors import SessionLive, SessionNotAttachable, Usage
 from agh.keeper import client

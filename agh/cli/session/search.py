@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from agh.cli import terminal
-from agh.cli.output import output_option, talk, write_result
-from agh.cli.progress import progress
-from agh.cli.when import moment
+from agh.console import terminal
+from agh.console.output import output_option, talk, write_result
+from agh.console.progress import progress
+from agh.console.when import moment
 from agh.core.search import ROLES, expression, highlights
 from agh.errors import DataDamaged, MetaInvalid, Usage
 from agh.home import session_path

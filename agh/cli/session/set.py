@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from agh.cli.output import output_option, write_result
 from agh.cli.session.new import key_and_value
 from agh.cli.session.rename import change
+from agh.console.output import output_option, write_result
 from agh.errors import KeeperGone
 from agh.keeper import client
-from agh.keeper.create import checked_mode
+from agh.sessions.new import checked_mode
 from agh.store import meta, sessions
 from agh.store.views import owned_update, session_view
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from agh.cli import terminal
-from agh.cli.output import output_option, write_result
+from agh.console import terminal
+from agh.console.output import output_option, write_result
 from agh.keeper import client
 from agh.store import sessions
 from agh.store.views import View, status_view

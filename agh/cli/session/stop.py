@@ -6,7 +6,7 @@ import time
 
 import click
 
-from agh.cli.output import output_option, write_result
+from agh.console.output import output_option, write_result
 from agh.errors import KeeperDied, KeeperGone, TimedOut
 from agh.keeper import client
 from agh.store import lock, sessions
@@ -33,7 +33,7 @@ def stop_session(directory: str, reason: str | None = None) -> View:
             pid = client.call(directory, "stop", limit=LIMIT, reason=reason)["pid"]
         except (KeeperGone, KeeperDied):
             if not lock.is_held(directory):
-                from agh.keeper.recover import end_left_over
+                from agh.sessions.repair import end_left_over
 
                 end_left_over(directory)
                 return session_view(directory)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from agh.cli import terminal
-from agh.cli.output import output_option, write_json, write_text, write_utf8
+from agh.console import terminal
+from agh.console.output import output_option, write_json, write_text, write_utf8
 from agh.core.events import timestamp
 from agh.store import sessions
 from agh.store.views import messages, session_view
@@ -28,7 +28,7 @@ def transcript_command(id: str, output: str) -> None:
         for message in found:
             write_json(message, lines=True)
     elif output == "html":
-        from agh.core.html import page
+        from agh.adapters.html_page import page
 
         write_utf8(page(session_view(directory), found, generated_at=timestamp()))
     elif output == "markdown":

@@ -6,8 +6,8 @@ import time
 
 import click
 
-from agh.cli.output import output_option, write_result
-from agh.cli.when import span
+from agh.console.output import output_option, write_result
+from agh.console.when import span
 from agh.core.status import LIVE_STATES
 from agh.errors import KeeperGone, TimedOut
 from agh.store import sessions

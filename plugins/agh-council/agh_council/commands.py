@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from agh import config
-from agh.cli import terminal
-from agh.cli.output import output_option, write_result, write_text
 from agh.cli.session.stop import stop_session
-from agh.cli.when import span
+from agh.console import terminal
+from agh.console.output import output_option, write_result, write_text
+from agh.console.when import span
 from agh.errors import InputTooLarge, KeeperGone, Usage, WorkspaceGone
 from agh.keeper import client
 from agh.store import lock

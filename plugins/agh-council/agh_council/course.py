@@ -9,8 +9,8 @@ from types import FrameType
 from typing import Any
 
 from agh.adapters import registry
-from agh.cli import terminal
-from agh.cli.output import talk
+from agh.console import terminal
+from agh.console.output import talk
 from agh.errors import AghError
 from agh.keeper import client
 from agh.store.follow import follow

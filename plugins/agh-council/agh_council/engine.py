@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 from dataclasses import asdict
 
-from agh.keeper.entry import log
-from agh.keeper.live import Live
+from agh.keeper.process import log
+from agh.keeper.session import Live
 from agh_council import actions
 from agh_council.driver import next_action
 from agh_council.minutes import Minutes, about, changed

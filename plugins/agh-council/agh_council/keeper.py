@@ -15,13 +15,13 @@ from agh.adapters.agents import AgentRecord
 from agh.core.events import timestamp
 from agh.core.status import phase
 from agh.errors import HookStopped, SessionStopping, Usage
-from agh.keeper import hooks, stop, verbs
-from agh.keeper.control import Answer, Control, Handler
-from agh.keeper.entry import Ready, log, run
-from agh.keeper.live import Live
+from agh.keeper import ending, hooks, verbs
 from agh.keeper.loop import Loop
 from agh.keeper.main import validate
-from agh.keeper.recover import recover
+from agh.keeper.process import Ready, log, run
+from agh.keeper.server import Answer, Control, Handler
+from agh.keeper.session import Live
+from agh.sessions.repair import recover
 from agh.store import meta
 from agh.store.lock import Lock
 from agh.store.writer import Writer
@@ -101,7 +101,7 @@ def end(live: Live, engine: Engine) -> None:
     hooks.fire(live, "session_stop", stop_reason=reason)
     hooks.await_all(live)
     live.meta["spent"] = {"cost_amount": engine.state.spent, "cost_currency": None}
-    stop.write_end(live)
+    ending.write_end(live)
 
 
 def refuse(directory: str, stored: meta.Meta, maximums: dict[str, float]) -> None:
@@ -133,7 +133,7 @@ def council_verbs(live: Live, engine: Engine) -> dict[str, Handler]:
         answer({"after_round": True})
 
     def end(request: dict[str, Any], answer: Answer) -> None:
-        stop.stop(live, {"reason": "user_canceled", **{k: v for k, v in request.items() if v}}, answer)
+        ending.stop(live, {"reason": "user_canceled", **{k: v for k, v in request.items() if v}}, answer)
 
     def refuse_prompt(request: dict[str, Any], answer: Answer) -> None:
         raise Usage("a council takes no prompts", hint=f"agh council steer {live.session_id} TEXT")

@@ -17,7 +17,7 @@ from agh.core.transcript import transcript
 from agh.errors import AghError, KeeperDied, KeeperGone, NameTaken, SessionNotFound
 from agh.home import session_path
 from agh.keeper import client
-from agh.keeper.create import create
+from agh.sessions.new import create
 from agh.store import meta, sessions
 from agh.store.follow import follow
 from agh.store.reader import EVERYTHING, Reader

@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from agh.core.events import timestamp
-from agh.keeper.live import Live
+from agh.keeper.session import Live
 from agh.store.reader import EVERYTHING, Reader
 from agh_council import limits, pads, words
 from agh_council.state import Delegation, Note, Round, State, apply

@@ -8,7 +8,7 @@ from typing import Any
 from agh.core.events import draft
 from agh.errors import SessionBusy
 from agh.home import new_session_id
-from agh.keeper.create import check_name, first_meta
+from agh.sessions.new import check_name, first_meta
 from agh.store import lock, meta, sessions
 from agh.store.lock import Lock
 from agh.store.making import appear, making

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from agh.cli import terminal
-from agh.cli.output import columns
+from agh.console import terminal
+from agh.console.output import columns
 from agh.store.checkpoint import paused_at
 from agh.store.reader import Reader
 from agh.store.views import session_view

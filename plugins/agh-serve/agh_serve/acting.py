@@ -11,10 +11,10 @@ from agh.cli.session.new import limits
 from agh.cli.session.resume import resume
 from agh.cli.session.stop import stop_session
 from agh.cli.turn import send
-from agh.cli.when import span
+from agh.console.when import span
 from agh.errors import Usage
 from agh.keeper import client
-from agh.keeper.create import create
+from agh.sessions.new import create
 from agh.store.views import session_view
 from agh_serve import streams, threads
 from agh_serve.answers import document, stream

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from agh.core.html import style
+from agh.adapters.html_page import style
 from agh.errors import AghError, Bug, Usage
 from agh_serve.answers import document, failure
 from agh_serve.calls import Operation, answer

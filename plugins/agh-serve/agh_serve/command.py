@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from agh.cli.output import talk, write_text
+from agh.console.output import talk, write_text
 from agh.errors import INTERRUPTED
 from agh_serve.errors import AddressTaken, AddressUnsafe
 from agh_serve.token import ensure_token, token_path

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from agh.cli.session.history import turn_json
 from agh.cli.session.list import select
 from agh.cli.session.permissions import requests
-from agh.cli.when import moment
+from agh.console.when import moment
 from agh.core.events import envelopes
 from agh.core.history import turns
 from agh.core.recap import DEFAULT_LIMIT

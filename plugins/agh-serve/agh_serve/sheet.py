@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from agh.core.events import Row
-from agh.core.html import fragment
+from agh.core.html.page import fragment
 from agh.core.transcript import Assembler, Message
 
 # Events that are no messages, and what the page says of them: a kind, a severity, where the words are.

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from agh.core.events import MARKER_CREATED
-from agh.core.html import fragment
+from agh.core.html.page import fragment
 from agh.core.updates import event_of
 from agh.errors import AghError, KeeperDied, PromptDropped
 from agh.store.reader import Reader

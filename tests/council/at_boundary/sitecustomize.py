@@ -29,7 +29,7 @@ def arm(at: str, log: str, in_council: bool) -> None:
     from collections.abc import Callable
     from typing import Any
 
-    from agh.keeper import client, control
+    from agh.keeper import client, server
     from agh.store import writer
 
     with open(log, "a+") as earlier:
@@ -65,7 +65,7 @@ def arm(at: str, log: str, in_council: bool) -> None:
     writer.sqlite3.connect = lambda *args, **kwargs: connect(*args, factory=Connection, **kwargs)  # type: ignore[assignment]
     os.replace = wrapped(os.replace, "replace")  # type: ignore[assignment]
     os.posix_spawn = wrapped(os.posix_spawn, "spawn")
-    control._Peer._send = wrapped(control._Peer._send, "answer")  # type: ignore[method-assign]
+    server._Peer._send = wrapped(server._Peer._send, "answer")  # type: ignore[method-assign]
     if in_council:
         client.call = wrapped(client.call, "call")
     else:

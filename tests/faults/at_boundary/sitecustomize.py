@@ -17,7 +17,7 @@ def arm(at: str, log: str) -> None:
     from collections.abc import Callable
     from typing import Any
 
-    from agh.keeper import control
+    from agh.keeper import server
     from agh.store import meta, writer
 
     with open(log, "a+") as earlier:
@@ -53,7 +53,7 @@ def arm(at: str, log: str) -> None:
     meta.write = wrapped(meta.write, "meta")
     os.replace = wrapped(os.replace, "replace")  # type: ignore[assignment]
     os.write = wrapped(os.write, "write")
-    control._Peer._send = wrapped(control._Peer._send, "answer")  # type: ignore[method-assign]
+    server._Peer._send = wrapped(server._Peer._send, "answer")  # type: ignore[method-assign]
 
 
 if "agh.keeper.main" in sys.orig_argv and os.environ.get("AGH_TEST_BOUNDARIES"):

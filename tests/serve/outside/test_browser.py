@@ -23,7 +23,7 @@ from tests.support.live import Live, Session, wait_until
 HARMLESS = ("http://127.0.0.1:", "data:", "Failed to load resource")
 TALK = """Where does the session end?
 /think The keeper writes the last event; look there first.
-/tool Read path=agh/keeper/stop.py kind=read def end_session(live): ...
+/tool Read path=agh/keeper/ending.py kind=read def end_session(live): ...
 /tool-fail Bash kind=execute error: 1 test failed
 /edit notes.md # Notes\\n\\nThe stop path is linear.\\n
 /say The session ends in **three steps**:

@@ -16,8 +16,8 @@ def arm(at: int, log: str, armed: str) -> None:
     from contextlib import contextmanager
     from typing import Any
 
-    from agh.keeper import control
-    from agh.keeper.leashed import Leashed
+    from agh.keeper import server
+    from agh.keeper.leash.child import Leashed
     from agh.store import meta
     from agh.store.writer import Writer
 
@@ -55,7 +55,7 @@ def arm(at: int, log: str, armed: str) -> None:
     Writer.transaction = watched  # type: ignore[method-assign, assignment]
     meta.write = around(meta.write, "the metadata")
     Leashed.write = around(Leashed.write, "the agent's stdin", after=True)  # type: ignore[method-assign]
-    control._Peer._answer = around(control._Peer._answer, "the answer")  # type: ignore[method-assign]
+    server._Peer._answer = around(server._Peer._answer, "the answer")  # type: ignore[method-assign]
 
 
 if "agh.keeper.main" in sys.orig_argv and os.environ.get("AGH_TEST_BOUNDARIES"):

@@ -1,0 +1,232 @@
+"""A transcript as one HTML page that a person likes to read.
+
+Promises: the same messages give the same bytes; nothing that an agent or a user wrote becomes markup,
+loads anything or runs; characters that hide or reorder text are shown by name, so that text cannot lie
+about itself. The page needs no network and no script. Any JSON in any field gives a page, never an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from string import Template
+from typing import Any
+
+from agh.core.html.text import NEW, OLD, as_text, block, patch, plain, rendered, short, visible
+from agh.core.transcript import Message
+
+_MOST_PARTS = 50  # of one list of contents in a tool card
+_STATES = {"ok": "✓", "failed": "✗", "unknown outcome": "?", "no result": "○"}
+_SEVERITIES = {"warning": "warning", "error": "error", "critical": "error"}
+_MOODS = {"running": "good", "failed": "bad", "hung": "bad", "unhealthy": "bad"}
+_COUNTED = {"user": "prompt", "assistant": "answer", "marker": "notice", "tool_call": "tool call"}
+_HINTS = ("command", "file_path", "pattern", "query", "url", "path", "description")
+
+_STAMP = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z", re.ASCII)
+
+
+def document(
+    session: Mapping[str, Any], messages: Sequence[Message], *, generated_at: str, frame: str, style: str
+) -> str:
+    """Fill the frame, a template, for a session as `status.view` describes it, and its transcript."""
+    badge = as_text(session.get("badge")) or "unknown"
+    facts = (f"<div><dt>{key}</dt><dd>{fact}</dd></div>" for key, fact in _facts(session, messages))
+    shown = {
+        "title": escape(
+            as_text(session.get("title") or session.get("name") or session.get("id")) or "Session"
+        ),
+        "badge": escape(badge),
+        "mood": _MOODS.get(badge, "calm"),
+        "facts": "\n".join(facts),
+        "contents": _contents(messages),
+        "generated": _time(generated_at),
+    }
+    shown = {key: visible(value) for key, value in shown.items()}
+    main = article(messages) or '<p class="empty">Nothing has been said yet.</p>'
+    return Template(frame).substitute(shown, style=style, article=main)
+
+
+def article(messages: Iterable[Message]) -> str:
+    """Every message in order, a tool call together with its result, and a line where a new day begins."""
+    parts: list[str] = []
+    day = ""
+    for message, result in _paired(messages):
+        if stamp := _STAMP.fullmatch(as_text(message.get("timestamp"))):
+            if day and stamp[1] != day:
+                parts.append(f'<p class="day"><time>{stamp[1]}</time></p>')
+            day = stamp[1]
+        parts.append(fragment(message, result))
+    return "\n".join(parts)
+
+
+def fragment(message: Message, result: Message | None = None) -> str:
+    """One message as an element; `result` is the tool_result that belongs to a tool_call."""
+    role = message.get("role")
+    if role in ("tool_call", "tool_result"):
+        kind, body = _card(message, message if role == "tool_result" else result)
+    elif role == "marker":
+        kind, body = _notice(message)
+    else:
+        who = escape(as_text(message.get("agent_id")) or "Assistant")
+        kind, body = ("user", "<h2>User</h2>\n") if role == "user" else ("assistant", f"<h2>{who}</h2>\n")
+        if thinking := as_text(message.get("thinking")):
+            said = "Thinking" if message.get("thinking_complete") else "Thinking, not finished"
+            body += f'<details class="thinking"><summary>{said}</summary>\n{rendered(thinking)}</details>\n'
+        if content := as_text(message.get("content")):
+            body += plain(content) if role == "user" else rendered(content)
+    return visible(f'<article class="{kind}"{_anchor(message)}>{_when(message)}\n{body}</article>')
+
+
+def _facts(session: Mapping[str, Any], messages: Sequence[Message]) -> Iterator[tuple[str, str]]:
+    worktree, failure = (
+        value if isinstance(value := session.get(key), dict) else {} for key in ("worktree", "failure")
+    )
+    roles = [message.get("role") for message in messages]
+    counts = [f"{n} {word}{'s' * (n != 1)}" for role, word in _COUNTED.items() if (n := roles.count(role))]
+    failed = sum(_state(message) == "failed" for message in messages if message.get("role") == "tool_result")
+    counts += [f"{failed} failed"] if failed else []
+    facts: dict[str, list[Any]] = {
+        "Session": [session.get("id")],
+        "Name": [session.get("title") and session.get("name")],
+        "Agent": [session.get("agent_name"), session.get("model")],
+        "Workspace": [session.get("workspace_path"), worktree.get("branch")],
+        "Contents": counts,
+        "Ended": [session.get("stop_reason"), failure.get("summary") or session.get("stop_detail")],
+    }
+    for key, values in facts.items():
+        if texts := [f"<bdi>{escape(as_text(value))}</bdi>" for value in values if value]:
+            yield key, " · ".join(texts)
+    for key in ("Created", "Updated"):
+        if stamp := session.get(f"{key.lower()}_at"):
+            yield key, _time(stamp)
+
+
+def _contents(messages: Iterable[Message]) -> str:
+    """Links to what the user asked, when there is enough of it to lose one's way."""
+    asked = [message for message in messages if message.get("role") == "user"]
+    if len(asked) < 3:
+        return ""
+    links = (f'<li><a href="#{_id(m)}">{short(as_text(m.get("content")), 90)}</a></li>' for m in asked)
+    return f"<nav><details><summary>Prompts</summary>\n<ol>{''.join(links)}</ol></details></nav>\n"
+
+
+def _paired(messages: Iterable[Message]) -> list[tuple[Message, Message | None]]:
+    """Each tool call with the next result of its id; everything else alone."""
+    pairs: list[tuple[Message, Message | None]] = []
+    waiting: dict[str, int] = {}
+    for message in messages:
+        call_id, role = as_text(message.get("tool_call_id")), message.get("role")
+        if role == "tool_result" and call_id in waiting:
+            place = waiting.pop(call_id)
+            pairs[place] = (pairs[place][0], message)
+            continue
+        if role == "tool_call" and call_id:
+            waiting[call_id] = len(pairs)
+        pairs.append((message, None))
+    return pairs
+
+
+def _card(message: Message, result: Message | None) -> tuple[str, str]:
+    both = {**message, **(result or {})}
+    state, given = _state(result), both.get("tool_input")
+    name = as_text(both.get("tool_name"))
+    title = as_text(both.get("title")).removeprefix(f"{name} ")
+    if title in ("", name) and isinstance(given, dict):
+        title = next((value for key in _HINTS if isinstance(value := given.get(key), str)), "")
+    line = f'<b>{short(name or "tool", 60)}</b> <span class="title">{short(title, 300)}</span>'
+    line += f' <span class="state"><span aria-hidden="true">{_STATES[state]}</span> {state}</span>'
+    body = "".join(_input(given))
+    if result is not None and result is not message:
+        body += f'<p class="result"{_anchor(result)}>Result {_when(result)}</p>\n'
+    body += "".join(_output(both.get("tool_result"))) or '<p class="empty">No output.</p>\n'
+    return f"tool {state.split()[0]}", f"<details><summary>{line}</summary>\n{body}</details>"
+
+
+def _state(result: Message | None) -> str:
+    if result is None:
+        return "no result"
+    if result.get("outcome") == "unknown":
+        return "unknown outcome"
+    output = result.get("tool_result")
+    error = output.get("error") if isinstance(output, dict) else None
+    return "failed" if result.get("tool_error", error) else "ok"
+
+
+def _notice(message: Message) -> tuple[str, str]:
+    kind, summary, diagnostic = (as_text(message.get(key)) for key in ("kind", "summary", "diagnostic"))
+    body = f"<p><b>{short(kind.replace('_', ' '), 60)}</b> <bdi>{escape(summary)}</bdi>"
+    body += " <i>redacted</i></p>" if message.get("redacted") else "</p>"
+    if diagnostic:
+        body += f"\n<details><summary>Diagnostic</summary>\n{block('', diagnostic)}</details>"
+    return f"marker {_SEVERITIES.get(as_text(message.get('severity')), 'info')}", body
+
+
+def _input(given: Any) -> Iterator[str]:
+    """Pretty JSON; texts of several lines, and the replacement of one text by another, are set apart."""
+    apart: dict[str, str] = {}
+    if isinstance(given, dict):
+        if change := patch(given):
+            given = {key: value for key, value in given.items() if key not in (*OLD, *NEW)}
+        apart = {key: value for key, value in given.items() if isinstance(value, str) and "\n" in value}
+        given = {key: value for key, value in given.items() if key not in apart}
+        apart |= {"change": change} if change else {}
+    if given not in (None, "", {}, []):
+        yield block("input", as_text(given))
+    for key, value in apart.items():
+        yield block(key, value)
+
+
+def _output(output: Any) -> Iterator[str]:
+    left = output if isinstance(output, dict) else {"content": output}
+    left = {key: value for key, value in left.items() if value not in (None, "", {}, [])}
+    if left.keys() & {"structured_patch", "content", "stdout", "stderr"}:
+        left.pop("raw_output", None)  # the agent's own form of what these say
+    if path := as_text(left.pop("file_path", None)):
+        yield f'<p class="path">{short(path, 1_000)}</p>\n'
+    said: list[Any] = [None]
+    for key in ("error", "structured_patch", "content", "stdout", "stderr", "raw_output"):
+        if (value := left.pop(key, None)) not in said:
+            yield from _parts(key.replace("_", " "), value)
+            said.append(value)
+    if left:
+        yield block("more", as_text(left))
+
+
+def _parts(label: str, value: Any, depth: int = 0) -> Iterator[str]:
+    """What a tool gave back, in any shape: text, diffs, lists of contents; anything else is JSON."""
+    kind = value.get("type") if isinstance(value, dict) else None
+    if value is None:
+        return
+    if change := patch(value):
+        yield block("diff", change)
+    elif kind == "content" and depth < 4:
+        yield from _parts(label, value.get("content"), depth + 1)
+    elif kind == "text":
+        yield block(label, as_text(value.get("text")))
+    elif isinstance(value, list) and depth < 4 and all(isinstance(item, dict) for item in value):
+        for item in value[:_MOST_PARTS]:
+            yield from _parts(label, item, depth + 1)
+        if len(value) > _MOST_PARTS:
+            yield f'<p class="cut">{len(value) - _MOST_PARTS:,} more parts are left out</p>\n'
+    else:
+        yield block(label, as_text(value))
+
+
+def _id(message: Message) -> str:
+    return escape(as_text(message.get("id")))
+
+
+def _anchor(message: Message) -> str:
+    return f' id="{_id(message)}"' if message.get("id") else ""
+
+
+def _when(message: Message) -> str:
+    return f'<a class="when" href="#{_id(message)}">{_time(message.get("timestamp"), clock=True)}</a>'
+
+
+def _time(stamp: Any, clock: bool = False) -> str:
+    found = _STAMP.fullmatch(text := as_text(stamp))
+    if not found:
+        return f"<bdi>{escape(text) or '#'}</bdi>"
+    return f'<time datetime="{text}" title="{text}">{found[2] if clock else f"{found[1]} {found[2]}"}</time>'

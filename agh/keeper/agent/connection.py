@@ -1,0 +1,165 @@
+"""The ACP connection to an agent: JSON-RPC over its stdin and stdout.
+
+Promises: writing never blocks the keeper; every request of ours ends in an answer, a timeout, or the
+agent's death; what the agent sends is handed on in batches, in order, before anything acts on it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from agh.adapters.launch import Launch
+from agh.core.frames import (
+    Frame,
+    Response,
+    Splitter,
+    encode_error,
+    encode_notification,
+    encode_request,
+    encode_result,
+)
+from agh.core.redact import redactor
+from agh.errors import AgentDied, AgentNotInstalled, AghError, TimedOut
+from agh.keeper.leash.child import Leashed
+from agh.keeper.loop import Loop
+
+STDERR_TAIL = 64 << 10
+PARSE_ERROR = -32700
+DEAF_GRACE = 0.3  # for one whose stdout ended: it is usually about to exit by itself
+
+Then = Callable[[Response | AghError], None]
+
+
+class RpcError(AghError):
+    """{1} (code {0})"""
+
+    def __init__(self, error: Mapping[str, Any]) -> None:
+        super().__init__(error.get("code"), error.get("message"))
+        self.error = error
+
+
+class Agent:
+    """A running agent. `on_frames` is given each batch; `on_end` is called once, when it is all over."""
+
+    def __init__(self, loop: Loop, launch: Launch) -> None:
+        self.name, self.argv, self.cwd = launch.agent.name, launch.argv, launch.workspace
+        self.on_frames: Callable[[list[Frame]], None] = lambda frames: None
+        self.on_end: Callable[[], None] = lambda: None
+        self._loop = loop
+        self._stderr = bytearray()
+        self._splitter = Splitter()
+        self._waiting: dict[int, Then] = {}
+        self._asked = 0
+        self._silent = False
+        self._launch = launch
+        self.process = Leashed(
+            loop, launch.argv, launch.environ, launch.workspace, self._take_output, self._ended
+        )
+        if launch.preamble:
+            self.process.write(launch.preamble)
+        if launch.heartbeat:
+            loop.later(launch.heartbeat, self._beat)
+
+    def request(self, method: str, params: dict[str, Any], then: Then, limit: float | None = None) -> None:
+        """Send a request; `then` gets the response, or why there is none."""
+        if self.process.over:
+            then(self.death())
+            return
+        self._asked += 1
+        number = self._asked
+        self._waiting[number] = then
+        if limit is not None:
+            self._loop.later(limit, lambda: self._expire(number, method, limit))
+        self.process.write(encode_request(number, method, params))
+
+    def call(self, method: str, params: dict[str, Any], limit: float) -> Any:
+        """Send a request and serve everything else until it is answered."""
+        answers: list[Response | AghError] = []
+        self.request(method, params, answers.append, limit)
+        self._loop.run_until(lambda: bool(answers))
+        (answer,) = answers
+        if isinstance(answer, AghError):
+            raise answer
+        if answer.error is not None:
+            raise RpcError(answer.error)
+        return answer.result
+
+    def notify(self, method: str, params: dict[str, Any]) -> None:
+        self.process.write(encode_notification(method, params))
+
+    def reply(self, request_id: int | str | None, result: Any) -> None:
+        self.process.write(encode_result(request_id, result))
+
+    def refuse(self, request_id: int | str | None, code: int, message: str) -> None:
+        self.process.write(encode_error(request_id, code, message))
+
+    def settle(self, response: Response) -> bool:
+        """Hand a response to whoever asked; False when nobody did."""
+        then = self._waiting.pop(response.id, None) if isinstance(response.id, int) else None
+        if then is None:
+            return False
+        then(response)
+        return True
+
+    def lost_answer(self, tail: str) -> Response | None:
+        """The failure of a request whose answer was at the end of a line too long to be read, if so."""
+        for number in self._waiting:
+            if re.search(rf'"id"\s*:\s*{number}\b', tail):
+                error = {
+                    "code": PARSE_ERROR,
+                    "message": "its answer was in a line that is too long to be read",
+                }
+                return Response(number, None, error, orjson.dumps({"error": error}).decode())
+        return None
+
+    def death(self) -> AghError:
+        if self.process.start_error is not None:
+            return AgentNotInstalled(self.name, f"{self.argv[0]}: {self.process.start_error}")
+        how = "it closed its stdout and went on" if self._silent else self.process.describe_end()
+        words = redactor(self._launch.environ).text(self.stderr_text()).strip()
+        if self.process.exit is not None and (told := self._launch.explain(self.process.exit, words)):
+            return told
+        said = words.splitlines()
+        return AgentDied(self.name, how + (f"; its last words: {said[-1][:300]}" if said else ""))
+
+    def stderr_text(self) -> str:
+        return bytes(self._stderr).decode(errors="replace")
+
+    def _take_output(self, stream: int, data: bytes) -> None:
+        if stream == 2:
+            self._stderr += data
+            del self._stderr[: max(0, len(self._stderr) - STDERR_TAIL)]
+            return
+        frames = self._splitter.feed(data) if data else self._splitter.close()
+        if frames:
+            self.on_frames(frames)
+        if not data:  # it can say nothing any more: its end is all that is left to report
+            self._loop.later(DEAF_GRACE, self._end_silent)
+
+    def _end_silent(self) -> None:
+        if not self.process.over:
+            self._silent = True
+            self.process.terminate()
+            self._loop.later(DEAF_GRACE * 3, self.process.kill)
+
+    def _beat(self) -> None:
+        """A space: before a JSON message it means nothing."""
+        if not self.process.over:
+            self.process.write(b" ")
+            self._loop.later(self._launch.heartbeat, self._beat)
+
+    def _ended(self) -> None:
+        waiting, self._waiting = self._waiting, {}
+        for then in waiting.values():
+            then(self.death())
+        self.on_end()
+        self._launch.finish()
+
+    def _expire(self, number: int, method: str, limit: float) -> None:
+        then = self._waiting.pop(number, None)
+        if then is not None:
+            then(TimedOut(f"agent {self.name} ({method})", limit))

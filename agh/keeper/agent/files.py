@@ -1,0 +1,117 @@
+"""Files for the agent: `fs/read_text_file` and `fs/write_text_file`, inside the workspace only.
+
+Symbolic links are resolved before the boundary is checked; a path that does not exist yet is judged
+by its first existing ancestor. What lies outside is refused whatever anyone says; what lies inside
+obeys the session's permissions. Only regular files are opened, so nothing can make the keeper wait.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+from agh.core.frames import Request
+from agh.core.rules import Asking
+from agh.keeper.agent import permissions
+from agh.keeper.session import Live
+
+REFUSED = -32001  # -32000 would say that a log-in is needed
+NOT_FOUND = -32002
+INTERNAL = -32603
+READ_LIMIT = 64 << 20
+_ANY_LINE = (1 << 31) - 1
+
+
+def read(live: Live, frame: Request, params: dict[str, Any]) -> None:
+    path, line, limit = str(params["path"]), params.get("line"), params.get("limit")
+    start = 0 if line is None else min(max(0, int(line) - 1), _ANY_LINE)
+    stop = None if limit is None else start + min(max(0, int(limit)), _ANY_LINE)
+    _guarded(live, frame, "read", path, lambda real: {"content": _read(real, start, stop)})
+
+
+def write(live: Live, frame: Request, params: dict[str, Any]) -> None:
+    path, text = str(params["path"]), str(params["content"])
+    _guarded(live, frame, "edit", path, lambda real: _write(real, text))
+
+
+def refuse(live: Live, frame: Request, action: str, resource: str, why: str) -> None:
+    """Inside a batch: record that something was refused without asking anyone, then say so."""
+    agent = live.agent
+    assert agent is not None
+    live.record(
+        "permission",
+        turn_id=live.turn.turn_id if live.turn else "",
+        action=action,
+        resource=resource,
+        title=f"{frame.method} {resource}",
+        decision="denied",
+        decided_by="workspace",
+        raw=frame.raw,
+    )
+    live.then(lambda: agent.refuse(frame.id, REFUSED, why))
+
+
+def _guarded(
+    live: Live, frame: Request, action: str, path: str, work: Callable[[str], dict[str, Any]]
+) -> None:
+    """Inside a batch: do the work if it is allowed, or once someone allows it."""
+    agent, workspace = live.agent, live.meta["workspace_path"]
+    assert agent is not None
+    if not os.path.isabs(path) or "\0" in path:
+        raise ValueError(f"{path!r} is not an absolute path")
+    if not permissions.is_inside(workspace, path):
+        refuse(live, frame, action, path, f"{path} is outside the workspace {workspace}")
+        return
+
+    def finish(option: dict[str, Any] | None) -> None:
+        if not permissions.is_allowed(option):
+            agent.refuse(frame.id, REFUSED, f"not allowed to {action} {path}")
+        elif not permissions.is_inside(workspace, path):  # a link may have changed while someone was asked
+            agent.refuse(frame.id, REFUSED, f"{path} is outside the workspace {workspace}")
+        else:
+            try:
+                agent.reply(frame.id, work(os.path.realpath(path)))
+            except FileNotFoundError:
+                agent.refuse(frame.id, NOT_FOUND, f"{path} does not exist")
+            except (OSError, UnicodeError) as error:
+                agent.refuse(frame.id, INTERNAL, f"{path}: {error}")
+
+    permissions.ask(
+        live,
+        Asking(action, frame.method, (os.path.realpath(path),)),
+        title=f"{frame.method} {path}",
+        options=permissions.YES_OR_NO,
+        raw=frame.raw,
+        finish=finish,
+        rpc_id=frame.id,
+    )
+
+
+def _read(path: str, start: int, stop: int | None) -> str:
+    with open(_regular(path, os.O_RDONLY), encoding="utf-8", newline="") as file:
+        if os.fstat(file.fileno()).st_size > READ_LIMIT:
+            raise OSError(f"it is larger than {READ_LIMIT >> 20} MiB")
+        if not start and stop is None:
+            return file.read()
+        return "".join(islice(file, start, stop))
+
+
+def _write(path: str, text: str) -> dict[str, Any]:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    fd = _regular(path, os.O_WRONLY | os.O_CREAT)
+    with open(fd, "w", encoding="utf-8", newline="") as file:
+        file.truncate(0)
+        file.write(text)
+    return {}
+
+
+def _regular(path: str, flags: int) -> int:
+    """Open a regular file; anything else could block (a FIFO) or be a device."""
+    fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError("it is not a regular file")
+    return fd

@@ -1,0 +1,170 @@
+"""Terminals for the agent: commands it wants run, each below a leash of its own, so none outlives us."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from agh.adapters.agents import find_program
+from agh.core.frames import Request
+from agh.core.rules import Asking
+from agh.keeper.agent import permissions
+from agh.keeper.agent.files import REFUSED, refuse
+from agh.keeper.leash.child import Leashed
+from agh.keeper.session import Live
+
+OUTPUT_LIMIT = 1 << 20
+RESOURCE_NOT_FOUND = -32002
+
+
+class Terminal:
+    """A running or finished command and the newest part of its output."""
+
+    def __init__(self, live: Live, argv: list[str], environ: dict[str, str], cwd: str, limit: int) -> None:
+        self.output = bytearray()
+        self.truncated = False
+        self.waiting: list[Callable[[dict[str, Any]], None]] = []
+        self._limit = limit
+        self.process = Leashed(live.loop, argv, environ, cwd, self._take, self._ended, merged=True)
+        self.process.close_stdin()
+
+    def exit_status(self) -> dict[str, Any] | None:
+        if not self.process.over:
+            return None
+        ended = self.process.exit or {"exit": 127}
+        return {"exitCode": ended.get("exit"), "signal": signal_name(ended.get("signal"))}
+
+    def text(self) -> str:
+        """The output, from the first whole character that was kept."""
+        start = 0
+        while start < min(4, len(self.output)) and self.truncated and self.output[start] & 0xC0 == 0x80:
+            start += 1
+        return bytes(self.output[start:]).decode(errors="replace")
+
+    def _take(self, stream: int, data: bytes) -> None:
+        self.output += data
+        if len(self.output) > self._limit:
+            self.truncated = True
+            del self.output[: len(self.output) - self._limit]
+
+    def _ended(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for tell in waiting:
+            tell(self.exit_status() or {})
+
+
+def signal_name(number: int | None) -> str | None:
+    """What ended a command, as the protocol wants it: SIGKILL. Those without a name keep their number."""
+    try:
+        return None if number is None else signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"
+
+
+def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
+    argv = [str(params["command"]), *map(str, params.get("args") or [])]
+    given = {str(one["name"]): str(one["value"]) for one in params.get("env") or []}
+    cwd = os.path.abspath(str(params.get("cwd") or live.meta["workspace_path"]))
+    limit = params.get("outputByteLimit")
+    limit = OUTPUT_LIMIT if limit is None else max(0, min(int(limit), OUTPUT_LIMIT))
+    if any("\0" in text for text in (*argv, *given, *given.values(), cwd)) or any(
+        "=" in name for name in given
+    ):
+        raise ValueError("a command, its environment and its directory are plain texts")
+    line, workspace, agent = " ".join(argv), live.meta["workspace_path"], live.agent
+    assert agent is not None
+    outside = f"{cwd} is outside the workspace {workspace}"
+    if not permissions.is_inside(workspace, cwd):
+        refuse(live, frame, "execute", line, outside)
+        return
+    if len(argv) == 1 and find_program(argv[0]) is None:
+        argv = ["/bin/sh", "-c", argv[0]]  # agents send whole shell lines as the command
+
+    def finish(option: dict[str, Any] | None) -> None:
+        if not permissions.is_allowed(option):
+            agent.refuse(frame.id, REFUSED, f"not allowed to run {line}")
+            return
+        place = os.path.realpath(cwd)
+        if not permissions.is_inside(workspace, place):  # it was moved while a person was thinking
+            agent.refuse(frame.id, REFUSED, outside)
+            return
+        try:
+            terminal_id = "term-" + os.urandom(4).hex()
+            live.terminals[terminal_id] = Terminal(live, argv, {**live.environ, **given}, place, limit)
+            agent.reply(frame.id, {"terminalId": terminal_id})
+        except OSError as error:
+            agent.refuse(frame.id, REFUSED, str(error))
+
+    permissions.ask(
+        live,
+        Asking("execute", frame.method, (), line),
+        title=line,
+        options=permissions.YES_OR_NO,
+        raw=frame.raw,
+        finish=finish,
+        rpc_id=frame.id,
+    )
+
+
+def output(live: Live, frame: Request, params: dict[str, Any]) -> None:
+    def tell(terminal: Terminal) -> dict[str, Any]:
+        shown = {"output": terminal.text(), "truncated": terminal.truncated}
+        status = terminal.exit_status()
+        return shown | ({"exitStatus": status} if status else {})
+
+    _with(live, frame, params, tell)
+
+
+def kill(live: Live, frame: Request, params: dict[str, Any]) -> None:
+    def end(terminal: Terminal) -> dict[str, Any]:
+        terminal.process.kill()
+        return {}
+
+    _with(live, frame, params, end)
+
+
+def release(live: Live, frame: Request, params: dict[str, Any]) -> None:
+    def let_go(terminal: Terminal) -> dict[str, Any]:
+        terminal.process.kill()
+        live.terminals.pop(str(params["terminalId"]), None)
+        return {}
+
+    _with(live, frame, params, let_go)
+
+
+def wait_for_exit(live: Live, frame: Request, params: dict[str, Any]) -> None:
+    agent = live.agent
+    assert agent is not None
+
+    def wait(terminal: Terminal) -> dict[str, Any] | None:
+        if not terminal.process.over:
+            terminal.waiting.append(lambda status: agent.reply(frame.id, status))
+        return terminal.exit_status()
+
+    _with(live, frame, params, wait)
+
+
+def end_all(live: Live) -> None:
+    for terminal in live.terminals.values():
+        terminal.process.kill()
+
+
+def _with(
+    live: Live, frame: Request, params: dict[str, Any], act: Callable[[Terminal], dict[str, Any] | None]
+) -> None:
+    """Inside a batch: act on the terminal that is named, and reply with what comes of it, if anything."""
+    agent, name = live.agent, str(params["terminalId"])
+    assert agent is not None
+
+    def answer() -> None:
+        terminal = live.terminals.get(name)
+        if terminal is None:
+            agent.refuse(frame.id, RESOURCE_NOT_FOUND, f"there is no terminal {name}")
+            return
+        result = act(terminal)
+        if result is not None:
+            agent.reply(frame.id, result)
+
+    live.then(answer)

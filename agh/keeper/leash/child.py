@@ -1,0 +1,162 @@
+"""A process below a leash, as the keeper sees it: its output as it comes, and its end.
+
+When `over` is true all its output was handed on and `exit` says how it ended; nothing that it started is
+left. Only if the leash itself was killed (`exit` is None) may something have escaped: see orphans.py.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from agh.keeper.leash.spawn import start_leash
+from agh.keeper.loop import WRITE, Loop
+
+READ_SIZE = 1 << 18
+INBOX_LIMIT = 64 << 20
+KILL_LIMIT = 8.0
+
+
+class Leashed:
+    """`on_output(fd, data)` gets what comes on 1 and 2, and empty data at the end of each."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        argv: Sequence[str],
+        environ: Mapping[str, str],
+        cwd: str,
+        on_output: Callable[[int, bytes], None],
+        on_over: Callable[[], None],
+        *,
+        merged: bool = False,
+    ) -> None:
+        self.pid: int | None = None
+        self.exit: dict[str, Any] | None = None
+        self.start_error: str | None = None
+        self.over = False
+        self._loop, self._on_output, self._on_over = loop, on_output, on_over
+        self._process = start_leash(argv, environ, cwd, merged=merged)
+        self._inbox = bytearray()
+        self._closing = False
+        self._status = b""
+        self._open = set(self._process[1:4]) | {self._process.status}
+        self._open.discard(-1)
+        loop.watch(self._process.stdout, lambda: self._read_output(1, self._process.stdout))
+        if not merged:
+            loop.watch(self._process.stderr, lambda: self._read_output(2, self._process.stderr))
+        loop.watch(self._process.status, self._read_status)
+
+    def write(self, data: bytes) -> None:
+        """Send to its stdin without ever blocking; nothing more is sent to one that has stopped reading."""
+        if self._process.stdin not in self._open:
+            return
+        self._inbox += data
+        if len(self._inbox) > INBOX_LIMIT:
+            self.close_stdin()
+        else:
+            self._flush()
+
+    def close_stdin(self) -> None:
+        self._close(self._process.stdin)
+
+    def close_stdin_when_sent(self) -> None:
+        self._closing = True
+        self._flush()
+
+    def terminate(self) -> None:
+        self._order(b"T")
+
+    def kill(self) -> None:
+        self._order(b"K")
+
+    def end(self, *, eof: float, term: float) -> None:
+        """EOF, then TERM, then KILL, each after its grace; returns when nothing is left below the leash."""
+        self.close_stdin()
+        for grace, escalate in ((eof, self.terminate), (term, self.kill)):
+            if self._loop.run_until(lambda: self.over, grace):
+                return
+            escalate()
+        self._loop.run_until(lambda: self.over, KILL_LIMIT)
+
+    def describe_end(self) -> str:
+        if self.start_error is not None:
+            return self.start_error
+        if self.exit is None:
+            return "its leash is gone"
+        if self.exit.get("signal") is not None:
+            return f"killed by signal {self.exit['signal']}"
+        return f"exited with code {self.exit.get('exit')}"
+
+    def _flush(self) -> None:
+        try:
+            while self._inbox:
+                sent = os.write(self._process.stdin, self._inbox[:READ_SIZE])
+                del self._inbox[:sent]
+        except BlockingIOError:
+            self._loop.watch(self._process.stdin, self._flush, WRITE)
+        except OSError:
+            self.close_stdin()
+        else:
+            self._loop.forget(self._process.stdin)
+            if self._closing:
+                self.close_stdin()
+
+    def _read_output(self, stream: int, fd: int) -> None:
+        data = self._read(fd)
+        if data is not None:
+            self._on_output(stream, data)
+
+    def _read_status(self) -> None:
+        data = self._read(self._process.status)
+        if data is None:
+            return
+        *lines, self._status = (self._status + data).split(b"\n")
+        for said in map(orjson.loads, lines):
+            self.pid = said.get("pid", self.pid)
+            self.start_error = said.get("error", self.start_error)
+            if "exit" in said:
+                self.exit = said
+        if not data:
+            self._finish()
+
+    def _finish(self) -> None:
+        """The leash is gone, and what it held: take what is left in the pipes."""
+        for stream, fd in ((2, self._process.stderr), (1, self._process.stdout)):
+            while fd in self._open and select.select([fd], [], [], 0)[0]:
+                self._read_output(stream, fd)
+        for fd in list(self._open):
+            self._close(fd)
+        os.close(self._process.life)
+        os.waitpid(self._process.leash_pid, 0)
+        self.over = True
+        self._on_over()
+
+    def _read(self, fd: int) -> bytes | None:
+        """What is there; empty at the end; None when there is nothing now."""
+        try:
+            data = os.read(fd, READ_SIZE)
+        except BlockingIOError:
+            return None
+        except OSError:
+            data = b""
+        if not data:
+            self._close(fd)
+        return data
+
+    def _close(self, fd: int) -> None:
+        if fd in self._open:
+            self._open.discard(fd)
+            self._loop.forget(fd)
+            os.close(fd)
+
+    def _order(self, order: bytes) -> None:
+        if not self.over:
+            try:
+                os.write(self._process.life, order)
+            except OSError:
+                pass

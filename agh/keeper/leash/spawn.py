@@ -1,0 +1,77 @@
+"""Starting processes: a keeper from a command, a leash with its agent from a keeper.
+
+By posix_spawn, which costs no import and shares no memory with the parent. Only the descriptors that
+are named reach the child, also when several threads start processes at once.
+"""
+
+from __future__ import annotations
+
+import _thread
+import fcntl
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+PIPE_SIZE = 1 << 20
+LEASH = os.path.join(os.path.dirname(__file__), "leash.py")
+_one_at_a_time = _thread.allocate_lock()  # another's child would inherit what is meant for this one
+
+
+def spawn(
+    argv: Sequence[str], environ: Mapping[str, str], streams: tuple[int, int, int], keep: Sequence[int] = ()
+) -> int:
+    """The pid of a new process that leads its own session. `keep` are passed on under their numbers."""
+    actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(streams)]
+    with _one_at_a_time:
+        for fd in keep:
+            os.set_inheritable(fd, True)
+        try:
+            return os.posix_spawn(argv[0], list(argv), environ, file_actions=actions, setsid=True)
+        finally:
+            for fd in keep:
+                os.set_inheritable(fd, False)
+
+
+class Started(NamedTuple):
+    """A leash and our ends of its pipes (stderr is -1 if merged). Closing `life` ends all below the leash."""
+
+    leash_pid: int
+    stdin: int
+    stdout: int
+    stderr: int
+    life: int
+    status: int
+
+
+def _widen(pipe: int) -> None:
+    """Room for a burst: the more of it one read takes, the fewer commits it costs. Where that is allowed."""
+    try:
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
+    except (AttributeError, OSError):
+        pass
+
+
+def start_leash(
+    argv: Sequence[str], environ: Mapping[str, str], cwd: str, *, merged: bool = False
+) -> Started:
+    """Start `argv` below a leash, in `cwd`; `merged` sends its errors down the same pipe as its output."""
+    agent_in, stdin = os.pipe()
+    stdout, agent_out = os.pipe()
+    _widen(stdout)
+    stderr, agent_err = (-1, os.dup(agent_out)) if merged else os.pipe()
+    life_end, life = os.pipe()
+    status, status_end = os.pipe()
+    theirs = (agent_in, agent_out, agent_err, life_end, status_end)
+    command = [sys.executable, "-I", "-S", LEASH, str(life_end), str(status_end), "--", *argv]
+    before = os.open(".", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.chdir(cwd)
+        pid = spawn(command, environ, (agent_in, agent_out, agent_err), (life_end, status_end))
+    finally:
+        os.fchdir(before)
+        for fd in (before, *theirs):
+            os.close(fd)
+    for fd in (stdin, stdout, status, *([] if merged else [stderr])):
+        os.set_blocking(fd, False)
+    return Started(pid, stdin, stdout, stderr, life, status)

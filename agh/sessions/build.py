@@ -1,0 +1,71 @@
+"""Where an imported session is built, in one transaction, before it appears."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from agh.core.events import Row
+from agh.core.exchange import TABLES, TableRow, checked
+from agh.errors import AghError
+from agh.sessions.new import check_name, first_meta
+from agh.store import sessions
+from agh.store.copy import insert
+from agh.store.making import appear, making, sweep
+from agh.store.meta import Meta
+from agh.store.writer import Writer
+
+_INTEGERS = range(-(1 << 63), 1 << 63)
+
+
+def build(target: str, session: dict[str, Any], records: Iterable[Row | TableRow]) -> int:
+    """A new session in the directory `target`; how many events it has. SessionExists if there is one."""
+    sweep()
+    with making(os.path.basename(target)) as held:
+        with Writer(held, session["agent_name"]) as log:
+            counts = fill(log, records)
+        made = _metadata(os.path.basename(target), session, counts)
+        with sessions.naming():
+            if made["name"] is not None:
+                try:
+                    check_name(made["name"])
+                except AghError:
+                    made["name"] = None
+            appear(held, made)
+            held.release()
+    return counts["events"]
+
+
+def fill(log: Writer, records: Iterable[Row | TableRow]) -> dict[str, int]:
+    """Everything in one transaction; how many events and turns there were."""
+    names = {
+        table: {name for (name,) in log.connection.execute("SELECT name FROM pragma_table_info(?)", [table])}
+        for table in TABLES
+    }
+    events, turns = 0, set[str]()
+    with log.transaction() as db:
+        for record in records:
+            if isinstance(record, Row):
+                insert(db, "events", checked(record)._asdict())
+                events += 1
+                turns.add(record.turn_id)
+                continue
+            if not record.row or not set(record.row) <= names[record.table]:
+                raise ValueError(f"a row of {record.table} has columns that are not there")
+            if not all(map(_fits, record.row.values())):
+                raise ValueError(f"a row of {record.table} holds something that is no text and no number")
+            insert(db, record.table, record.row, "INSERT OR REPLACE")
+        log.last_sequence += events
+    return {"events": events, "turns": len(turns - {""})}
+
+
+def _metadata(session_id: str, session: dict[str, Any], counts: dict[str, int]) -> Meta:
+    made: Any = first_meta(session_id, session["agent_name"], None, None, session["workspace_path"], None)
+    made |= {"state": "stopped", "stop_reason": "shutdown", **session}
+    made |= {"last_sequence": counts["events"], "turns": counts["turns"]}
+    return made  # type: ignore[no-any-return]
+
+
+def _fits(value: object) -> bool:
+    return value in _INTEGERS if isinstance(value, int) else isinstance(value, str | float | None)

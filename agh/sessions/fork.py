@@ -1,0 +1,81 @@
+"""A new session that starts from the history of another, up to some event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agh.core.events import Draft, timestamp
+from agh.errors import Usage
+from agh.home import new_session_id
+from agh.keeper import client
+from agh.sessions.new import check_name
+from agh.sessions.repair import recover
+from agh.store import meta
+from agh.store.lock import Lock
+from agh.store.making import appear, making
+from agh.store.reader import EVERYTHING, Reader
+from agh.store.writer import Writer
+
+
+def fork(directory: str, *, at: int | None = None, name: str | None = None) -> tuple[str, dict[str, Any]]:
+    """Copy the log up to `at` (default: all of it) and start a keeper on the copy.
+
+    The agent's own fork is used when the whole history is taken and it offers one; else it is told.
+    """
+    origin = meta.read(directory)
+    if origin.get("kind"):
+        raise Usage(f"a {origin['kind']} cannot be forked")
+    if name is not None:
+        check_name(name)
+    with Reader(directory) as reader:
+        last = reader.last_sequence()
+        if at is not None and not 0 < at <= last:
+            raise Usage(
+                f"--at: {at} is not one of the events 1 to {last}", hint="agh session events ID --last 5"
+            )
+        session_id = new_session_id()
+        with making(session_id) as held:
+            turns = _copy(reader, held, origin["agent_name"], last if at is None else at)
+            now = timestamp()
+            copied: Any = {
+                **origin,
+                "id": session_id,
+                "name": name,
+                "state": "stopped",
+                "stop_reason": "completed",
+                "stop_detail": None,
+                "failure": None,
+                "attach": None,
+                "activity": None,
+                "keeper": None,
+                "launch": None,
+                "restore": None,
+                "archived": False,
+                "turns": turns,
+                "last_sequence": last if at is None else at,
+                "acp_session_id": None,  # it belongs to the origin: two sessions must not share it
+                "acp_session_ids": [],
+                "forked_from": {"session_id": origin["id"], "sequence": last if at is None else at},
+                "created_at": now,
+                "updated_at": now,
+            }
+            appear(held, copied)
+    with held:
+        recover(held)
+        whole = at is None or at == last
+        return held.directory, client.start(held, fork=origin.get("acp_session_id") if whole else None)
+
+
+def _copy(reader: Reader, held: Lock, agent_name: str, until: int) -> int:
+    """The rows up to `until`, in order, under the names of the agents that made them; how many turns."""
+    turns: set[str] = set()
+    with Writer(held, agent_name) as log:
+        after = 0
+        while rows := reader.page(EVERYTHING, after, until):
+            turns |= {row.turn_id for row in rows}
+            with log.transaction():
+                for row in rows:
+                    log.agent_name = row.agent_name
+                    log.append([Draft(row.type, row.turn_id, row.content, row.timestamp)])
+            after = rows[-1].sequence
+    return len(turns - {""})

@@ -1,0 +1,179 @@
+"""Making a session: its directory, its metadata and its empty log, then its first keeper."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from agh import config
+from agh.adapters import registry
+from agh.config import PERMISSION_MODES
+from agh.core.events import timestamp
+from agh.errors import AghError, NameTaken, Usage, WorkspaceGone
+from agh.keeper import client
+from agh.keeper.spawn import next_id
+from agh.sessions import worktree
+from agh.store import meta, sessions, workspaces
+from agh.store.lock import Lock
+from agh.store.making import appear, making
+from agh.store.meta import Meta
+
+
+def create(
+    *,
+    agent: str | None = None,
+    command: list[str] | None = None,
+    name: str | None = None,
+    workspace: str | None = None,
+    permissions: str | None = None,
+    options: Mapping[str, str] | None = None,
+    limits: dict[str, float] | None = None,
+    on: str | None = None,
+    branch: str | None = None,
+    system_prompt: dict[str, str] | None = None,
+    allowed_tools: list[str] | None = None,
+    rules: list[dict[str, str]] | None = None,
+) -> tuple[str, dict[str, Any]]:
+    """A new live session: its directory and its keeper's hello. Bad input leaves nothing behind.
+
+    `on` is the place where the agent runs. A `branch` (empty: a new one) is for a worktree of its own.
+    """
+    try:
+        known = workspaces.existing(workspace or os.getcwd())
+    except FileNotFoundError:
+        raise WorkspaceGone("(new)", "(the working directory)", hint="cd to another directory") from None
+    path = known.path
+    if not os.path.isdir(path):
+        raise WorkspaceGone("(new)", path, hint="name a directory with --workspace")
+    if permissions is not None:
+        checked_mode(permissions)
+    with _branched(path, branch, name) as (tree, path):
+        settings = config.load(path)
+        if command:
+            agent_name = agent or os.path.basename(command[0])
+        else:
+            agent_name = registry.default_agent(agent or settings["agent"], path).name
+        if on:
+            check_place(on, agent_name, command, path, settings)
+        session_id = next_id()
+        with _named(name), making(session_id) as held:
+            made = first_meta(session_id, agent_name, command, name, path, permissions)
+            made["place"], made["worktree"], made["workspace_id"] = on, tree, known.id
+            made["system_prompt"], made["allowed_tools"] = system_prompt, allowed_tools or []
+            made["limits"] = limits or None
+            made["permission_rules"] = rules or []
+            made["mcp_servers"] = settings["mcp_servers"]
+            for key, value in (options or {}).items():
+                meta.choose(made, key, value)
+            appear(held, made)
+        with held:
+            return held.directory, _first_start(held)
+
+
+@contextmanager
+def _branched(path: str, branch: str | None, name: str | None) -> Iterator[tuple[worktree.Tree | None, str]]:
+    """A worktree if one is wanted, and the workspace; it goes again if no session comes to be that has it."""
+    if branch is None:
+        yield None, path
+        return
+    with _named(name):
+        pass  # a name that cannot be had is told before anything is checked out
+    tree, inner = worktree.add(path, branch, name, config.load(path)["session.worktrees"])
+    try:
+        yield tree, inner
+    except BaseException:
+        if not worktree.users_of(tree["path"], sessions.readable()):
+            worktree.discard(tree)
+        raise
+
+
+def check_place(
+    place: str, agent_name: str, command: list[str] | None, path: str, settings: dict[str, Any]
+) -> None:
+    """Refuse a place that nobody knows, or whose options make no sense. It need not be reachable."""
+    from agh.keeper.agent.launch import agent_record, prepare
+
+    prepare(agent_record(agent_name, command, path), path, settings, place=place)
+
+
+def checked_mode(mode: str) -> str:
+    """A permission mode that there is."""
+    if mode not in PERMISSION_MODES:
+        raise Usage(f"permissions: {mode!r} is none of {', '.join(PERMISSION_MODES)}")
+    return mode
+
+
+@contextmanager
+def _named(name: str | None) -> Iterator[None]:
+    """While a name is being given nobody else gives one."""
+    if name is None:
+        yield
+        return
+    with sessions.naming():
+        check_name(name)
+        yield
+
+
+def _first_start(held: Lock) -> dict[str, Any]:
+    """A session that failed because of what was asked for leaves nothing behind."""
+    try:
+        return client.start(held, new=True)
+    except AghError as error:
+        if error.exit == Usage.exit:
+            import shutil
+
+            shutil.rmtree(held.directory)
+        raise
+
+
+def check_name(name: str, owner: str | None = None) -> None:
+    """A name must not look like an id, and no session but `owner` may have it."""
+    if not name or name.startswith(("sess-", "@", "-")) or not name.isprintable() or len(name) > 100:
+        raise Usage(f"{name!r} cannot be a session's name", hint="use letters, digits, dots and dashes")
+    for directory, found in sessions.scan():
+        taken = isinstance(found, dict) and found.get("name") == name and not found.get("archived")
+        if taken and os.path.basename(directory) != owner:
+            raise NameTaken(name, os.path.basename(directory))
+
+
+def first_meta(
+    session_id: str, agent_name: str, command: list[str] | None, name: str | None, path: str, mode: str | None
+) -> Meta:
+    now = timestamp()
+    return {
+        "id": session_id,
+        "name": name,
+        "title": None,
+        "agent_name": agent_name,
+        "command": command,
+        "model": None,
+        "mode": None,
+        "options": {},
+        "permissions": mode,
+        "workspace_id": None,
+        "workspace_path": path,
+        "worktree": None,
+        "place": None,
+        "cwd": None,
+        "state": "starting",
+        "stop_reason": None,
+        "stop_detail": None,
+        "failure": None,
+        "acp_session_id": None,
+        "acp_session_ids": [],
+        "acp_caps": None,
+        "restore": None,
+        "attach": None,
+        "limits": None,
+        "spent": None,
+        "activity": None,
+        "last_sequence": 0,
+        "turns": 0,
+        "keeper": None,
+        "launch": None,
+        "archived": False,
+        "created_at": now,
+        "updated_at": now,
+    }

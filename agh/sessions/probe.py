@@ -1,0 +1,103 @@
+"""Trying an agent out: start it in an empty directory, shake hands, open a session, look, and end it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from typing import Any
+
+from agh import config
+from agh.adapters import registry
+from agh.adapters.agents import AgentRecord
+from agh.adapters.launch import Launch
+from agh.adapters.restore import AUTH_REQUIRED, METHOD_NOT_FOUND, has_capability
+from agh.core.frames import Frame, Request, Response
+from agh.errors import AgentNeedsLogin
+from agh.keeper.agent.connection import Agent, RpcError
+from agh.keeper.agent.launch import agent_record, client_info, prepare
+from agh.keeper.agent.options import offered
+from agh.keeper.leash import orphans
+from agh.keeper.loop import Loop
+
+
+def probe(name: str | None, command: list[str] | None = None, place: str | None = None) -> dict[str, Any]:
+    """What an agent says of itself. Raises when it is not installed, does not start, or wants a log-in.
+
+    In another place it is tried in the directory that a session started here would have there.
+    """
+    settings = config.load(os.getcwd())
+    if command:
+        record = agent_record(name or os.path.basename(command[0]), command, "")
+    else:
+        record = registry.default_agent(name or settings["agent"], os.getcwd())
+    with tempfile.TemporaryDirectory(prefix="agh-probe-") as folder:
+        where = os.getcwd() if place else folder
+        cookie = orphans.new_cookie()
+        launch = prepare(
+            record, where, settings, place=place, cookie=cookie, session_id=f"probe-{cookie}" if place else ""
+        )
+        launch.check()
+        agent = Agent(Loop(), launch)
+        try:
+            return _examine(agent, launch, settings)
+        finally:
+            agent.process.end(eof=1.0, term=1.0)
+
+
+def _examine(agent: Agent, launch: Launch, settings: dict[str, Any]) -> dict[str, Any]:
+    record, folder = launch.agent, launch.cwd
+    agent.on_frames = lambda frames: settle(agent, frames)
+    began = time.monotonic()
+    said = agent.call("initialize", client_info(launch.elsewhere), settings["timeouts.initialize"])
+    greeted = time.monotonic()
+    caps = (said or {}).get("agentCapabilities") or {}
+    methods = [str(one.get("name") or one.get("id")) for one in (said or {}).get("authMethods") or []]
+    try:
+        answer = agent.call("session/new", {"cwd": folder, "mcpServers": []}, settings["timeouts.new"])
+    except RpcError as error:
+        if error.error.get("code") == AUTH_REQUIRED:
+            hint = f"log in: {record.login}" if record.login else None
+            raise AgentNeedsLogin(record.name, error.message, hint=hint, methods=methods) from None
+        raise
+    opened = time.monotonic()
+    return {
+        "name": record.name,
+        "state": "works",
+        "place": launch.place or None,
+        "directory": launch.cwd if launch.elsewhere else None,
+        "command": [*record.argv] if launch.elsewhere else launch.argv,
+        "version": _version(said),
+        "protocol": (said or {}).get("protocolVersion"),
+        "capabilities": caps,
+        "auth_methods": methods,
+        "restore_strategy": first_strategy(caps, record),
+        "choices": {choice.name: choice.values for choice in offered(answer or {})},
+        "initialize_ms": round((greeted - began) * 1000),
+        "session_new_ms": round((opened - greeted) * 1000),
+    }
+
+
+def settle(agent: Agent, frames: list[Frame]) -> None:
+    """Take the answers to our own requests; there is nothing else to do for an agent on trial."""
+    for frame in frames:
+        if isinstance(frame, Response):
+            agent.settle(frame)
+        elif isinstance(frame, Request):
+            agent.refuse(frame.id, METHOD_NOT_FOUND, "this is only a trial")
+
+
+def first_strategy(caps: dict[str, Any], record: AgentRecord) -> str:
+    """The way back that a session of this agent would be tried with first."""
+    possible = {
+        "native_resume": has_capability(caps, "resume"),
+        "native_load": bool(caps.get("loadSession")),
+        "cli_resume": bool(record.resume_argv),
+        "inject_history": True,
+    }
+    return next(name for name, there in possible.items() if there and name not in record.restore_skip)
+
+
+def _version(said: Any) -> str | None:
+    info = (said or {}).get("agentInfo") or {}
+    return " ".join(str(info[key]) for key in ("name", "version") if info.get(key)) or None
