@@ -165,14 +165,14 @@ def _exits(command: click.Command) -> str:
 
 
 def _sources(module: str) -> str:
-    """The source of a command's module and of those of the command line that it imports."""
+    """Return the source of a command's module, and of those of the command line and of sessions below it."""
     texts: dict[str, str] = {}
     wanted = [module]
     while wanted:
         name = wanted.pop()
         if name not in texts:
             texts[name] = inspect.getsource(import_module(name))
-            wanted += re.findall(r"^\s*from (agh\.cli\.[\w.]+) import", texts[name], flags=re.M)
+            wanted += re.findall(r"^\s*from (agh\.(?:cli|sessions)\.[\w.]+) import", texts[name], flags=re.M)
     return "\n".join(texts.values())
 
 

@@ -17,7 +17,8 @@ from agh.console import terminal
 from agh.console.output import output_option, write_result
 from agh.errors import AghError, EventsDamaged
 from agh.home import checked_home, home_path
-from agh.sessions.repair import orphans_of, repair
+from agh.keeper.leash.leftovers import find_leftovers
+from agh.sessions.repair import repair
 from agh.store import lock, meta, sessions
 from agh.store.reader import Reader
 
@@ -85,7 +86,7 @@ def _sessions() -> Iterator[Check]:
             live += 1
             continue
         try:
-            escaped += len(orphans_of(meta.read(directory)))
+            escaped += len(find_leftovers(meta.read(directory)))
             with Reader(directory) as reader:
                 ((said,),) = reader.fetch("PRAGMA quick_check(1)")
                 if said != "ok":

@@ -8,9 +8,9 @@ import click
 
 from agh.cli.session.new import agent_options, new_session
 from agh.cli.session.prompt import attachments, prompt_blocks, prompt_options, show
-from agh.cli.session.stop import stop_session
 from agh.console.when import span
 from agh.keeper import client
+from agh.sessions.stop import stop_session
 from agh.store import sessions
 
 

@@ -14,6 +14,7 @@ from agh.console.output import talk
 from agh.core.events import MARKER_CREATED, TURN_END_TYPES, Row
 from agh.errors import AghError, KeeperDied, PromptDropped, TimedOut, TurnFailed, TurnInterrupted
 from agh.keeper import client
+from agh.sessions.prompt import send
 from agh.store.follow import follow
 from agh.store.reader import EVERYTHING
 
@@ -29,18 +30,12 @@ class Outcome(NamedTuple):
     cancelled_by_us: bool
 
 
-def send(directory: str, prompt: list[dict[str, Any]], **args: Any) -> dict[str, Any]:
-    """Queue a prompt, resuming the session first if it is not live. Returns the keeper's receipt."""
-    while True:
-        hello = client.ensure_live(directory)
-        if hello.get("started"):
-            tell_restored(hello)
-        try:
-            return client.call(directory, "prompt", prompt=prompt, **args)
-        except AghError as error:
-            if error.code not in ("session_stopping", "session_starting", "keeper_gone"):
-                raise
-            client.await_end(directory, client.CONNECT_LIMIT)
+def send_and_tell(directory: str, prompt: list[dict[str, Any]], **args: Any) -> dict[str, Any]:
+    """Queue a prompt, say so if the session had to be started for it, and return the keeper's receipt."""
+    receipt, started = send(directory, prompt, **args)
+    if started is not None:
+        tell_restored(started)
+    return receipt
 
 
 def tell_restored(hello: dict[str, Any]) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from agh.core.events import TURN_END_TYPES, Row
+import orjson
+
+from agh.core.events import TURN_END_TYPES, Row, envelopes
 
 
 class Turn:
@@ -35,3 +37,14 @@ def turns(rows: Iterable[Row]) -> list[Turn]:
                 found[row.turn_id] = Turn(row)
             found[row.turn_id].add(row)
     return list(found.values())
+
+
+def turn_json(turn: Turn, place: tuple[str, str | None, str | None]) -> str:
+    """Write a turn and its events as one JSON object."""
+    head = {
+        "turn_id": turn.turn_id,
+        "started_at": turn.started_at,
+        "ended_at": turn.ended_at,
+        "stop_reason": turn.stop_reason,
+    }
+    return orjson.dumps(head).decode()[:-1] + ',"events":[' + ",".join(envelopes(turn.rows, *place)) + "]}"

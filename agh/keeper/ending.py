@@ -7,13 +7,12 @@ import time
 from typing import Any
 
 from agh.core.status import phase
-from agh.keeper import crash, hooks
+from agh.keeper import checkpoint, crash, hooks
 from agh.keeper.agent import permissions, terminals
+from agh.keeper.leash.leftovers import end_leftovers
 from agh.keeper.server import Answer
 from agh.keeper.session import Live
 from agh.keeper.turns import turn
-from agh.sessions import checkpoint
-from agh.sessions.repair import end_escaped
 from agh.store import checkpoint as store
 
 CANCEL_GRACE, CLOSE_LIMIT, EOF_GRACE, TERM_GRACE = 5.0, 2.0, 2.0, 2.0
@@ -45,7 +44,7 @@ def end_session(live: Live) -> None:
     hooks.fire(live, "session_stop", stop_reason=live.ending[0] if live.ending else None)
     hooks.await_all(live)
     if agent.process.exit is None:  # the leash was killed, so it could not end what was below it
-        end_escaped(live.meta)
+        end_leftovers(live.meta)
     if live.failure is not None:
         live.failure["crash_bundle_path"] = crash.write_bundle(live)
     write_end(live)

@@ -8,7 +8,6 @@ of JSON. If none come before the command is gone, there is nothing to keep. See 
 from __future__ import annotations
 
 import os
-import select
 import signal
 import socket
 import sys
@@ -46,18 +45,11 @@ class Ready:
         self._fd = -1
 
 
-def run(
-    keep: Callable[[Lock, Ready, dict[str, Any]], None], prepare: Callable[[], None] = lambda: None
-) -> NoReturn:
-    """Be a keeper whose story is `keep`, and end: what it did is on disk, so nothing has to be put away.
-
-    `prepare` is done before that if there is time for it, because no orders have come yet.
-    """
+def run(keep: Callable[[Lock, Ready, dict[str, Any]], None]) -> NoReturn:
+    """Be a keeper whose story is `keep`, and end: what it did is on disk, so nothing has to be put away."""
     directory, fd = sys.argv[1], int(sys.argv[2])
     os.set_inheritable(fd, False)
     os.chdir("/")
-    if not select.select([fd], [], [], 0)[0]:
-        prepare()
     intent, descriptors = _orders(fd)
     if not descriptors:
         os._exit(0)

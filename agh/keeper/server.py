@@ -1,8 +1,7 @@
 """The control socket: a few verbs in, one answer each. Commands go in here; facts come out of the log.
 
-A message is one line of JSON. Request: `{"v":1,"verb":…,…}`; answer: `{"ok":{…}}` or `{"error":{…}}`.
-The socket is 0600 in a 0700 directory, and a peer of another user is turned away. Its path may be
-longer than a socket address can hold: it is reached through the directory's descriptor.
+The socket is 0600 in a 0700 directory, and a peer of another user is turned away. See protocol.py for its
+language.
 """
 
 from __future__ import annotations
@@ -10,44 +9,17 @@ from __future__ import annotations
 import os
 import socket
 import struct
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import orjson
 
 from agh.errors import AghError, ControlVersion, StoreFailed, Usage
 from agh.keeper.loop import READ, WRITE, Loop
-
-VERSION = 1
-MAX_MESSAGE = 64 << 20
-FILE = "keeper.sock"
+from agh.keeper.protocol import FILE, MAX_MESSAGE, VERSION, encode, short_path
 
 Answer = Callable[[dict[str, Any] | AghError], None]
 Handler = Callable[[dict[str, Any], Answer], None]
-
-
-@contextmanager
-def short_path(directory: str) -> Iterator[str]:
-    """A path to the session's socket that is short however deep the directory lies."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    here = None
-    try:
-        if os.path.isdir("/proc/self/fd"):
-            yield f"/proc/self/fd/{fd}/{FILE}"
-            return
-        here = os.open(".", os.O_RDONLY | os.O_CLOEXEC)
-        os.fchdir(fd)
-        yield FILE
-    finally:
-        if here is not None:
-            os.fchdir(here)
-            os.close(here)
-        os.close(fd)
-
-
-def encode(message: dict[str, Any]) -> bytes:
-    return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
 
 
 class Control:

@@ -67,25 +67,35 @@ def next_id() -> str:
     return new_session_id()
 
 
-def give_orders(module: str, directory: str, lock: int, log: int, intent: Mapping[str, Any]) -> Begun:
-    """A keeper of the session that has its orders, unless it is gone again: then its log may say why."""
-    import orjson
-
+def begin_or_take(module: str, directory: str, log: int) -> Begun:
+    """Return the keeper that was started ahead for this session, or start one now."""
     global _ahead
     waiting, _ahead = _ahead, None
-    orders = orjson.dumps(intent, option=orjson.OPT_APPEND_NEWLINE)
-    if waiting is not None and (module, directory) == (ORDINARY, waiting.directory):
-        if _give(waiting, orders, lock, log):
+    if waiting is not None:
+        if (module, directory) == (ORDINARY, waiting.directory):
             return waiting
         waiting.connection.close()
-    begun = begin(module, directory, log)
-    _give(begun, orders, lock, log)
-    return begun
+    return begin(module, directory, log)
 
 
-def _give(begun: Begun, orders: bytes, *descriptors: int) -> bool:
+def give_orders(process: Begun, module: str, lock: int, log: int, intent: Mapping[str, Any]) -> Begun:
+    """Pass a waiting keeper the lock, the log and what the command wants; replace it if it has died.
+
+    The keeper that is returned may have ended again: then its log says why.
+    """
+    import orjson
+
+    orders = orjson.dumps(intent, option=orjson.OPT_APPEND_NEWLINE)
+    if not _give(process, orders, lock, log):
+        process.connection.close()
+        process = begin(module, process.directory, log)
+        _give(process, orders, lock, log)
+    return process
+
+
+def _give(process: Begun, orders: bytes, *descriptors: int) -> bool:
     try:
-        socket.send_fds(begun.connection, [orders], descriptors)
+        socket.send_fds(process.connection, [orders], descriptors)
     except OSError:
         return False
     return True

@@ -1,21 +1,11 @@
-"""The checkpoint of any session: derived from its log, by whoever knows its kind."""
+"""Making a session's checkpoint again."""
 
 from __future__ import annotations
 
-from agh import config
-from agh.adapters import registry
 from agh.core.checkpoint import Checkpoint
 from agh.errors import SessionLive
+from agh.keeper.checkpoint import derive
 from agh.store import checkpoint, lock, meta
-
-
-def derive(directory: str, elapsed: float | None = None) -> Checkpoint:
-    stored = meta.read(directory)
-    kind = stored.get("kind")
-    if kind:
-        return registry.kind(kind).checkpoint(directory, elapsed)
-    depth = config.load(stored["workspace_path"])["session.transcript_replay_depth"]
-    return checkpoint.of_session(directory, stored, depth, elapsed)
 
 
 def rebuild(directory: str) -> Checkpoint:

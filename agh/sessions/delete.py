@@ -12,10 +12,10 @@ from agh.errors import AghError, MetaInvalid, SessionLive
 from agh.home import home_path
 from agh.keeper.agent.connection import Agent, RpcError
 from agh.keeper.agent.launch import agent_record, client_info, prepare
+from agh.keeper.leash.leftovers import end_leftovers
 from agh.keeper.loop import Loop
 from agh.sessions import worktree
 from agh.sessions.probe import settle
-from agh.sessions.repair import end_escaped
 from agh.store import lock, meta, sessions
 
 DELETE_LIMIT = 20.0
@@ -30,7 +30,7 @@ def remove(directory: str, *, agent_session: bool = True) -> list[str]:
     kept: list[str] = []
     with held:
         with suppress(MetaInvalid):
-            end_escaped(meta.read(directory))
+            end_leftovers(meta.read(directory))
         if agent_session:
             kept += _forget(directory)
         for path in _bundles(session_id):

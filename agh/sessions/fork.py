@@ -7,9 +7,8 @@ from typing import Any
 from agh.core.events import Draft, timestamp
 from agh.errors import Usage
 from agh.home import new_session_id
-from agh.keeper import client
 from agh.sessions.new import check_name
-from agh.sessions.repair import recover
+from agh.sessions.start import start
 from agh.store import meta
 from agh.store.lock import Lock
 from agh.store.making import appear, making
@@ -61,9 +60,8 @@ def fork(directory: str, *, at: int | None = None, name: str | None = None) -> t
             }
             appear(held, copied)
     with held:
-        recover(held)
         whole = at is None or at == last
-        return held.directory, client.start(held, fork=origin.get("acp_session_id") if whole else None)
+        return held.directory, start(held, fork=origin.get("acp_session_id") if whole else None)
 
 
 def _copy(reader: Reader, held: Lock, agent_name: str, until: int) -> int:

@@ -12,9 +12,9 @@ from agh.adapters import registry
 from agh.config import PERMISSION_MODES
 from agh.core.events import timestamp
 from agh.errors import AghError, NameTaken, Usage, WorkspaceGone
-from agh.keeper import client
 from agh.keeper.spawn import next_id
 from agh.sessions import worktree
+from agh.sessions.start import start
 from agh.store import meta, sessions, workspaces
 from agh.store.lock import Lock
 from agh.store.making import appear, making
@@ -119,7 +119,7 @@ def _named(name: str | None) -> Iterator[None]:
 def _first_start(held: Lock) -> dict[str, Any]:
     """A session that failed because of what was asked for leaves nothing behind."""
     try:
-        return client.start(held, new=True)
+        return start(held, new=True)
     except AghError as error:
         if error.exit == Usage.exit:
             import shutil

@@ -6,14 +6,13 @@ twice is once; never touches a live session.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 from agh.core import status
 from agh.core.events import Draft, Row, marker, timestamp
 from agh.core.repair import Permission, Plan, action, issue, plan
-from agh.errors import AghError, SessionBusy, SessionLive
-from agh.keeper.leash import orphans
+from agh.errors import SessionBusy, SessionLive
+from agh.keeper.leash.leftovers import end_leftovers
 from agh.store import lock, meta
 from agh.store.lock import Lock
 from agh.store.meta import Meta
@@ -44,7 +43,7 @@ def repair(directory: str, *, dry_run: bool = False, force: bool = False) -> Rep
 def recover(held: Lock) -> Report:
     """Repair the session whose lock is held: its processes, its log, then the metadata that speaks of it."""
     stored = meta.read(held.directory)
-    end_escaped(stored)
+    end_leftovers(stored)
     found = _plan(held.directory, stored)
     if found.drafts:
         # The actions that append come first, each with one event, in the same order.
@@ -57,45 +56,12 @@ def recover(held: Lock) -> Report:
     return _report(stored["id"], found, persisted=bool(found.actions))
 
 
-def end_escaped(stored: Meta) -> list[orphans.Orphan]:
-    """End what is left of a launch whose leash could not see to it, here and in its place."""
-    launch = _launch(stored)
-    if launch is None:
-        return []
-    if stored.get("place"):
-        _clear_place(stored)
-    return orphans.end(launch)
-
-
-def _clear_place(stored: Meta) -> None:
-    """A job or a container may go on without its wire. A place that is not there is left to the next time."""
-    from agh import config
-    from agh.keeper.agent.launch import agent_record, prepare
-
-    workspace = stored["workspace_path"]
-    with suppress(AghError):
-        record = agent_record(stored["agent_name"], stored.get("command"), workspace)
-        settings = config.load(workspace)
-        prepare(record, workspace, settings, place=stored["place"], session_id=stored["id"]).clear()
-
-
 def end_left_over(directory: str) -> None:
     """The same for a session that is not live; one that comes alive meanwhile is left alone."""
     held = lock.take(directory)
     if held is not None:
         with held:
-            end_escaped(meta.read(directory))
-
-
-def orphans_of(stored: Meta) -> list[orphans.Orphan]:
-    """What is left of the session's last launch; of a live session that is the agent itself."""
-    launch = _launch(stored)
-    return orphans.find(launch) if launch else []
-
-
-def _launch(stored: Meta) -> orphans.Launch | None:
-    given = stored.get("launch")
-    return orphans.Launch(given["cookie"], given["boot_id"], given["ticks"]) if given else None
+            end_leftovers(meta.read(directory))
 
 
 def _ended_well(stored: Meta) -> bool:

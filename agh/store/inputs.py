@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from agh.core.events import timestamp
+from agh.core.events import marker, timestamp
+from agh.errors import InputUnknown
+from agh.store.writer import Writer
 
 
 class Input(NamedTuple):
@@ -93,3 +95,15 @@ def _one(row: Any) -> Input | None:
         return None
     found = Input._make(row)
     return found._replace(prompt=orjson.loads(row[4]))
+
+
+def cancel(writer: Writer, input_id: int | None) -> list[int]:
+    """Inside a transaction: cancel the input named, or all that wait; return which."""
+    db = writer.connection
+    waiting = [input for input in queued(db) if input_id in (None, input.id)]
+    if input_id is not None and not waiting:
+        raise InputUnknown(input_id)
+    for input in waiting:
+        set_status(db, input.id, "cancelled", "cancelled by the user")
+        writer.append([marker("prompt_dropped", "the queued prompt was cancelled", turn=input.turn_id)])
+    return [input.id for input in waiting]

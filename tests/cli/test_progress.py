@@ -15,7 +15,7 @@ from tests.support.build import Home, conversation
 
 WORK = """
 import sys
-from agh.cli import progress
+from agh.console import progress
 progress.PATIENCE = 0
 for number in progress.progress(range(4), "counting", 4):
     print(number, flush=True)
@@ -82,7 +82,7 @@ def test_it_hands_on_what_it_is_given() -> None:
 def test_repair_and_prune_show_one(home: Home) -> None:
     for _ in range(3):
         home.session(conversation())
-    slow = "from agh.cli import progress, main; progress.PATIENCE = 0; main.main()"
+    slow = "from agh.cli import main; from agh.console import progress; progress.PATIENCE = 0; main.main()"
     for args in (["repair", "--all"], ["prune", "--keep", "1"]):
         ours, theirs = pty.openpty()
         with subprocess.Popen(

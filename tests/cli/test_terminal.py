@@ -69,7 +69,7 @@ def test_the_width_is_that_of_the_terminal_unless_columns_says_otherwise(
 ) -> None:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 133, 0, 0))
-    code = "from agh.cli import terminal; import sys; print(terminal.width(), file=sys.stderr)"
+    code = "from agh.console import terminal; import sys; print(terminal.width(), file=sys.stderr)"
     try:
         for columns, expected in (("", 133), ("90", 90), ("0", 133), ("wide", 133)):
             monkeypatch.setenv("COLUMNS", columns)

@@ -207,7 +207,7 @@ while time.monotonic() < limit:
 
 CALLER = """
 import subprocess, sys
-from agh.keeper import orphans
+from agh.keeper.leash import orphans
 launch = orphans.Launch(sys.argv[1], sys.argv[2], int(sys.argv[3]))
 if sys.argv[4] == "inner":
     print(*[each.pid for each in orphans.end(launch, grace=0.1)])

@@ -26,8 +26,9 @@ from agh.cli.main import root
 from agh.cli.session.new import checked, new_command
 from agh.errors import AghError
 from agh.home import SESSION_ID
-from agh.keeper import client, server
+from agh.keeper import client, protocol
 from agh.sessions.new import create
+from agh.sessions.start import ensure_live
 from agh.store import lock
 from agh.store.reader import Reader
 from tests.conftest import Agh
@@ -152,7 +153,7 @@ class Session:
 
     def revive(self) -> int:
         """Make the session live if it is not; the pid of its keeper, which is then a child of ours."""
-        hello = client.ensure_live(str(self.directory))
+        hello = ensure_live(str(self.directory))
         if hello["started"]:
             self.live.children.append(hello["pid"])
         return int(hello["pid"])
@@ -265,7 +266,7 @@ class Session:
         """A raw connection to the control socket."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(PATIENCE)
-        with server.short_path(str(self.directory)) as address:
+        with protocol.short_path(str(self.directory)) as address:
             connection.connect(address)
         return connection
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from agh.errors import AghError
-from agh.keeper import client
 from agh.sessions.new import create
+from agh.sessions.start import ensure_live
 from tests.support.live import Live, Session, wait_until
 from tests.unattended.asking import received, requests
 
@@ -131,7 +131,7 @@ def test_killed_at_every_boundary(
             break
         wait_until(lambda: not session.is_live())
         fault = Fault(monkeypatch, tmp_path, at + step)
-        client.ensure_live(directory)
+        ensure_live(directory)
         now.check()
     fault.disarm()
     assert all(now.acknowledged.values())

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import click
 
-from agh.cli.session.rename import change
 from agh.console.output import output_option, write_result
-from agh.errors import SessionLive
-from agh.sessions.new import check_name
-from agh.store import lock, sessions
+from agh.sessions.update import archive
+from agh.store import sessions
 from agh.store.views import session_view
 
 
@@ -19,12 +17,6 @@ from agh.store.views import session_view
 def archive_command(id: str, undo: bool, output: str) -> None:
     """Put a finished session away: it is kept and readable, but neither listed nor resumed."""
     directory = sessions.resolve(id)
-    if lock.is_held(directory) and not undo:
-        raise SessionLive(session_view(directory)["id"])
-    with sessions.naming():
-        name = session_view(directory).get("name")
-        if undo and name:
-            check_name(name, session_view(directory)["id"])
-        change(directory, archived=not undo)
+    archive(directory, undo=undo)
     view = session_view(directory)
     write_result("session", view, output, lambda: f"{view['id']}  {'restored' if undo else 'archived'}")

@@ -9,8 +9,8 @@ import threading
 import click
 
 from agh.cli.session.recap import describe
-from agh.cli.session.resume import default_holder, resume
-from agh.cli.turn import exit_code, send, watch_turn
+from agh.cli.session.resume import default_holder
+from agh.cli.turn import exit_code, send_and_tell, tell_restored, watch_turn
 from agh.cli.turn_view import view_for
 from agh.console import terminal
 from agh.console.output import talk, write_text
@@ -21,6 +21,7 @@ from agh.core.redact import redactor
 from agh.core.transcript import transcript
 from agh.errors import AghError, KeeperDied, TurnInterrupted, Usage
 from agh.keeper import client
+from agh.sessions.resume import resume
 from agh.store import sessions
 from agh.store.follow import follow
 from agh.store.reader import EVERYTHING, Query, Reader
@@ -45,7 +46,9 @@ def attach_command(id: str, holder: str | None, ttl: str, steal: bool) -> None:
         raise Usage("attach needs a terminal", hint=f"agh session prompt {id} TEXT")
     directory = sessions.resolve(id)
     lease = {"holder": holder or default_holder(), "ttl": span(ttl, "--ttl"), "steal": steal}
-    resume(directory, attach_only=False, lease=lease)
+    resumed = resume(directory, attach_only=False, lease=lease)
+    if resumed.hello["started"]:
+        tell_restored(resumed.hello)
     write_text(describe(recap_view(directory, 10, redactor(os.environ))) + "\n")
     _remember_prompts(directory)
     converse(directory)
@@ -73,7 +76,7 @@ def converse(directory: str) -> None:
                 write_text("\n")
                 continue
         if text.strip():
-            _watch(directory, send(directory, [{"type": "text", "text": text}]))
+            _watch(directory, send_and_tell(directory, [{"type": "text", "text": text}]))
 
 
 def _joins_at(directory: str, turn_id: str) -> int:

@@ -21,9 +21,9 @@ def checkpoint_command(id: str, rebuild: bool, output: str) -> None:
     """Show what was captured when a session paused. A damaged checkpoint is refused."""
     directory = sessions.resolve(id)
     if rebuild:
-        from agh.sessions import checkpoint as making
+        from agh.sessions.checkpoint import rebuild as make_again
 
-        found = making.rebuild(directory)
+        found = make_again(directory)
     else:
         found = checkpoint.read(directory)
     write_result("checkpoint", found, output, lambda: describe(found))

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import click
-import orjson
 
 from agh.cli.session.events import _workspace
 from agh.console import terminal
 from agh.console.output import output_option, write_lines, write_text
-from agh.core.events import envelopes
-from agh.core.history import Turn, turns
+from agh.core.history import Turn, turn_json, turns
 from agh.core.transcript import transcript
 from agh.store import sessions
 from agh.store.reader import Reader
@@ -35,16 +33,6 @@ def history_command(id: str, last: int | None, output: str) -> None:
         write_lines(turn_json(turn, place) for turn in found)
     else:
         write_lines(['{"turns":[' + ",".join(turn_json(turn, place) for turn in found) + "]}"])
-
-
-def turn_json(turn: Turn, place: tuple[str, str | None, str | None]) -> str:
-    head = {
-        "turn_id": turn.turn_id,
-        "started_at": turn.started_at,
-        "ended_at": turn.ended_at,
-        "stop_reason": turn.stop_reason,
-    }
-    return orjson.dumps(head).decode()[:-1] + ',"events":[' + ",".join(envelopes(turn.rows, *place)) + "]}"
 
 
 def describe(turn: Turn) -> str:

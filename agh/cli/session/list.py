@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -11,12 +11,9 @@ import click
 from agh.console import terminal
 from agh.console.output import columns, output_option, talk, write_result
 from agh.console.when import age
-from agh.core.events import timestamp
-from agh.core.status import LIVE_STATES
-from agh.store import sessions, workspaces
-from agh.store.views import View, list_views
+from agh.sessions.listing import select
+from agh.store.views import View
 
-RECENT = timedelta(days=7)
 _STYLES = {"running": "green", "idle": "cyan", "failed": "red", "hung": "red", "unknown": "red"}
 
 
@@ -49,39 +46,6 @@ def _tell_nothing(everything: bool) -> None:
         if welcome():
             return
     talk("no sessions" if everything else "no recent sessions; see older ones with --all")
-
-
-def select(
-    everything: bool,
-    resumable: bool,
-    workspace: str | None,
-    state: str | None,
-    badge: str | None,
-    agent: str | None,
-) -> list[View]:
-    since = timestamp(datetime.now(UTC) - RECENT)
-    place = workspaces.find(workspace) if workspace else None
-
-    def keep(view: View) -> bool:
-        recent = view["state"] in LIVE_STATES or str(view.get("updated_at") or "~") >= since
-        return (
-            (everything or (recent and not view.get("archived")))
-            and (not resumable or (view["state"] != "unknown" and not view.get("archived")))
-            and (place is None or is_in(view, place, workspace))
-            and (not state or view["state"] == state)
-            and (not badge or view["badge"] == badge)
-            and (not agent or view.get("agent_name") == agent)
-        )
-
-    found = list_views(keep)
-    if workspace and not found:
-        workspaces.existing(workspace)
-    return found
-
-
-def is_in(view: View, place: workspaces.Workspace, reference: str | None) -> bool:
-    """Whether the session is of that workspace: by its path, or by an id that it was given."""
-    return place.path in sessions.workspaces(view) or view.get("workspace_id") == (place.id or reference)
 
 
 def table(views: list[View]) -> str:

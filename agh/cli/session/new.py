@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from agh.config import amount
+from agh.console.limits import limits
 from agh.console.output import output_option, talk, write_result
-from agh.console.when import span
 from agh.errors import Usage
 from agh.sessions.new import create
 from agh.store.views import session_view
@@ -21,17 +20,6 @@ limit_options = (
     click.option("--max-turns", type=COUNT, help="Pause the session after this many turns."),
     click.option("--max-time", metavar="TIME", help="Pause the session after being live for this long."),
 )
-
-
-def limits(max_cost: float | None, max_turns: int | None, max_time: str | None) -> dict[str, float]:
-    """The limits that were given."""
-    time = span(max_time, "--max-time") if max_time else None
-    try:
-        max_cost = None if max_cost is None else amount(max_cost)
-    except ValueError as error:
-        raise Usage(f"--max-cost: {error}", hint="give a number that is not below 0") from None
-    given = {"max_cost": max_cost, "max_turns": max_turns, "max_time": time}
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def agent_options(command: Any) -> Any:
@@ -111,12 +99,17 @@ def new_session(**options: Any) -> dict[str, Any]:
     """Start a session as the options of a command ask for it; how it is shown."""
     asked = checked(**options)
     directory, hello = create(**asked)
+    view = session_view(directory)
+    tell_started(view, hello, asked)
+    return view
+
+
+def tell_started(view: dict[str, Any], hello: dict[str, Any], options: dict[str, Any]) -> None:
+    """Say what there is to say about a session that was just started."""
     for remark in hello.get("remarks") or []:
         talk(remark)
-    view = session_view(directory)
-    if view["agent_name"] == "echo" and not asked["command"] and not asked.get("agent"):
+    if view["agent_name"] == "echo" and not options["command"] and not options.get("agent"):
         talk("no agent is configured or installed: this session runs the embedded echo agent")
-    return view
 
 
 def checked(

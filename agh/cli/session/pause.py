@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from agh.cli.session.stop import stop_session
 from agh.console.output import output_option, write_result
+from agh.sessions.stop import stop_session
 from agh.store import sessions
 
 

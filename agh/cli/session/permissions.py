@@ -8,21 +8,8 @@ import click
 
 from agh.console import terminal
 from agh.console.output import columns, output_option, write_result
-from agh.keeper import client
+from agh.sessions.permissions import decide, requests
 from agh.store import sessions
-from agh.store.reader import Reader
-
-_SHOWN = (
-    "request_id",
-    "turn_id",
-    "status",
-    "action",
-    "resource",
-    "title",
-    "decision",
-    "decided_by",
-    "created_at",
-)
 
 
 @click.command("permissions", epilog="Example:  agh session permissions @last")
@@ -33,16 +20,6 @@ def permissions_command(id: str, everything: bool, output: str) -> None:
     """List the permission requests that wait for an answer."""
     rows = requests(sessions.resolve(id), everything)
     write_result("permissions", rows, output, lambda: _table(rows))
-
-
-def requests(directory: str, everything: bool) -> list[dict[str, Any]]:
-    """The requests that wait for an answer, or all there ever were; oldest first."""
-    where = "" if everything else "WHERE status = 'pending'"
-    with Reader(directory) as reader:
-        found = reader.fetch(
-            f"SELECT {', '.join(_SHOWN)} FROM permissions {where} ORDER BY created_at, request_id"
-        )
-    return [dict(zip(_SHOWN, row, strict=True)) for row in found]
 
 
 @click.command("approve", epilog="Example:  agh session approve @last")
@@ -66,8 +43,8 @@ def deny_command(id: str, request: str | None, always: bool, output: str) -> Non
 
 
 def _decide(id: str, request: str | None, verdict: str, output: str) -> None:
-    done = client.call(sessions.resolve(id), "decide", request_id=request, verdict=verdict)
-    write_result("permission", done, output, lambda: f"{done['request_id']}  {done['decision']}")
+    decided = decide(sessions.resolve(id), request, verdict)
+    write_result("permission", decided, output, lambda: f"{decided['request_id']}  {decided['decision']}")
 
 
 def _table(rows: list[dict[str, Any]]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from agh.cli.turn import exit_code, send, watch_turn
+from agh.cli.turn import exit_code, send_and_tell, watch_turn
 from agh.cli.turn_view import view_for
 from agh.console.output import output_option, talk, write_json, write_text
 from agh.console.when import span
@@ -82,7 +82,7 @@ def prompt_command(
     limit = span(timeout, "--timeout") if timeout else None
     directory = sessions.resolve(id)
     blocks += attachments(attach, directory)
-    receipt = send(directory, blocks, mode=mode, idempotency_key=idempotency_key, retries=retries)
+    receipt = send_and_tell(directory, blocks, mode=mode, idempotency_key=idempotency_key, retries=retries)
     if detach:
         if output in ("json", "jsonl"):
             write_json({"input": receipt})

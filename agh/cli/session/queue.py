@@ -5,19 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import click
-import orjson
 
 from agh.cli.session.prompt import show
-from agh.cli.turn import send
+from agh.cli.turn import send_and_tell
 from agh.console import terminal
 from agh.console.output import columns, output_option, write_result
-from agh.errors import InputUnknown, KeeperGone, SessionBusy
-from agh.keeper import client
-from agh.keeper.turns.queue import cancel_offline
-from agh.store import lock, meta, sessions
-from agh.store.reader import Reader
-
-_SHOWN = ("id", "status", "mode", "generation", "turn_id", "detail", "created_at", "updated_at")
+from agh.sessions.queue import cancel_inputs, read_inputs, read_prompt
+from agh.store import sessions
 
 
 @click.group("queue", epilog="Example:  agh session queue list @last")
@@ -59,34 +53,13 @@ def clear(id: str, output: str) -> None:
 def retry(id: str, number: int, output: str) -> None:
     """Send a prompt again that was interrupted, failed or cancelled, and show the turn."""
     directory = sessions.resolve(id)
-    with Reader(directory) as reader:
-        found = reader.fetch(
-            "SELECT prompt FROM inputs WHERE id = ? AND status IN ('interrupted', 'failed', 'cancelled')",
-            [number],
-        )
-    if not found:
-        raise InputUnknown(number, hint=f"agh session queue list {id} --all")
-    raise click.exceptions.Exit(show(directory, send(directory, orjson.loads(found[0][0])), output, None))
-
-
-def read_inputs(directory: str, everything: bool) -> list[dict[str, Any]]:
-    where = "" if everything else "WHERE status IN ('queued', 'dispatching', 'interrupted')"
-    with Reader(directory) as reader:
-        found = reader.fetch(f"SELECT {', '.join(_SHOWN)}, prompt FROM inputs {where} ORDER BY id")
-    return [dict(zip((*_SHOWN, "prompt"), (*row[:-1], orjson.loads(row[-1])), strict=True)) for row in found]
+    receipt = send_and_tell(directory, read_prompt(directory, number))
+    raise click.exceptions.Exit(show(directory, receipt, output, None))
 
 
 def _cancel(id: str, number: int | None, output: str) -> None:
-    directory = sessions.resolve(id)
-    try:
-        done = client.call(directory, "queue", input_id=number)["cancelled"]
-    except KeeperGone:
-        held = lock.take(directory)
-        if held is None:
-            raise SessionBusy(id) from None
-        with held:
-            done = cancel_offline(held, meta.read(directory)["agent_name"], number)
-    write_result("cancelled", done, output, lambda: "\n".join(map(str, done)))
+    cancelled = cancel_inputs(sessions.resolve(id), number)
+    write_result("cancelled", cancelled, output, lambda: "\n".join(map(str, cancelled)))
 
 
 def _table(rows: list[dict[str, Any]]) -> str:

@@ -8,15 +8,15 @@ from typing import Any
 
 import click
 
-from agh.cli.session.new import COUNT, limits
+from agh.cli.session.new import COUNT
 from agh.cli.turn import tell_restored
+from agh.console.limits import limits
 from agh.console.output import output_option, write_json, write_text
 from agh.console.when import span
-from agh.core.status import LIVE_STATES
-from agh.errors import SessionLive, SessionNotAttachable, Usage
-from agh.keeper import client
-from agh.store import lock, sessions, workspaces
-from agh.store.views import list_views, session_view
+from agh.errors import Usage
+from agh.sessions.resume import newest, resume
+from agh.store import sessions
+from agh.store.views import session_view
 
 
 def default_holder() -> str:
@@ -87,45 +87,12 @@ def resume_command(
             write_text("no session can be resumed\n")
         return
     lease = {"holder": holder or default_holder(), "ttl": span(ttl, "--ttl"), "steal": steal}
-    done = resume(directory, attach_only, lease, limits=limits(max_cost, max_turns, max_time), **intent)
+    resumed = resume(directory, attach_only, lease, limits=limits(max_cost, max_turns, max_time), **intent)
+    if resumed.hello["started"]:
+        tell_restored(resumed.hello)
     view = session_view(directory)
     if output != "human":
-        write_json({"session": view, **done}, lines=output == "jsonl")
+        result = {"session": view, "attach": resumed.attach, "restore": resumed.restore}
+        write_json(result, lines=output == "jsonl")
     else:
         write_text(f"{view['id']}  {view['badge']}\n")
-
-
-def resume(directory: str, attach_only: bool, lease: dict[str, Any] | None, **intent: Any) -> dict[str, Any]:
-    """Without a lease the session is made live and left to whoever attaches to it."""
-    if attach_only and not lock.is_held(directory):
-        raise SessionNotAttachable(os.path.basename(directory), "it is stopped")
-    hello = client.ensure_live(directory, **intent)
-    if hello["started"]:
-        tell_restored(hello)
-    elif intent.get("limits"):
-        client.call(directory, "update", limits=intent["limits"])
-    if (
-        not hello["started"]
-        and intent.get("agent")
-        and intent["agent"] != session_view(directory).get("agent_name")
-    ):
-        session_id = os.path.basename(directory)
-        raise SessionLive(session_id, hint=f"agh session stop {session_id}, then resume it with --agent")
-    attached = client.call(directory, "attach", **lease) if lease else {"attach": None}
-    told = ("strategy", "reason", "context_lost", "meant")
-    restored = {key: hello[key] for key in told if hello.get(key) is not None}
-    return {"attach": attached["attach"], "restore": restored or None}
-
-
-def newest(workspace: str | None) -> str | None:
-    """The session that was active last, of those that are not archived or damaged."""
-    path = workspaces.find(workspace).path if workspace else None
-    views = list_views(
-        lambda view: (
-            (view["state"] in (*LIVE_STATES, "stopped") and not view.get("archived"))
-            and (path is None or path in sessions.workspaces(view))
-        )
-    )
-    if workspace and not views:
-        workspaces.existing(workspace)
-    return sessions.resolve(views[0]["id"]) if views else None

@@ -5,13 +5,10 @@ from __future__ import annotations
 import click
 
 from agh.cli.session.new import key_and_value
-from agh.cli.session.rename import change
 from agh.console.output import output_option, write_result
-from agh.errors import KeeperGone
-from agh.keeper import client
-from agh.sessions.new import checked_mode
-from agh.store import meta, sessions
-from agh.store.views import owned_update, session_view
+from agh.sessions.update import choose
+from agh.store import sessions
+from agh.store.views import session_view
 
 
 @click.command("set", epilog="Example:  agh session set @last model=large mode=code")
@@ -26,19 +23,6 @@ def set_command(id: str, choices: tuple[str, ...], output: str) -> None:
     noted, and tried at the next resume.
     """
     directory = sessions.resolve(id)
-    for name, value in [key_and_value(choice) for choice in choices]:
-        choose(directory, name, value)
+    choose(directory, dict(map(key_and_value, choices)))
     view = session_view(directory)
     write_result("session", view, output, lambda: "\n".join(choices))
-
-
-def choose(directory: str, name: str, value: str) -> None:
-    if name == "permissions":
-        change(directory, permissions=checked_mode(value))
-        return
-    try:
-        client.call(directory, "set", name=name, value=value)
-    except KeeperGone:
-        stored = meta.read(directory)
-        meta.choose(stored, name, value)
-        owned_update(directory, **{key: stored.get(key) for key in ("model", "mode", "options")})

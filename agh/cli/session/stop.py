@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import click
 
 from agh.console.output import output_option, write_result
-from agh.errors import KeeperDied, KeeperGone, TimedOut
-from agh.keeper import client
-from agh.store import lock, sessions
-from agh.store.views import View, session_view
-
-LIMIT = 30.0
-LISTEN_WAIT = 0.05  # between two tries to reach a keeper that holds the session
+from agh.sessions.stop import stop_session
+from agh.store import sessions
 
 
 @click.command("stop", epilog="Example:  agh session stop @last")
@@ -23,22 +16,3 @@ def stop_command(id: str, output: str) -> None:
     """End a session's agent. The session stays and can be resumed."""
     view = stop_session(sessions.resolve(id))
     write_result("session", view, output, lambda: f"{view['id']}  stopped: {view.get('stop_reason')}")
-
-
-def stop_session(directory: str, reason: str | None = None) -> View:
-    """Stopping what is stopped already is no error; a keeper that has only begun is asked when it listens."""
-    pid, deadline = None, time.monotonic() + LIMIT
-    while pid is None:
-        try:
-            pid = client.call(directory, "stop", limit=LIMIT, reason=reason)["pid"]
-        except (KeeperGone, KeeperDied):
-            if not lock.is_held(directory):
-                from agh.sessions.repair import end_left_over
-
-                end_left_over(directory)
-                return session_view(directory)
-            if not client.await_end(directory, LISTEN_WAIT) and time.monotonic() > deadline:
-                raise TimedOut("the keeper", LIMIT) from None
-    if not client.await_end(directory, LIMIT, pid):
-        raise TimedOut("the keeper", LIMIT)
-    return session_view(directory)

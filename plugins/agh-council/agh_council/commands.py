@@ -8,12 +8,13 @@ from typing import Any
 import click
 
 from agh import config
-from agh.cli.session.stop import stop_session
 from agh.console import terminal
 from agh.console.output import output_option, write_result, write_text
 from agh.console.when import span
 from agh.errors import InputTooLarge, KeeperGone, Usage, WorkspaceGone
 from agh.keeper import client
+from agh.sessions.start import ensure_live, start
+from agh.sessions.stop import stop_session
 from agh.store import lock
 from agh_council import record, views
 from agh_council.course import follow_to_the_end, how_it_ended, load_profile
@@ -54,7 +55,7 @@ def run_command(
         raise InputTooLarge(size, most)
     with record.open_council(given, question, path, name) as held:
         directory = held.directory
-        client.start(held, new=True)
+        start(held, new=True)
     _follow(directory, 0, detach, output)
 
 
@@ -84,7 +85,7 @@ def resume(directory: str, maximums: dict[str, float] | None = None) -> int:
 
         if os.path.lexists(os.path.join(directory, checkpoint.FILE)):
             checkpoint.read(directory)  # a damaged one is told before anything is started
-        client.ensure_live(directory, maximums=maximums or {})
+        ensure_live(directory, maximums=maximums or {})
     return after
 
 

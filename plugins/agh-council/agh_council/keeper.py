@@ -17,11 +17,9 @@ from agh.core.status import phase
 from agh.errors import HookStopped, SessionStopping, Usage
 from agh.keeper import ending, hooks, verbs
 from agh.keeper.loop import Loop
-from agh.keeper.main import validate
 from agh.keeper.process import Ready, log, run
 from agh.keeper.server import Answer, Control, Handler
 from agh.keeper.session import Live
-from agh.sessions.repair import recover
 from agh.store import meta
 from agh.store.lock import Lock
 from agh.store.writer import Writer
@@ -40,11 +38,7 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
     """The story."""
     resuming = not intent.get("new")
     stored = meta.read(held.directory)
-    validate(stored, held.directory)
     refuse(held.directory, stored, intent.get("maximums") or {})
-    if resuming:
-        recover(held)
-        stored = meta.read(held.directory)
     settings = config.load(stored["workspace_path"])
     writer = Writer(held, KIND)
     live = Live(Loop(), held.directory, stored, writer, settings, AgentRecord(KIND, ()))

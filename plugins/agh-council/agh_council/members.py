@@ -18,6 +18,7 @@ from agh.errors import AghError, KeeperDied, KeeperGone, NameTaken, SessionNotFo
 from agh.home import session_path
 from agh.keeper import client
 from agh.sessions.new import create
+from agh.sessions.start import ensure_live
 from agh.store import meta, sessions
 from agh.store.follow import follow
 from agh.store.reader import EVERYTHING, Reader
@@ -91,7 +92,7 @@ def seat(
             )
         except NameTaken:
             directory = sessions.resolve(name)
-    client.ensure_live(directory, skip=OWN_WAY)
+    ensure_live(directory, skip=OWN_WAY)
     stored = meta.read(directory)
     restore = stored.get("restore")
     if known is not None and stored["id"] != known:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from agh.errors import AghError
-from agh.keeper import client
+from agh.sessions import start
 from agh_council import limits, members, pads, threads, words
 from agh_council.members import Asks, Costs, Ended, Seat, Sent
 from agh_council.minutes import Minutes, changed
@@ -161,9 +161,9 @@ class Table:
 
     def _reap(self) -> None:
         """Keepers that ended are children of ours."""
-        for pid in list(client.started):
+        for pid in list(start.children):
             if os.waitpid(pid, os.WNOHANG)[0]:
-                client.started.remove(pid)
+                start.children.remove(pid)
 
 
 def _reason(error: Exception) -> str:

@@ -7,14 +7,15 @@ from typing import Any
 
 from starlette.responses import Response
 
-from agh.cli.session.new import limits
-from agh.cli.session.resume import resume
-from agh.cli.session.stop import stop_session
-from agh.cli.turn import send
+from agh.console.limits import limits
 from agh.console.when import span
 from agh.errors import Usage
 from agh.keeper import client
 from agh.sessions.new import create
+from agh.sessions.permissions import decide as decide_request
+from agh.sessions.prompt import send
+from agh.sessions.resume import resume
+from agh.sessions.stop import stop_session
 from agh.store.views import session_view
 from agh_serve import streams, threads
 from agh_serve.answers import document, stream
@@ -47,14 +48,15 @@ async def resume_session(call: Call) -> Response:
     done = await threads.act(
         resume, call.directory, given.pop("attach_only", False), lease, limits=bounds, **_intent(given)
     )
-    return document({"session": await threads.read(session_view, call.directory), **done})
+    view = await threads.read(session_view, call.directory)
+    return document({"session": view, "attach": done.attach, "restore": done.restore})
 
 
 async def attach_session(call: Call) -> Response:
     given = dict(call.given)
     done = await threads.act(resume, call.directory, True, _lease(given))
     view = await threads.read(session_view, call.directory)
-    return document({"session": view, "attach": done["attach"]})
+    return document({"session": view, "attach": done.attach})
 
 
 async def detach_session(call: Call) -> Response:
@@ -69,7 +71,7 @@ async def send_prompt(call: Call) -> Response:
     """A turn as it goes on, or with `detach` the receipt of a prompt that is safely queued."""
     blocks = [{"type": "text", "text": said(call.given)}]
     options = {"mode": call.given.get("mode", "queue"), "idempotency_key": call.given.get("idempotency_key")}
-    receipt = await threads.act(send, call.directory, blocks, **options)
+    receipt, _ = await threads.act(send, call.directory, blocks, **options)
     if call.given.get("detach"):
         return document({"input": receipt}, 202)
     return stream(streams.turn(call.feeds, call.directory, receipt), **HEADERS)
@@ -90,14 +92,8 @@ async def interrupt_turn(call: Call) -> Response:
 async def decide(call: Call) -> Response:
     """Allow or deny what the agent asks for: the request that is named, or the oldest."""
     verdict = call.given.get("decision", "allow") + ("_always" if call.given.get("always") else "")
-    done = await threads.act(
-        client.call,
-        call.directory,
-        "decide",
-        request_id=call.given.get("request_id"),
-        verdict=verdict,
-        by="http",
-    )
+    request_id = call.given.get("request_id")
+    done = await threads.act(decide_request, call.directory, request_id, verdict, by="http")
     return document({"permission": done})
 
 

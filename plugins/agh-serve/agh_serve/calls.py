@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agh.cli.session.list import is_in
 from agh.errors import SessionNotFound
+from agh.sessions.listing import is_in
 from agh.store import meta, sessions, workspaces
 from agh_serve import threads
 from agh_serve.feed import Feeds

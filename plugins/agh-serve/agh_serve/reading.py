@@ -8,16 +8,15 @@ from typing import Any
 
 from starlette.responses import Response
 
-from agh.cli.session.history import turn_json
-from agh.cli.session.list import select
-from agh.cli.session.permissions import requests
 from agh.console.when import moment
 from agh.core.events import envelopes
-from agh.core.history import turns
+from agh.core.history import turn_json, turns
 from agh.core.recap import DEFAULT_LIMIT
 from agh.core.redact import redactor
 from agh.errors import Usage
 from agh.keeper import client
+from agh.sessions.listing import select
+from agh.sessions.permissions import requests
 from agh.store.reader import Query, Reader
 from agh.store.views import messages, recap_view, status_view
 from agh_serve import streams, threads

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from agh.keeper import client
+from agh.sessions import start
 from agh_serve.app import application
 from agh_serve.feed import Feeds
 
@@ -86,10 +86,10 @@ async def _reap() -> None:
     """Keepers that were started here are our children, and outlive a request; wait for those that ended."""
     while True:
         await asyncio.sleep(REAP_EVERY)
-        for pid in list(client.started):
+        for pid in list(start.children):
             try:
                 ended = os.waitpid(pid, os.WNOHANG)[0] == pid
             except ChildProcessError:
                 ended = True
             if ended:
-                client.started.remove(pid)
+                start.children.remove(pid)

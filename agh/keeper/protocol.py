@@ -1,0 +1,43 @@
+"""The language of the control socket, which a command and a keeper share.
+
+A message is one line of JSON. Request: `{"v":1,"verb":…,…}`; answer: `{"ok":{…}}` or `{"error":{…}}`.
+The socket's path may be longer than a socket address can hold: it is reached through the directory's
+descriptor.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import orjson
+
+VERSION = 1
+MAX_MESSAGE = 64 << 20
+FILE = "keeper.sock"
+
+
+@contextmanager
+def short_path(directory: str) -> Iterator[str]:
+    """Give a path to the session's socket that is short however deep the directory lies."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    here = None
+    try:
+        if os.path.isdir("/proc/self/fd"):
+            yield f"/proc/self/fd/{fd}/{FILE}"
+            return
+        here = os.open(".", os.O_RDONLY | os.O_CLOEXEC)
+        os.fchdir(fd)
+        yield FILE
+    finally:
+        if here is not None:
+            os.fchdir(here)
+            os.close(here)
+        os.close(fd)
+
+
+def encode(message: dict[str, Any]) -> bytes:
+    """Write a message as a line."""
+    return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)

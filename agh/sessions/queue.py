@@ -1,0 +1,50 @@
+"""The prompts that wait in a session, or were interrupted."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import orjson
+
+from agh.errors import InputUnknown, KeeperGone, SessionBusy
+from agh.keeper import client
+from agh.store import inputs, lock, meta
+from agh.store.reader import Reader
+from agh.store.writer import Writer
+
+_SHOWN = ("id", "status", "mode", "generation", "turn_id", "detail", "created_at", "updated_at")
+
+
+def read_inputs(directory: str, everything: bool) -> list[dict[str, Any]]:
+    """List the prompts that wait or were interrupted, or all there ever were; oldest first."""
+    where = "" if everything else "WHERE status IN ('queued', 'dispatching', 'interrupted')"
+    with Reader(directory) as reader:
+        found = reader.fetch(f"SELECT {', '.join(_SHOWN)}, prompt FROM inputs {where} ORDER BY id")
+    return [dict(zip((*_SHOWN, "prompt"), (*row[:-1], orjson.loads(row[-1])), strict=True)) for row in found]
+
+
+def read_prompt(directory: str, number: int) -> list[dict[str, Any]]:
+    """Return a prompt that was interrupted, failed or cancelled."""
+    with Reader(directory) as reader:
+        rows = reader.fetch(
+            "SELECT prompt FROM inputs WHERE id = ? AND status IN ('interrupted', 'failed', 'cancelled')",
+            [number],
+        )
+    if not rows:
+        raise InputUnknown(number, hint=f"agh session queue list {os.path.basename(directory)} --all")
+    prompt: list[dict[str, Any]] = orjson.loads(rows[0][0])
+    return prompt
+
+
+def cancel_inputs(directory: str, number: int | None) -> list[int]:
+    """Take one waiting prompt out of the queue, or all of them; return which."""
+    try:
+        cancelled: list[int] = client.call(directory, "queue", input_id=number)["cancelled"]
+        return cancelled
+    except KeeperGone:
+        held = lock.take(directory)
+        if held is None:
+            raise SessionBusy(os.path.basename(directory)) from None
+        with held, Writer(held, meta.read(directory)["agent_name"]) as writer, writer.transaction():
+            return inputs.cancel(writer, number)

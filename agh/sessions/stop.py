@@ -1,0 +1,35 @@
+"""Stopping a session's agent."""
+
+from __future__ import annotations
+
+import time
+
+from agh.errors import KeeperDied, KeeperGone, TimedOut
+from agh.keeper import client
+from agh.store import lock
+from agh.store.views import View, session_view
+
+LIMIT = 30.0
+LISTEN_WAIT = 0.05  # between two tries to reach a keeper that holds the session
+
+
+def stop_session(directory: str, reason: str | None = None) -> View:
+    """End the agent and return how the session is shown then.
+
+    A session that is stopped already is no error; a keeper that is still starting is asked when it listens.
+    """
+    pid, deadline = None, time.monotonic() + LIMIT
+    while pid is None:
+        try:
+            pid = client.call(directory, "stop", limit=LIMIT, reason=reason)["pid"]
+        except (KeeperGone, KeeperDied):
+            if not lock.is_held(directory):
+                from agh.sessions.repair import end_left_over
+
+                end_left_over(directory)
+                return session_view(directory)
+            if not client.await_end(directory, LISTEN_WAIT) and time.monotonic() > deadline:
+                raise TimedOut("the keeper", LIMIT) from None
+    if not client.await_end(directory, LIMIT, pid):
+        raise TimedOut("the keeper", LIMIT)
+    return session_view(directory)

@@ -1,0 +1,60 @@
+"""Changing what people may change about a session, through its keeper when there is one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from agh.errors import KeeperGone, SessionLive
+from agh.keeper import client
+from agh.sessions.new import check_name, checked_mode
+from agh.store import lock, meta, sessions
+from agh.store.views import owned_update, session_view
+
+
+def rename(directory: str, name: str) -> None:
+    """Give the session a name; the empty one takes it away."""
+    with sessions.naming():
+        if name:
+            check_name(name, os.path.basename(directory))
+        _change(directory, name=name or None)
+
+
+def archive(directory: str, *, undo: bool = False) -> None:
+    """Put a session that is not live away, or take it out of the archive."""
+    session_id = os.path.basename(directory)
+    if lock.is_held(directory) and not undo:
+        raise SessionLive(session_id)
+    with sessions.naming():
+        name = session_view(directory).get("name")
+        if undo and name:
+            check_name(name, session_id)
+        _change(directory, archived=not undo)
+
+
+def choose(directory: str, choices: Mapping[str, str]) -> None:
+    """Choose the agent's model, mode and other options, or the session's permissions."""
+    if "permissions" in choices:
+        checked_mode(choices["permissions"])
+    for name, value in choices.items():
+        if name == "permissions":
+            _change(directory, permissions=value)
+        else:
+            _choose(directory, name, value)
+
+
+def _choose(directory: str, name: str, value: str) -> None:
+    try:
+        client.call(directory, "set", name=name, value=value)
+    except KeeperGone:
+        stored = meta.read(directory)
+        meta.choose(stored, name, value)
+        owned_update(directory, **{key: stored.get(key) for key in ("model", "mode", "options")})
+
+
+def _change(directory: str, **changes: Any) -> None:
+    try:
+        client.call(directory, "update", **changes)
+    except KeeperGone:
+        owned_update(directory, **changes)
