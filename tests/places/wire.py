@@ -61,7 +61,8 @@ class Wire:
     def cut(self, number: int = signal.SIGKILL) -> None:
         """Cut every connection, as a network would: the far side is not told, its pipes just end."""
         for pid in self.connections():
-            os.kill(pid, number)
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
 
 @contextmanager
@@ -89,6 +90,7 @@ def serving(folder: Path, login: str = "") -> Iterator[Wire]:
         yield Wire(folder, port, server.pid)
     finally:
         for pid in children_of(server.pid):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         server.terminate()
         server.wait(10)
