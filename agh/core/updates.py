@@ -15,6 +15,7 @@ Fields = dict[str, Any]
 _TOKEN = r'"(?:[^"\\]|\\.)*"|[{}\[\],:]'
 _FINISHED = ("completed", "failed")
 _RESULT_KEYS = ("stdout", "stderr", "error")
+_MOST = 10**12  # tokens, or units of a currency; the sum over all turns still fits into 64 bits
 
 
 def event_of(update: Fields) -> tuple[str, Fields]:
@@ -109,7 +110,7 @@ def added_usage(known: Fields, more: Fields) -> Fields:
     """The sum of two counts; what neither knows stays None."""
     names = dict.fromkeys((*known, *more))
     pairs = {name: [one[name] for one in (known, more) if one.get(name) is not None] for name in names}
-    return {name: sum(found) if found else None for name, found in pairs.items()}
+    return {name: min(sum(found), _MOST) if found else None for name, found in pairs.items()}
 
 
 def _chunk(update: Fields) -> Fields:
@@ -185,4 +186,7 @@ def _title(kind: Any, update: Fields) -> str:
 
 
 def _number(value: Any) -> int | float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """The count or amount; None for what is no number, or one that no session can have used."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return value if 0 <= value <= _MOST else None

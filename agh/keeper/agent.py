@@ -14,6 +14,7 @@ import orjson
 
 from agh.adapters.launch import Launch
 from agh.core.frames import (
+    INTERNAL_ERROR,
     Frame,
     Response,
     Splitter,
@@ -97,6 +98,14 @@ class Agent:
     def refuse(self, request_id: int | str | None, code: int, message: str) -> None:
         self.process.write(encode_error(request_id, code, message))
 
+    def answer(self, request_id: int | str | None, work: Callable[[], None]) -> None:
+        """Do the work that answers a request. If it fails, send the agent an error and raise the cause."""
+        try:
+            work()
+        except Exception as error:
+            self.refuse(request_id, INTERNAL_ERROR, f"{type(error).__name__}: {error}")
+            raise
+
     def settle(self, response: Response) -> bool:
         """Hand a response to whoever asked; False when nobody did."""
         then = self._waiting.pop(response.id, None) if isinstance(response.id, int) else None
@@ -121,10 +130,17 @@ class Agent:
             return AgentNotInstalled(self.name, f"{self.argv[0]}: {self.process.start_error}")
         how = "it closed its stdout and went on" if self._silent else self.process.describe_end()
         words = redactor(self._launch.environ).text(self.stderr_text()).strip()
-        if self.process.exit is not None and (told := self._launch.explain(self.process.exit, words)):
+        if self.process.exit is not None and (told := self._explain(self.process.exit, words)):
             return told
         said = words.splitlines()
         return AgentDied(self.name, how + (f"; its last words: {said[-1][:300]}" if said else ""))
+
+    def _explain(self, end: dict[str, Any], words: str) -> AghError | None:
+        """What a plugin makes of the end; one that fails says nothing."""
+        try:
+            return self._launch.explain(end, words)
+        except Exception:
+            return None
 
     def stderr_text(self) -> str:
         return bytes(self._stderr).decode(errors="replace")
@@ -154,10 +170,14 @@ class Agent:
 
     def _ended(self) -> None:
         waiting, self._waiting = self._waiting, {}
-        for then in waiting.values():
-            then(self.death())
-        self.on_end()
-        self._launch.finish()
+        try:
+            for then in waiting.values():
+                then(self.death())
+        finally:  # whatever went wrong: a session whose agent is gone must end
+            try:
+                self.on_end()
+            finally:
+                self._launch.finish()
 
     def _expire(self, number: int, method: str, limit: float) -> None:
         then = self._waiting.pop(number, None)

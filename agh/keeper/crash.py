@@ -8,6 +8,7 @@ import time
 import orjson
 
 from agh.core.redact import redactor
+from agh.errors import AghError
 from agh.home import ensure_home, make_private_dir
 from agh.keeper.live import Live
 from agh.store.reader import EVERYTHING, Reader
@@ -22,8 +23,11 @@ def write_bundle(live: Live) -> str | None:
     if failure is None or agent is None:
         return None
     ended = agent.process.exit or {}
-    with Reader(live.directory) as reader:
-        last = reader.newest(EVERYTHING, LAST_EVENTS)
+    try:
+        with Reader(live.directory) as reader:
+            last = reader.newest(EVERYTHING, LAST_EVENTS)
+    except AghError:
+        return None
     bundle = {
         "schema": SCHEMA,
         "session": {key: live.meta.get(key) for key in ("id", "name", "state", "workspace_path", "turns")},

@@ -56,7 +56,9 @@ def run(
     directory, fd = sys.argv[1], int(sys.argv[2])
     os.set_inheritable(fd, False)
     os.chdir("/")
-    if not select.select([fd], [], [], 0)[0]:
+    orders = select.poll()  # select() takes no descriptor above 1023
+    orders.register(fd, select.POLLIN)
+    if not orders.poll(0):
         prepare()
     intent, descriptors = _orders(fd)
     if not descriptors:

@@ -8,7 +8,7 @@ from typing import Any
 
 from agh import config
 from agh.core.events import marker, timestamp
-from agh.errors import AgentNeedsLogin, AghError, HookStopped, PlaceGone, StoreFailed, TimedOut, Usage
+from agh.errors import AgentNeedsLogin, AghError, Bug, HookStopped, PlaceGone, StoreFailed, TimedOut, Usage
 from agh.keeper import crash, hooks, options, restore, spending, stop, supervise, turns
 from agh.keeper.agent import RpcError
 from agh.keeper.control import Control
@@ -44,9 +44,10 @@ def live_on(
         objection = hooks.fire(live, "session_resume" if resuming else "session_start")
         if objection is not None:
             raise HookStopped(objection)
-    except AghError as error:
+    except Exception as error:
+        failure = error if isinstance(error, AghError) else Bug(f"{type(error).__name__}: {error}")
         live.meta |= live.way_back  # type: ignore[typeddict-item]
-        end_failed_start(live, error)
+        end_failed_start(live, failure)
         control.close()
         raise
     live.ready = True

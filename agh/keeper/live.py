@@ -3,6 +3,9 @@
 Everything that happens goes through `batch`: events are recorded and acts are planned inside it; when
 it ends the events are committed in one transaction, and only then the acts are done. So nothing is
 acted on that is not on disk.
+
+Agents are not trusted to make sense, so an act or a callback that fails is a `runtime_warning` and nothing
+more: the acts after it are done. Only a log that cannot be written ends the session.
 """
 
 from __future__ import annotations
@@ -30,6 +33,13 @@ if TYPE_CHECKING:
     from agh.keeper.hooks import Started
     from agh.keeper.permissions import Asked
     from agh.keeper.terminals import Terminal
+
+CAUSE_LIMIT = 1000
+
+
+def cause_of(error: Exception) -> str:
+    """What went wrong, in a short text that can be stored: a file name in it may be no UTF-8."""
+    return f"{type(error).__name__}: {error}"[:CAUSE_LIMIT].encode(errors="replace").decode()
 
 
 @dataclass
@@ -91,6 +101,7 @@ class Live:
         self.health: str | None = None
         self.watch_turn: Callable[[Turn], None] = lambda turn: None
         self.pause_after_turn: tuple[str, str] | None = None  # stop reason and the limit that was reached
+        loop.on_failure = self.survive
         self._drafts: list[Draft] | None = None
         self._acts: list[Callable[[], None]] = []
         self._at = ""  # the time of what is recorded in the batch
@@ -132,7 +143,49 @@ class Live:
             self._drafts = None
         acts, self._acts = self._acts, []
         for act in acts:
-            act()
+            try:
+                act()
+            except Exception as error:
+                self.survive(error)
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Inside a batch: what is recorded, planned and stored in here is undone if it fails."""
+        assert self._drafts is not None, "a step is part of a batch"
+        drafts, acts, waiting = len(self._drafts), len(self._acts), dict(self.asked)
+        self.db.execute("SAVEPOINT step")
+        try:
+            yield
+        except Exception as error:
+            if self.is_fatal(error):
+                raise
+            self.db.execute("ROLLBACK TO step")
+            self.db.execute("RELEASE step")
+            del self._drafts[drafts:], self._acts[acts:]
+            for request_id in self.asked.keys() - waiting.keys():
+                self.asked[request_id].timer.cancel()
+            self.asked = waiting
+            raise
+        self.db.execute("RELEASE step")
+
+    def survive(self, error: Exception, raw: str | None = None) -> None:
+        """Note a failure that concerns one message only. If it concerns the log, raise it as StoreFailed."""
+        if isinstance(error, StoreFailed):
+            raise error
+        if self.is_fatal(error):
+            raise StoreFailed(self.session_id, error) from error
+        text = f"something could not be handled: {cause_of(error)}"
+        with self.batch():
+            self.record("runtime_warning", turn_id=self.turn.turn_id if self.turn else "", text=text, raw=raw)
+
+    @staticmethod
+    def is_fatal(error: Exception) -> bool:
+        """Whether nothing can be recorded any more. Values that SQLite does not take are no such failure."""
+        if isinstance(error, sqlite3.DatabaseError):
+            return not isinstance(
+                error, sqlite3.IntegrityError | sqlite3.DataError | sqlite3.ProgrammingError
+            )
+        return isinstance(error, StoreFailed)
 
     def record(self, type: str, *, turn_id: str = "", raw: str | None = None, **fields: Any) -> None:
         if raw is not None:

@@ -1,7 +1,8 @@
 """What comes from the agent: updates to record, responses to settle, requests to answer.
 
 A batch of frames is committed before any of it is acted on. A frame that makes no sense is recorded
-and otherwise ignored: it ends nothing.
+and otherwise ignored: it ends nothing. One that cannot be handled is a `runtime_warning` with the frame in
+it, and an error for the agent if it was a request; the other frames of its batch are not affected.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from typing import Any
 
 import orjson
 
-from agh.core.frames import Frame, Malformed, Notification, Request, Response
+from agh.core.frames import INTERNAL_ERROR, Frame, Malformed, Notification, Request, Response
 from agh.core.updates import added_usage, event_of, request_usage, update_text
 from agh.keeper import files, permissions, spending, terminals, turns
 from agh.keeper.agent import Agent
-from agh.keeper.live import Live, Turn
+from agh.keeper.live import Live, Turn, cause_of
 
 # What an agent tells again when it restores a conversation; it is in the log already.
 REPLAYED = (
@@ -38,7 +39,10 @@ def take_frames(live: Live, frames: list[Frame]) -> None:
     live.active("agent_output")
     with live.batch():
         for frame in frames:
-            _take(live, frame)
+            try:
+                _take(live, frame)
+            except Exception as error:
+                live.survive(error, raw=getattr(frame, "raw", None))
 
 
 def _take(live: Live, frame: Frame) -> None:
@@ -132,10 +136,17 @@ def _request(live: Live, agent: Agent, frame: Request) -> None:
         live.then(lambda: agent.refuse(frame.id, METHOD_NOT_FOUND, f"agh does not serve {frame.method}"))
         return
     try:
-        handler(live, frame, params)
+        with live.step():
+            handler(live, frame, params)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         reason = f"bad parameters for {frame.method}: {error!r}"
         live.then(lambda: agent.refuse(frame.id, INVALID_PARAMS, reason))
+    except Exception as error:
+        if live.is_fatal(error):
+            raise
+        reason = f"{frame.method} failed: {cause_of(error)}"
+        live.then(lambda: agent.refuse(frame.id, INTERNAL_ERROR, reason))
+        live.survive(error, raw=frame.raw)
 
 
 def _malformed(live: Live, agent: Agent, frame: Malformed) -> None:

@@ -278,3 +278,16 @@ def test_usage_adds_up_and_what_nobody_knows_stays_unknown() -> None:
         "output_tokens": 2,
         "thought_tokens": None,
     }
+
+
+@pytest.mark.parametrize(
+    "number", [-1, -0.5, 10**12 + 1, 2**63, 2**64 - 1, 1e308, float("inf"), float("nan"), True]
+)
+def test_what_no_session_can_have_used_is_unknown(number: float) -> None:
+    assert set(context_usage({"used": number, "size": number, "cost": {"amount": number}}).values()) == {None}
+    assert set((token_usage({"inputTokens": number, "totalTokens": number}) or {}).values()) == {None}
+
+
+def test_sums_stay_in_bounds() -> None:
+    most = {"input_tokens": 10**12}
+    assert added_usage(added_usage(most, most), most) == most
