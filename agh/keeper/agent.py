@@ -113,7 +113,7 @@ class Agent:
                     "code": PARSE_ERROR,
                     "message": "its answer was in a line that is too long to be read",
                 }
-                return Response(number, None, error, orjson.dumps({"error": error}).decode())
+                return Response(number, None, error, orjson.dumps({"error": error}))
         return None
 
     def death(self) -> AghError:

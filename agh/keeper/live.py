@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from agh.adapters.agents import AgentRecord
 from agh.core.events import Draft, draft_of, timestamp
 from agh.errors import StoreFailed
@@ -123,7 +121,7 @@ class Live:
         try:
             with self.writer.transaction():
                 yield
-                self.writer.append(self._drafts)
+                self.writer.store(self._drafts)
         except StoreFailed:
             if self.agent is not None:
                 self.agent.on_frames = lambda frames: None  # what it still says must not follow what was lost
@@ -134,10 +132,10 @@ class Live:
         for act in acts:
             act()
 
-    def record(self, type: str, *, turn_id: str = "", raw: str | None = None, **fields: Any) -> None:
-        if raw is not None:
-            fields["raw"] = orjson.Fragment(raw)
-        self.add(draft_of(type, turn_id, self.meta.get("acp_session_id"), self._at, fields))
+    def record(
+        self, type: str, *, turn_id: str = "", raw: bytes | memoryview | None = None, **fields: Any
+    ) -> None:
+        self.add(draft_of(type, turn_id, self.meta.get("acp_session_id"), self._at, fields, raw))
 
     def add(self, made: Draft) -> None:
         assert self._drafts is not None, "events are recorded inside a batch"
