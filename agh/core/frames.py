@@ -10,14 +10,19 @@ last one holds. A missing `"jsonrpc"`, `"params":null` and `"method":null` are f
 It never judges methods or their parameters, and the reason in a `Malformed` never quotes the agent.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
+
+if TYPE_CHECKING:
+    from agh.core.redact import Redactor
 
 MAX_LINE = 32 << 20
 MAX_DEPTH = 200  # orjson writes 254 levels at most, and what is stored gets wrapped
@@ -26,6 +31,7 @@ MAX_NUMBER_REPAIR = 1 << 20  # bytes; this repair looks at every token
 MAX_GROWTH = 1 << 20  # bytes; what stands for a bad byte has three
 BLOCK = 1 << 16  # bytes
 HEAD = 200  # bytes
+MAX_ERROR_TEXT = 4_000  # characters, of the message and of the data
 INTERNAL_ERROR = -32603
 
 Id = int | str | None
@@ -169,6 +175,20 @@ def error_text(error: dict[str, Any]) -> str:
     """What a JSON-RPC error says, with its data."""
     message, details = str(error.get("message")), error.get("data")
     return message if details is None else f"{message}: {orjson.dumps(details).decode()}"
+
+
+def redacted_error(error: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
+    """Return a JSON-RPC error that can be shown and stored: bounded, and without secrets."""
+    clean = {
+        "code": error.get("code"),
+        "message": redactor.beginning(str(error.get("message")), MAX_ERROR_TEXT),
+    }
+    data = error.get("data")
+    if data is not None:
+        text = orjson.dumps(data)
+        short = len(text) <= MAX_ERROR_TEXT
+        clean["data"] = redactor.json(data) if short else redactor.beginning(text.decode(), MAX_ERROR_TEXT)
+    return clean
 
 
 def encode_error(id: Id, code: int, message: str, data: Any = None) -> bytes:

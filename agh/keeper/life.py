@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from agh.core.events import marker, timestamp
+from agh.core.redact import redactor
 from agh.errors import AgentNeedsLogin, AghError, HookStopped, PlaceGone, StoreFailed, TimedOut, Usage
 from agh.keeper import crash, hooks, options, restore, spending, stop, supervise, turns
 from agh.keeper.agent import RpcError
@@ -141,6 +142,7 @@ def open_session(
 
 def end_failed_start(live: Live, error: AghError) -> None:
     """The start failed: say so in the log and the metadata, end the agent, keep the way back."""
+    error.redact(redactor(live.environ).json)
     kind = "startup_failure"
     if isinstance(error, TimedOut):
         kind = "timeout"

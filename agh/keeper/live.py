@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from agh.adapters.agents import AgentRecord
 from agh.core.events import Draft, draft_of, timestamp
+from agh.core.redact import redactor
 from agh.errors import StoreFailed
 from agh.keeper.agent import Agent
 from agh.keeper.loop import Loop, Timer
@@ -169,8 +170,9 @@ class Live:
     def fail(self, reason: str, kind: str, summary: str, *, detail: str | None = None) -> None:
         """Decide that the session ends in failure."""
         if self.ending is None:
-            self.failure = {"kind": kind, "summary": summary, "crash_bundle_path": None}
-            self.end(reason, detail or summary)
+            hide = redactor(self.environ).text  # the names of tools, for one, are the agent's words
+            self.failure = {"kind": kind, "summary": hide(summary), "crash_bundle_path": None}
+            self.end(reason, hide(detail or summary))
 
     def active(self, kind: str) -> None:
         """Note that something happened just now."""

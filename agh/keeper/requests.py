@@ -49,7 +49,8 @@ def _take(live: Live, frame: Frame) -> None:
         _notification(live, frame)
     elif isinstance(frame, Response):
         if not agent.settle(frame):
-            _warn(live, f"the agent answered request {frame.id!r}, which nobody asked", frame.raw)
+            number = agent.redactor.beginning(repr(frame.id), 80)
+            _warn(live, f"the agent answered request {number}, which nobody asked", frame.raw)
     elif isinstance(frame, Request):
         _request(live, agent, frame)
     else:
