@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import orjson
@@ -22,8 +23,9 @@ from agh.core.frames import (
     encode_notification,
     encode_request,
     encode_result,
+    redacted_error,
 )
-from agh.core.redact import redactor
+from agh.core.redact import LONGEST, Redactor, redactor
 from agh.errors import AgentDied, AgentNotInstalled, AghError, TimedOut
 from agh.keeper.leashed import Leashed
 from agh.keeper.loop import Loop
@@ -36,7 +38,7 @@ Then = Callable[[Response | AghError], None]
 
 
 class RpcError(AghError):
-    """{1} (code {0})"""
+    """{1} (code {0})"""  # the error must be a redacted one
 
     def __init__(self, error: Mapping[str, Any]) -> None:
         super().__init__(error.get("code"), error.get("message"))
@@ -86,7 +88,7 @@ class Agent:
         if isinstance(answer, AghError):
             raise answer
         if answer.error is not None:
-            raise RpcError(answer.error)
+            raise RpcError(redacted_error(answer.error, self.redactor))
         return answer.result
 
     def notify(self, method: str, params: dict[str, Any]) -> None:
@@ -122,14 +124,14 @@ class Agent:
                     "code": PARSE_ERROR,
                     "message": "its answer was in a line that is too long to be read",
                 }
-                return Response(number, None, error, orjson.dumps({"error": error}).decode())
+                return Response(number, None, error, orjson.dumps({"error": error}))
         return None
 
     def death(self) -> AghError:
         if self.process.start_error is not None:
             return AgentNotInstalled(self.name, f"{self.argv[0]}: {self.process.start_error}")
         how = "it closed its stdout and went on" if self._silent else self.process.describe_end()
-        words = redactor(self._launch.environ).text(self.stderr_text()).strip()
+        words = self.stderr_text().strip()
         if self.process.exit is not None and (told := self._explain(self.process.exit, words)):
             return told
         said = words.splitlines()
@@ -142,13 +144,19 @@ class Agent:
         except Exception:
             return None
 
-    def stderr_text(self) -> str:
-        return bytes(self._stderr).decode(errors="replace")
+    @cached_property
+    def redactor(self) -> Redactor:
+        """What hides the secrets of the agent's environment, and those that look like secrets."""
+        return redactor(self._launch.environ)
+
+    def stderr_text(self, length: int = STDERR_TAIL) -> str:
+        """Return the end of what it wrote on stderr, without secrets."""
+        return self.redactor.end(bytes(self._stderr).decode(errors="replace"), length)
 
     def _take_output(self, stream: int, data: bytes) -> None:
         if stream == 2:
             self._stderr += data
-            del self._stderr[: max(0, len(self._stderr) - STDERR_TAIL)]
+            del self._stderr[: max(0, len(self._stderr) - STDERR_TAIL - LONGEST)]
             return
         frames = self._splitter.feed(data) if data else self._splitter.close()
         if frames:

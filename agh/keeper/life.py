@@ -8,6 +8,7 @@ from typing import Any
 
 from agh import config
 from agh.core.events import marker, timestamp
+from agh.core.redact import redactor
 from agh.errors import AgentNeedsLogin, AghError, Bug, HookStopped, PlaceGone, StoreFailed, TimedOut, Usage
 from agh.keeper import crash, hooks, options, restore, spending, stop, supervise, turns
 from agh.keeper.agent import RpcError
@@ -146,6 +147,7 @@ def open_session(
 
 def end_failed_start(live: Live, error: AghError) -> None:
     """The start failed: say so in the log and the metadata, end the agent, keep the way back."""
+    error.redact(redactor(live.environ).json)
     kind = "startup_failure"
     if isinstance(error, TimedOut):
         kind = "timeout"

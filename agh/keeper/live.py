@@ -17,10 +17,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from agh.adapters.agents import AgentRecord
 from agh.core.events import Draft, draft_of, timestamp
+from agh.core.redact import redactor
 from agh.errors import StoreFailed
 from agh.keeper.agent import Agent
 from agh.keeper.loop import Loop, Timer
@@ -134,7 +133,7 @@ class Live:
         try:
             with self.writer.transaction():
                 yield
-                self.writer.append(self._drafts)
+                self.writer.store(self._drafts)
         except StoreFailed:
             if self.agent is not None:
                 self.agent.on_frames = lambda frames: None  # what it still says must not follow what was lost
@@ -168,7 +167,7 @@ class Live:
             raise
         self.db.execute("RELEASE step")
 
-    def survive(self, error: Exception, raw: str | None = None) -> None:
+    def survive(self, error: Exception, raw: bytes | memoryview | None = None) -> None:
         """Note a failure that concerns one message only. If it concerns the log, raise it as StoreFailed."""
         if isinstance(error, StoreFailed):
             raise error
@@ -187,10 +186,10 @@ class Live:
             )
         return isinstance(error, StoreFailed)
 
-    def record(self, type: str, *, turn_id: str = "", raw: str | None = None, **fields: Any) -> None:
-        if raw is not None:
-            fields["raw"] = orjson.Fragment(raw)
-        self.add(draft_of(type, turn_id, self.meta.get("acp_session_id"), self._at, fields))
+    def record(
+        self, type: str, *, turn_id: str = "", raw: bytes | memoryview | None = None, **fields: Any
+    ) -> None:
+        self.add(draft_of(type, turn_id, self.meta.get("acp_session_id"), self._at, fields, raw))
 
     def add(self, made: Draft) -> None:
         assert self._drafts is not None, "events are recorded inside a batch"
@@ -224,8 +223,9 @@ class Live:
     def fail(self, reason: str, kind: str, summary: str, *, detail: str | None = None) -> None:
         """Decide that the session ends in failure."""
         if self.ending is None:
-            self.failure = {"kind": kind, "summary": summary, "crash_bundle_path": None}
-            self.end(reason, detail or summary)
+            hide = redactor(self.environ).text  # the names of tools, for one, are the agent's words
+            self.failure = {"kind": kind, "summary": hide(summary), "crash_bundle_path": None}
+            self.end(reason, hide(detail or summary))
 
     def active(self, kind: str) -> None:
         """Note that something happened just now."""

@@ -100,7 +100,7 @@ def ask(
     *,
     title: str | None,
     options: list[dict[str, Any]],
-    raw: str,
+    raw: bytes,
     finish: Finish,
     rpc_id: int | str | None,
     tool_call_id: str | None = None,

@@ -37,12 +37,15 @@ _LATE = (*_SHOWN, "usage")
 def take_frames(live: Live, frames: list[Frame]) -> None:
     """Everything in one transaction; the acts follow it in order."""
     live.active("agent_output")
+    frames.reverse()
     with live.batch():
-        for frame in frames:
+        while frames:  # the list is emptied: a long frame must be gone when its event is stored
+            frame = frames.pop()
             try:
                 _take(live, frame)
             except Exception as error:
                 live.survive(error, raw=getattr(frame, "raw", None))
+            del frame
 
 
 def _take(live: Live, frame: Frame) -> None:
@@ -52,7 +55,8 @@ def _take(live: Live, frame: Frame) -> None:
         _notification(live, frame)
     elif isinstance(frame, Response):
         if not agent.settle(frame):
-            _warn(live, f"the agent answered request {frame.id!r}, which nobody asked", frame.raw)
+            number = agent.redactor.beginning(repr(frame.id), 80)
+            _warn(live, f"the agent answered request {number}, which nobody asked", frame.raw)
     elif isinstance(frame, Request):
         _request(live, agent, frame)
     else:
@@ -157,14 +161,14 @@ def _malformed(live: Live, agent: Agent, frame: Malformed) -> None:
         agent.settle(lost)
     if live.nonsense > NONSENSE_KEPT:
         if live.nonsense % NONSENSE_COUNTED == 0:
-            _warn(live, f"the agent has sent {live.nonsense} lines that are not messages", "null")
+            _warn(live, f"the agent has sent {live.nonsense} lines that are not messages", b"null")
         return
     told = {"length": frame.length, "sha256": frame.sha256, "head": frame.head}
-    raw = orjson.dumps(told, default=repr).decode()
+    raw = orjson.dumps(told, default=repr)
     _warn(live, f"the agent sent something that is not a message: {frame.reason}", raw)
 
 
-def _warn(live: Live, text: str, raw: str) -> None:
+def _warn(live: Live, text: str, raw: bytes) -> None:
     live.record("runtime_warning", turn_id=live.turn.turn_id if live.turn else "", text=text, raw=raw)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agh.core.events import marker
-from agh.core.frames import Response, error_text
+from agh.core.frames import Response, error_text, redacted_error
 from agh.core.inject import with_history
 from agh.core.updates import request_usage, token_usage
 from agh.errors import AghError, InputTooLarge, NoTurn, QueueFull, SessionStopping, Usage
@@ -180,7 +180,9 @@ def answered(live: Live, turn: Turn, result: Response | AghError, send: Callable
     elif result.error is not None:
         if retry.plan(live, turn, result, send):
             return
-        _close_turn(live, turn, "failed", error=error_text(result.error), stop_reason="error", raw=result.raw)
+        assert live.agent is not None
+        words = error_text(redacted_error(result.error, live.agent.redactor))
+        _close_turn(live, turn, "failed", error=words, stop_reason="error", raw=result.raw)
     else:
         given = result.result if isinstance(result.result, dict) else {}
         usage = token_usage(given.get("usage")) or request_usage(given) or turn.usage or None
