@@ -10,6 +10,7 @@ Exit numbers: 1 agent or turn failed, 2 usage, 3 timeout, 4 no such thing, 5 per
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 INTERRUPTED = 130
@@ -41,6 +42,10 @@ class AghError(Exception):
 
     def as_dict(self) -> dict[str, Any]:
         return {"code": self.code, "message": self.message, "hint": self.hint, "details": self.details}
+
+    def redact(self, hide: Callable[[Any], Any]) -> None:
+        """Hide the secrets in all that it says; `hide` is given JSON values."""
+        self.args, self.hint, self.details = tuple(map(hide, self.args)), hide(self.hint), hide(self.details)
 
     def for_relay(self) -> dict[str, Any]:
         """What `Relayed` needs to stand for this error in another process."""

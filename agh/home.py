@@ -7,6 +7,7 @@ owns or may write to is refused.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -18,6 +19,8 @@ from agh.errors import HomeUnknown, HomeUnsafe, SessionNotFound
 SESSION_ID = re.compile(r"sess-[0-9a-z]{8,26}")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _TIME_DIGITS, _RANDOM_DIGITS = 9, 7
+MAX_PATH, MAX_LINKS = 4096, 40  # what the kernel follows
+_NO_LINK = (errno.EINVAL, errno.ENOENT, errno.ENOTDIR)
 
 
 def home_path() -> str:
@@ -125,3 +128,38 @@ def session_id_of(milliseconds: int, noise: bytes) -> str:
 def base36(noise: bytes) -> str:
     """A digit or a lower-case letter for each byte."""
     return "".join(_DIGITS[byte % 36] for byte in noise)
+
+
+def real_path(path: str) -> str | None:
+    """Return an absolute path with its links resolved, or None if that is impossible.
+
+    Unlike os.path.realpath it never raises, whatever the path is, and gives up where the kernel would.
+    What does not exist is taken as it is written.
+    """
+    if not path.startswith("/") or "\0" in path or len(path) > MAX_PATH:
+        return None
+    real, links = "", 0
+    names = path.split("/")[::-1]
+    while names:
+        name = names.pop()
+        if name in ("", "."):
+            continue
+        if name == "..":
+            real = real[: max(0, real.rfind("/"))]
+            continue
+        step = f"{real}/{name}"
+        try:
+            target = os.readlink(step)
+        except OSError as error:
+            if error.errno not in _NO_LINK:
+                return None
+            real = step
+            continue
+        except ValueError:  # a name that the file system's encoding cannot write
+            return None
+        links += 1
+        if links > MAX_LINKS:
+            return None
+        real = "" if target.startswith("/") else real
+        names += target.split("/")[::-1]
+    return real or "/"

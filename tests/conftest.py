@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from tests.support.rounds import share_out
 from tests.support.warm import Program
 
 REAL_HOME = Path(os.path.expanduser("~")) / ".agh"
+COMPLETE = "AGH_TEST_ALL" in os.environ
 AGH = str(Path(sys.executable).with_name("agh"))
 
 
@@ -26,6 +27,17 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda *_: None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """With AGH_TEST_ALL, fail a test that is skipped, unless it is only for the soak."""
+    report = yield
+    if COMPLETE and report.skipped and not hasattr(report, "wasxfail"):
+        reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+        if "make soak" not in reason:
+            report.outcome, report.longrepr = "failed", f"{item.nodeid} must not be skipped: {reason}"
+    return report
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

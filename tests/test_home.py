@@ -226,3 +226,42 @@ def test_an_id_of_a_known_time_sorts_by_it() -> None:
     made = [home.session_id_of(1_700_000_000_000 + step, b"abcdefgh") for step in (0, 1, 36, 10**9)]
     assert made == sorted(made) and len(set(made)) == 4
     assert all(home.SESSION_ID.fullmatch(one) for one in made)
+
+
+def test_links_are_resolved_as_the_kernel_does(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file").write_text("x")
+    (tmp_path / "absolute").symlink_to(tmp_path / "folder")
+    (tmp_path / "relative").symlink_to("folder/../folder")
+    (tmp_path / "dangling").symlink_to("none/at/all")
+    paths = [
+        "absolute/file",
+        "relative/./file",
+        "relative/../folder",
+        "dangling/x",
+        "folder/new/../y",
+        "../..",
+    ]
+    for path in paths:
+        assert home.real_path(f"{tmp_path}/{path}") == os.path.realpath(tmp_path / path), path
+    assert home.real_path("/..//.") == "/"
+
+
+def test_what_cannot_be_resolved_is_none_and_never_raises(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "link0").write_text("end")
+    for number in range(1, 1500):
+        (tmp_path / f"link{number}").symlink_to(f"link{number - 1}")
+    assert home.real_path(f"{tmp_path}/link{home.MAX_LINKS}") == f"{tmp_path}/link0"
+    for path in (
+        "loop",
+        "loop/x",
+        f"link{home.MAX_LINKS + 1}",
+        "link1499/../x",
+        "a\0b",
+        "a/" * 5000,
+        "a" * 300,
+    ):
+        assert home.real_path(f"{tmp_path}/{path}") is None, path
+    assert home.real_path("relative") is None
+    assert home.real_path("") is None

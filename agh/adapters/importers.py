@@ -16,9 +16,11 @@ import orjson
 
 from agh.core.events import Row
 from agh.core.exchange import SCHEMA, TABLES, Imported, Importer, TableRow, checked
-from agh.core.updates import member
+from agh.core.frames import outgrown
+from agh.core.members import member
 
-LINE = 256 << 20  # bytes of the longest line
+LINE = 128 << 20  # bytes; a frame of the longest kind is told twice in its event
+MAX_VALUES, MAX_DEPTH = 2_000_000, 250  # of one line; what an agent sends is bounded more tightly
 _EVENT = ("sequence", "turn_id", "type", "agent_name", "timestamp")
 
 
@@ -37,7 +39,9 @@ def _records(path: str, counts: dict[str, Any]) -> Iterator[Row | TableRow]:
     seen = dict.fromkeys(("events", *TABLES), 0)
     with open(path, "rb") as file:
         file.readline(LINE + 1)
-        for number, data in enumerate(iter(lambda: file.readline(LINE + 1), b""), 2):
+        number = 1
+        while data := file.readline(LINE + 1):
+            number += 1
             value = _parsed(data, number)
             if "table" in value:
                 if value["table"] not in TABLES or not isinstance(value.get("row"), dict):
@@ -48,9 +52,11 @@ def _records(path: str, counts: dict[str, Any]) -> Iterator[Row | TableRow]:
             if missing := [key for key in (*_EVENT, "content") if key not in value]:
                 raise ValueError(f"line {number}: the event has no {missing[0]}")
             seen["events"] += 1
-            content = _content(data.decode(), value["content"])
             sequence, turn_id, type, agent_name, at = (value[key] for key in _EVENT)
-            yield checked(Row(sequence, turn_id, type, agent_name, content, at))
+            del value  # a long line must be gone before what was taken from it is checked and stored
+            row = Row(sequence, turn_id, type, agent_name, _content(data), at)
+            del data
+            yield checked(row)
     for table, count in seen.items():
         if counts.get(table, 0) != count:
             raise ValueError(f"it is not whole: {count} of {counts.get(table)} rows of {table}")
@@ -59,6 +65,8 @@ def _records(path: str, counts: dict[str, Any]) -> Iterator[Row | TableRow]:
 def _parsed(data: bytes, number: int) -> dict[str, Any]:
     if len(data) > LINE:
         raise ValueError(f"line {number}: it is longer than {LINE >> 20} MB")
+    if reason := outgrown(data, MAX_VALUES, MAX_DEPTH):
+        raise ValueError(f"line {number}: {reason}")
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -68,22 +76,11 @@ def _parsed(data: bytes, number: int) -> dict[str, Any]:
     return value
 
 
-def _content(line: str, value: Any) -> str:
-    """The content's own text: parsed and written again, a long number could be another one."""
-    start, end = line.find(',"content":') + len(',"content":'), line.rfind(',"timestamp":')
-    if _is(text := line[start:end], value):
-        return text
-    place = member(line, 0, "content")
-    if place and _is(text := line[slice(*place)].strip(), value):
-        return text
-    return orjson.dumps(value).decode()
-
-
-def _is(text: str, value: Any) -> bool:
-    try:
-        return bool(orjson.loads(text) == value)
-    except orjson.JSONDecodeError:
-        return False
+def _content(line: bytes) -> str:
+    """Return the content's own text: parsed and written again, a long number could be another one."""
+    span = member(line, 0, "content")
+    assert span is not None
+    return str(memoryview(line)[slice(*span)], "utf-8")
 
 
 def read_database(path: str) -> Imported:

@@ -32,7 +32,8 @@ def opening(
     if prompt is None:
         return params
     mode, text = prompt["mode"], prompt["text"]
-    offered = (capabilities.get("sessionCapabilities") or {}).get("systemPrompt")
+    session = capabilities.get("sessionCapabilities")
+    offered = session.get("systemPrompt") if isinstance(session, dict) else None
     if isinstance(offered, dict):
         if mode == "override" and offered.get("override") is None:
             raise SystemPromptRefused(record.name, " in place of its own", hint="use --append-system-prompt")

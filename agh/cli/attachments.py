@@ -26,7 +26,8 @@ def attachment(path: str, session: Mapping[str, Any]) -> dict[str, Any]:
     if kind is None:
         link = there(os.path.realpath(path), session)
         return {"type": "resource_link", "uri": f"file://{link}", "name": os.path.basename(path)}
-    if not ((session.get("acp_caps") or {}).get("promptCapabilities") or {}).get("image"):
+    offered = (session.get("acp_caps") or {}).get("promptCapabilities")
+    if not isinstance(offered, dict) or not offered.get("image"):
         raise Usage(f"--attach: the agent takes no images ({path})", hint="agh agent doctor NAME")
     if os.path.getsize(path) > IMAGE_BYTES:
         raise Usage(f"--attach: {path} is larger than {IMAGE_BYTES >> 20} MiB", hint="make it smaller")

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 
 SCHEMA = "agh.session.event.v1"
+LONG = 1 << 20  # bytes of a frame; what is longer is copied as seldom as can be
 
 CHAT_TYPES = ("user_message", "agent_message", "thought", "tool_call", "tool_result")
 MARKER_CREATED, MARKER_REDACTED = "transcript_marker.created", "transcript_marker.redacted"
@@ -59,12 +60,21 @@ class Row(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """An event that has no sequence yet: what a writer is given to append."""
+    """An event that has no sequence yet: what a writer is given to append.
+
+    Content that is very long comes in pieces of UTF-8, and `content` is empty: to join them is left to the
+    writer, who does it once the frame they were taken from is gone.
+    """
 
     type: str
     turn_id: str
     content: str
     timestamp: str
+    pieces: tuple[bytes | memoryview, ...] = ()
+
+    def whole(self) -> str:
+        """Return the content, joined if it is in pieces."""
+        return self.content or b"".join(self.pieces).decode()
 
 
 def event_id(sequence: int) -> str:
@@ -93,11 +103,27 @@ def draft(
     return draft_of(type, turn_id, agent_session, at or timestamp(), fields)
 
 
-def draft_of(type: str, turn_id: str, agent_session: str | None, at: str, fields: dict[str, Any]) -> Draft:
-    """The same for fields that are at hand as a mapping: one is made for every chunk of a stream."""
+def draft_of(
+    type: str,
+    turn_id: str,
+    agent_session: str | None,
+    at: str,
+    fields: dict[str, Any],
+    raw: bytes | memoryview | None = None,
+) -> Draft:
+    """The same for fields that are at hand as a mapping: one is made for every chunk of a stream.
+
+    `raw` is JSON as the agent sent it, and becomes the field of that name.
+    """
     if None in fields.values():
         fields = {key: value for key, value in fields.items() if value is not None}
     head = _head(type, agent_session, turn_id, at)
+    if raw is not None and len(raw) > LONG:
+        body = memoryview(orjson.dumps(fields))[1:-1]
+        start = (head.encode(), b"," if body else b"", body)
+        return Draft(type, turn_id, "", at, (*start, b',"raw":', raw, b"}"))
+    if raw is not None:
+        fields = {**fields, "raw": orjson.Fragment(bytes(raw))}
     content = f"{head},{orjson.dumps(fields)[1:].decode()}" if fields else head + "}"
     return Draft(type, turn_id, content, at)
 

@@ -10,19 +10,28 @@ last one holds. A missing `"jsonrpc"`, `"params":null` and `"method":null` are f
 It never judges methods or their parameters, and the reason in a `Malformed` never quotes the agent.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import re
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
+if TYPE_CHECKING:
+    from agh.core.redact import Redactor
+
 MAX_LINE = 32 << 20
 MAX_DEPTH = 200  # orjson writes 254 levels at most, and what is stored gets wrapped
-MAX_VALUES = 500_000  # an empty list is 3 bytes on the wire and 80 in memory
+MAX_VALUES = 300_000  # an empty list is 3 bytes on the wire and 80 in memory, an object of one member 250
 MAX_NUMBER_REPAIR = 1 << 20  # bytes; this repair looks at every token
+MAX_GROWTH = 1 << 20  # bytes; what stands for a bad byte has three
+BLOCK = 1 << 16  # bytes
 HEAD = 200  # bytes
+MAX_ERROR_TEXT = 4_000  # characters, of the message and of the data
 INTERNAL_ERROR = -32603
 
 Id = int | str | None
@@ -33,7 +42,7 @@ class Request(NamedTuple):
     id: Id
     method: str
     params: Params
-    raw: str
+    raw: bytes
     sanitized: bool = False
 
 
@@ -41,14 +50,14 @@ class Response(NamedTuple):
     id: Id
     result: Any
     error: dict[str, Any] | None  # always with an int `code` and a str `message`
-    raw: str
+    raw: bytes
     sanitized: bool = False
 
 
 class Notification(NamedTuple):
     method: str
     params: Params
-    raw: str
+    raw: bytes
     sanitized: bool = False
 
 
@@ -114,14 +123,13 @@ class Splitter:
 
 
 def parse(line: bytes) -> Frame:
-    if len(line) > 2 * MAX_DEPTH and (reason := _outgrown(line)):
+    if len(line) > 2 * MAX_DEPTH and (reason := outgrown(line)):
         return _malformed(reason, line)
     sanitized = False
     try:
-        message = orjson.loads(line)
-        raw = line.decode()
+        message, raw = orjson.loads(line), line
     except ValueError:
-        repaired = _repair(line.decode(errors="replace")) if re.search(REPAIRABLE, line) else None
+        repaired = _repair(line) if re.search(REPAIRABLE, line) else None
         if repaired is None:
             return _malformed("not JSON", line)
         raw, message = repaired
@@ -169,6 +177,20 @@ def error_text(error: dict[str, Any]) -> str:
     return message if details is None else f"{message}: {orjson.dumps(details).decode()}"
 
 
+def redacted_error(error: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
+    """Return a JSON-RPC error that can be shown and stored: bounded, and without secrets."""
+    clean = {
+        "code": error.get("code"),
+        "message": redactor.beginning(str(error.get("message")), MAX_ERROR_TEXT),
+    }
+    data = error.get("data")
+    if data is not None:
+        text = orjson.dumps(data)
+        short = len(text) <= MAX_ERROR_TEXT
+        clean["data"] = redactor.json(data) if short else redactor.beginning(text.decode(), MAX_ERROR_TEXT)
+    return clean
+
+
 def encode_error(id: Id, code: int, message: str, data: Any = None) -> bytes:
     error = {"code": code, "message": message} | _unless_none("data", data)
     return _encode({"jsonrpc": "2.0", "id": id, "error": error})
@@ -182,9 +204,9 @@ def _encode(message: dict[str, Any]) -> bytes:
     try:
         return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
     except TypeError:  # a lone surrogate (a file name from argv may hold one), or an integer beyond 64 bits
-        text = json.dumps(message, separators=(",", ":"))
+        text = json.dumps(message, separators=(",", ":")).encode()
         repaired = _repair(text)
-        return (repaired[0] if repaired else text).encode() + b"\n"
+        return (repaired[0] if repaired else text) + b"\n"
 
 
 def _normal_error(error: Any) -> dict[str, Any]:
@@ -196,25 +218,42 @@ def _normal_error(error: Any) -> dict[str, Any]:
     return {"code": INTERNAL_ERROR, "message": "an error of no known form", "data": error}
 
 
-def _outgrown(line: bytes) -> str | None:
-    """Why the line must not be parsed, judged by what stands outside its strings."""
+def outgrown(line: bytes, max_values: int = MAX_VALUES, max_depth: int = MAX_DEPTH) -> str | None:
+    """Return why the line must not be parsed, judged by what stands outside its strings."""
     opened = line.count(b"[") + line.count(b"{")
-    if opened <= MAX_DEPTH and (len(line) <= MAX_VALUES or opened + line.count(b",") <= MAX_VALUES):
+    if opened <= max_depth and (len(line) <= max_values or opened + line.count(b",") <= max_values):
         return None
-    bare = line.replace(b"\\\\", b"").replace(b'\\"', b"")
-    if bare.count(b'"') > 4 * MAX_VALUES:
-        return "too many values"
-    structure = b"".join(bare.split(b'"')[::2])
-    if structure.count(b"[") + structure.count(b"{") + structure.count(b",") > MAX_VALUES:
-        return "too many values"
-    depth = 0
-    for byte in structure.translate(None, NOT_BRACKETS):
-        depth += 1 if byte in b"[{" else -1
-        if depth > MAX_DEPTH:
-            return "nested too deeply"
-        if depth < 0:
-            return None  # not JSON, as the parser will find
+    values = depth = 0
+    for structure in _outside_strings(line):
+        values += structure.count(b"[") + structure.count(b"{") + structure.count(b",")
+        if values > max_values:
+            return "too many values"
+        for byte in structure.translate(None, NOT_BRACKETS):
+            depth += 1 if byte in b"[{" else -1
+            if depth > max_depth:
+                return "nested too deeply"
+            if depth < 0:
+                return None  # not JSON, as the parser will find
     return None
+
+
+def _backslashes(line: bytes, start: int) -> bytes:
+    match = re.compile(rb"\\*+").match(line, start)
+    return match[0] if match else b""
+
+
+def _outside_strings(line: bytes) -> Iterator[bytes]:
+    """Yield what stands outside of strings, block by block: all at once it would take many times the line."""
+    inside = start = 0
+    while start < len(line):
+        end = start + BLOCK
+        if line[end - 1 : end] == b"\\":  # an escape is never cut in two
+            end += len(_backslashes(line, end)) + 1
+        bare = line[start:end].replace(b"\\\\", b"").replace(b'\\"', b"")
+        parts = bare.split(b'"')
+        yield b"".join(parts[inside::2])
+        inside ^= len(parts) + 1 & 1
+        start = end
 
 
 NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -223,8 +262,8 @@ REPAIRABLE = rb"[0-9\x80-\xff]|\\u|NaN|Infinity"
 # Escapes are taken one after the other, or an escaped backslash would pass for the start of one. All but
 # surrogates go by in a run.
 SURROGATE = (
-    r"\\(?:[^u][^\\]*+(?:\\[^u][^\\]*+)*+|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-    r"|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2}))"
+    rb"(?s)\\(?:[^u][^\\]*+(?:\\[^u][^\\]*+)*+|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2}))"
 )
 # Possessive: a string without an end costs one pass, and not one for each of its quotes.
 STRING_OR_NUMBER = (
@@ -232,17 +271,38 @@ STRING_OR_NUMBER = (
 )
 
 
-def _repair(text: str) -> tuple[str, Any] | None:
-    """The text with the least changed that makes it JSON, and its value."""
-    text = text.removeprefix("\ufeff")
-    text = re.sub(SURROGATE, lambda match: r"\ufffd" if match["lone"] else match[0], text)
+def _repair(line: bytes) -> tuple[bytes, Any] | None:
+    """Return the line with the least changed that makes it JSON, and its value."""
+    text = valid_utf8(line.removeprefix(b"\xef\xbb\xbf"))
+    if text is None:
+        return None
+    text = without_lone_surrogates(text)
     with suppress(ValueError):
         return text, orjson.loads(text)
     if len(text) <= MAX_NUMBER_REPAIR:
-        text = re.sub(STRING_OR_NUMBER, _repair_number, text)
+        text = re.sub(STRING_OR_NUMBER, _repair_number, text.decode()).encode()
         with suppress(ValueError):
             return text, orjson.loads(text)
     return None
+
+
+def valid_utf8(line: bytes) -> bytes | None:
+    """Return the line with U+FFFD for bytes that are not UTF-8; None when it would get much longer."""
+    with suppress(UnicodeDecodeError):
+        line.decode()
+        return line
+    text = line.decode(errors="replace").encode()
+    return text if len(text) <= len(line) + MAX_GROWTH else None
+
+
+def without_lone_surrogates(text: bytes, escape: bytes = rb"\ufffd") -> bytes:
+    """Return the text with another escape, which must be as long, for each escape of half a character."""
+    changed: bytearray | None = None
+    for match in re.finditer(SURROGATE, text):
+        if match["lone"]:
+            changed = bytearray(text) if changed is None else changed
+            changed[match.start() : match.end()] = escape
+    return text if changed is None else bytes(changed)
 
 
 def _repair_number(match: re.Match[str]) -> str:

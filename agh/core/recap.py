@@ -37,7 +37,7 @@ def recap(
     return {
         "session": {key: session.get(key) for key in ("id", "badge", "state")},
         "recent_markers": [redactor.json(_without_role(marker)) for marker in shown_markers],
-        "recent_messages": [redactor.json(message) for message in shown_talk],
+        "recent_messages": _redacted(talk, redactor)[len(talk) - len(shown_talk) :],
         "pending_markers": _pending(markers),
         "pending_inputs": pending_inputs,
         "pending_permissions": pending_permissions,
@@ -53,6 +53,21 @@ def recap(
             "consistency": "persisted_reads",
         },
     }
+
+
+def _redacted(talk: Sequence[Message], redactor: Redactor) -> list[Message]:
+    """Return the messages without secrets, also those of which a tool call has made two messages."""
+    clean: list[Message] = [redactor.json(message) for message in talk]
+    for key in ("content", "thinking"):
+        places = [number for number, message in enumerate(talk) if _is_said(message, key)]
+        texts = redactor.chunks([talk[number][key] for number in places])
+        for number, text in zip(places, texts, strict=True):
+            clean[number][key] = text
+    return clean
+
+
+def _is_said(message: Message, key: str) -> bool:
+    return message["role"] == "assistant" and isinstance(message.get(key), str)
 
 
 def _pending(markers: Sequence[Message]) -> int:

@@ -9,9 +9,9 @@ with `token = parser.next()` blotted out is of no use. Quoted text, `UPPER=value
 anything else needs a digit, an inner symbol or base64 padding, and must not read as an identifier, an
 attribute, a call, a path or a template.
 
-Promises: `text(text(s)) == text(s)`; time linear in the input; text outside a secret, JSON keys and structure
-stay as they are. A plugin's pattern keeps the first two if it is linear itself and does not look at the
-characters around its match.
+Promises: `text(text(s)) == text(s)`; time linear in the input; text outside a secret and the structure of
+JSON stay as they are, also where a key is a secret. A plugin's pattern keeps the first two if it is linear
+itself and does not look at the characters around its match.
 
 Never: reads the environment, decodes base64 or percent escapes, guesses by entropy. It misses bare
 plain-word passwords (`password: swordfish`), quoted phrases with spaces, positional secrets (`curl -u a:b`),
@@ -117,6 +117,8 @@ _CODE = (  # a hexadecimal number; identifiers joined by dots and the like, with
 # A digit and a letter, a symbol between word characters, or base64 padding.
 _RANDOM = r"^(?=\D*+\d)[^A-Za-z]*+[A-Za-z]|\w[!@#$%^~]++\w|=$"
 
+LONGEST = 16_000  # characters; a longer secret may show where a text is cut
+_SHORTEST = 8  # characters of a known value; no token of a vendor is shorter
 _Span = tuple[int, int]
 
 
@@ -135,6 +137,15 @@ class Redactor:
     def json(self, value: Any) -> Any:
         """A redacted copy of a JSON value. `{"name": N, "value": V}` is treated as `{N: V}`."""
         return self._walk(value, False)
+
+    def beginning(self, s: str, length: int) -> str:
+        """Return the redacted beginning of a text; a secret that the cut goes through is hidden."""
+        return self.text(s[: length + LONGEST])[:length]
+
+    def end(self, s: str, length: int) -> str:
+        """Return the redacted end of a text; of a secret that began before it nothing is left."""
+        start = max(0, len(s) - length)
+        return self.chunks((s[max(0, start - LONGEST) : start], s[start:]))[1]
 
     def chunks(self, parts: Sequence[str]) -> list[str]:
         """Redact the joined parts; each mark goes to the part in which its secret begins."""
@@ -161,8 +172,23 @@ class Redactor:
             return [self._walk(item, secret) for item in value]
         if isinstance(value, dict):
             pair = _is_secret_name(value.get("name"))
-            return {k: self._walk(v, _is_secret_name(k) or (pair and k == "value")) for k, v in value.items()}
+            clean: dict[Any, Any] = {}
+            for key, item in value.items():
+                shown = self._key(key, clean)
+                clean[shown] = self._walk(item, _is_secret_name(key) or (pair and key == "value"))
+            return clean
         return value
+
+    def _key(self, key: Any, taken: dict[Any, Any]) -> Any:
+        """Return the key without its secret; numbered where another one became the same."""
+        if not isinstance(key, str) or (len(key) < _SHORTEST and not self._extra):
+            return key
+        shown = clean = self.text(key)
+        number = len(taken)
+        while shown in taken:
+            number += 1
+            shown = f"{clean} {number}"
+        return shown
 
     def _spans(self, s: str) -> list[_Span]:
         seen = s.replace(MARK, _HOLE * len(MARK))
@@ -189,7 +215,9 @@ class Redactor:
 def redactor(environ: Mapping[str, str] = {}, extra: Iterable[re.Pattern[str]] = ()) -> Redactor:
     """A redactor for this environment; where an extra pattern has a group `secret`, only that is hidden."""
     values = {value.strip() for name, value in environ.items() if re.match(_ENVIRON_NAME, name.lower())}
-    return Redactor(sorted(v for v in values if len(v) >= 8 and not re.fullmatch(_ORDINARY, v)), extra)
+    return Redactor(
+        sorted(v for v in values if len(v) >= _SHORTEST and not re.fullmatch(_ORDINARY, v)), extra
+    )
 
 
 def _find_named(s: str) -> Iterator[_Span]:

@@ -1,8 +1,8 @@
 """A copy of a session with its secrets hidden. Pure.
 
-A secret that came in pieces is hidden too: the chunks of an answer are looked at together. The agent's
-own form of a chunk (`raw`) is left out, since the pieces in it cannot be. As good as `core.redact`, and
-no better.
+A secret that came in pieces is hidden too: the chunks of a turn are looked at together, whatever came
+between them, as far as memory allows. The agent's own form of a chunk (`raw`) is left out, since the pieces
+in it cannot be hidden. As good as `core.redact`, and no better.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from typing import Any
 
 import orjson
 
-from agh.core.events import Row
+from agh.core.events import TURN_END_TYPES, Row
 from agh.core.exchange import Copy
-from agh.core.redact import Redactor
+from agh.core.redact import LONGEST, Redactor
 
 _CHUNKS = ("agent_message", "thought")
-_PASSING = ("usage", "runtime_progress", "runtime_warning", "permission")
+_BOUNDS = ("user_message", *TURN_END_TYPES)
+MOST_ROWS, MOST_CHARACTERS = 1000, 4 << 20  # that are held back until their turn has ended
+_LAST_ROWS = 100  # of those: held back further, since what they begin may go on
 _JSON_COLUMNS = ("prompt", "request")
 
 
@@ -34,28 +36,46 @@ def redacted(copy: Copy, redactor: Redactor) -> Copy:
 
 
 def redacted_rows(rows: Iterable[Row], redactor: Redactor) -> Iterator[Row]:
-    """The same events, none missing; what streams is held back until the message has ended."""
+    """Yield the same events, none missing; what streams is held back until its turn has ended."""
     held: list[Row] = []
+    size = 0
+    before = dict.fromkeys(_CHUNKS, "")  # the end of what was yielded of this turn
     for row in rows:
-        if row.type in _CHUNKS or (held and row.type in _PASSING):
-            held.append(row)
+        if held and (row.type in _BOUNDS or (row.turn_id and row.turn_id != held[-1].turn_id != "")):
+            yield from _redacted(held, before, redactor)
+            held, size, before = [], 0, dict.fromkeys(_CHUNKS, "")
+        held.append(row)
+        size += len(row.content)
+        if len(held) >= MOST_ROWS or size > MOST_CHARACTERS:
+            count = len(held) - (_LAST_ROWS if size <= MOST_CHARACTERS else 0)
+            yield from _redacted(held, before, redactor)[:count]
+            for type in _CHUNKS:
+                text = before[type] + "".join(_text(row) for row in held[:count] if row.type == type)
+                before[type] = text[-LONGEST:]
+            held = held[count:]
+            size = sum(len(row.content) for row in held)
+    yield from _redacted(held, before, redactor)
+
+
+def _redacted(rows: list[Row], before: dict[str, str], redactor: Redactor) -> list[Row]:
+    out = []
+    texts = {type: iter(_texts(rows, type, before[type], redactor)) for type in _CHUNKS}
+    for row in rows:
+        content = row.parsed()
+        if row.type not in _CHUNKS:
+            out.append(_with(row, redactor.json(content)))
             continue
-        yield from _message(held, redactor)
-        held = []
-        yield _with(row, redactor.json(row.parsed()))
-    yield from _message(held, redactor)
+        rest = {key: value for key, value in content.items() if key not in ("raw", "text")}
+        out.append(_with(row, {**redactor.json(rest), "text": next(texts[row.type])}))
+    return out
 
 
-def _message(rows: list[Row], redactor: Redactor) -> list[Row]:
-    out = list(rows)
-    for type in _CHUNKS:
-        places = [place for place, row in enumerate(rows) if row.type == type]
-        contents = [rows[place].parsed() for place in places]
-        texts = redactor.chunks([str(content.get("text") or "") for content in contents])
-        for place, content, text in zip(places, contents, texts, strict=True):
-            rest = {key: value for key, value in content.items() if key not in ("raw", "text")}
-            out[place] = _with(rows[place], {**redactor.json(rest), "text": text})
-    return [row if row.type in _CHUNKS else _with(row, redactor.json(row.parsed())) for row in out]
+def _texts(rows: list[Row], type: str, before: str, redactor: Redactor) -> list[str]:
+    return redactor.chunks([before, *(_text(row) for row in rows if row.type == type)])[1:]
+
+
+def _text(row: Row) -> str:
+    return str(row.parsed().get("text") or "")
 
 
 def _with(row: Row, content: dict[str, Any]) -> Row:

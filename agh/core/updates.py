@@ -5,16 +5,18 @@ Nothing is dropped: a kind we do not know becomes a `system` event with the upda
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import orjson
 
+from agh.core.events import LONG
+from agh.core.members import member
+
 Fields = dict[str, Any]
 
-_TOKEN = r'"(?:[^"\\]|\\.)*"|[{}\[\],:]'
 _FINISHED = ("completed", "failed")
 _RESULT_KEYS = ("stdout", "stderr", "error")
+_MOST = 10**12  # tokens, or units of a currency; the sum over all turns still fits into 64 bits
 
 
 def event_of(update: Fields) -> tuple[str, Fields]:
@@ -31,45 +33,24 @@ def event_of(update: Fields) -> tuple[str, Fields]:
     return "system", {"title": _title(kind, update)}
 
 
-def update_text(frame: str, update: Fields) -> str:
-    """The JSON text of the update inside its frame, as it came; the whole frame when it cannot be found."""
-    line = frame.rstrip()
-    start = line.find('"update":') + len('"update":')
-    if _is(text := line[start:-2], update):  # where it nearly always is: the last of the last
-        return text
-    params = member(line, 0, "params")
-    inner = member(line, params[0], "update") if params else None
-    return line[slice(*inner)] if inner and _is(line[slice(*inner)], update) else frame
+def update_text(frame: bytes, update: Fields) -> bytes | memoryview:
+    """Return the JSON text of the update inside its frame, as it came; a long one is not copied."""
+    if len(frame) <= LONG:
+        line = frame.rstrip()
+        start = line.find(b'"update":') + len(b'"update":')
+        if _is(text := line[start:-2], update):  # where it nearly always is: the last of the last
+            return text
+    params = member(frame, 0, "params")
+    span = member(frame, params[0], "update") if params else None
+    return memoryview(frame)[slice(*span)] if span else frame
 
 
-def _is(text: str, update: Fields) -> bool:
+def _is(text: bytes, update: Fields) -> bool:
     try:
         # Most agents write JSON as we would, and to write costs less than to read.
-        return orjson.dumps(update).decode() == text or bool(orjson.loads(text) == update)
+        return orjson.dumps(update) == text or bool(orjson.loads(text) == update)
     except orjson.JSONDecodeError:
         return False
-
-
-def member(text: str, start: int, key: str) -> tuple[int, int] | None:
-    """Where the value of a key stands in the object that begins at or after `start`; the last one counts."""
-    depth, found, began, name = 0, None, 0, ""
-    for token in re.compile(_TOKEN).finditer(text, start):
-        mark = token[0]
-        if mark in "{[":
-            depth += 1
-        if depth == 1 and mark == ":":
-            began = token.end()
-        elif depth == 1 and mark[0] == '"' and not began:
-            name = mark
-        elif (depth == 1 and mark in ",}") and began:
-            if name == f'"{key}"':
-                found = (began, token.start())
-            began = 0
-        if mark in "}]":
-            depth -= 1
-            if not depth:
-                break
-    return found
 
 
 def context_usage(update: Fields) -> Fields:
@@ -109,7 +90,7 @@ def added_usage(known: Fields, more: Fields) -> Fields:
     """The sum of two counts; what neither knows stays None."""
     names = dict.fromkeys((*known, *more))
     pairs = {name: [one[name] for one in (known, more) if one.get(name) is not None] for name in names}
-    return {name: sum(found) if found else None for name, found in pairs.items()}
+    return {name: min(sum(found), _MOST) if found else None for name, found in pairs.items()}
 
 
 def _chunk(update: Fields) -> Fields:
@@ -155,20 +136,23 @@ def _result(update: Fields, failed: bool) -> Fields:
             patches.append(item)
         elif isinstance(inner, dict) and isinstance(inner.get("text"), str):
             texts.append(inner["text"])
+    text = "\n".join(texts)
     if texts:
-        result["content"] = "\n".join(texts)
+        result["content"] = text
     if patches:
         result["structured_patch"] = patches
     paths = [one.get("path") for one in _dicts(update.get("locations"))]
     if path := next((path for path in [*paths, *(patch.get("path") for patch in patches)] if path), None):
         result["file_path"] = path
     output = update.get("rawOutput")
-    if output is not None:
-        result["raw_output"] = output
+    parts = {}
     if isinstance(output, dict):
-        result |= {key: output[key] for key in _RESULT_KEYS if isinstance(output.get(key), str)}
+        parts = {key: output[key] for key in _RESULT_KEYS if isinstance(output.get(key), str)}
+    if output is not None and sum(map(len, parts.values())) <= LONG:  # else `raw` alone repeats it
+        result["raw_output"] = output
+    result |= parts
     if failed and "error" not in result:
-        result["error"] = "\n".join(texts) or "the tool failed"
+        result["error"] = text[:LONG] or "the tool failed"
     return result
 
 
@@ -185,4 +169,7 @@ def _title(kind: Any, update: Fields) -> str:
 
 
 def _number(value: Any) -> int | float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """The count or amount; None for what is no number, or one that no session can have used."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return value if 0 <= value <= _MOST else None

@@ -50,7 +50,15 @@ def _commands(live: Live, event: str, told: dict[str, Any]) -> Iterator[str | No
     for hook in live.settings["hooks"]:
         if hook.event != event:
             continue
-        started = Started(live, hook, told)
+        began, at = time.monotonic(), timestamp()
+        try:
+            started = Started(live, hook, told)
+        except OSError as error:  # no descriptors or processes are left
+            run = Run("failed", None, str(error))
+            _store(live, event, hook.command, "config", hook.required, at, began, run)
+            if hook.required:
+                yield f"the hook {hook.command!r} could not be started: {error}"
+            continue
         if hook.mode == "sync":
             live.loop.run_until(lambda started=started: started.run is not None)  # type: ignore[misc]
             if started.run is not None and started.run.outcome != "ok" and hook.required:

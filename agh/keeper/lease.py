@@ -26,7 +26,7 @@ def attach(live: Live, request: dict[str, Any], answer: Answer) -> None:
             raise SessionNotAttachable(live.session_id, reason, hint=hint)
         raise SessionNotAttachable(live.session_id, f"it is {badge(live.meta)}")
     ttl = min(float(request["ttl"]), MAX_TTL)
-    taken = {
+    taken: dict[str, Any] = {
         "attached_to": holder,
         "attached_at": timestamp(now),
         "attach_expires_at": timestamp(now + timedelta(seconds=ttl)),

@@ -22,10 +22,13 @@ class Timer:
 
 
 class Loop:
+    """`on_failure` is given what a callback raises, and may raise it again: that ends `run_until`."""
+
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
         self._timers: list[tuple[float, int, Timer]] = []
         self._ties = count()
+        self.on_failure: Callable[[Exception], None] = _give_up
 
     def watch(self, fd: int, callback: Callable[[], None], events: int = READ) -> None:
         """Call back while `fd` is ready; watching again replaces what was watched for."""
@@ -76,9 +79,19 @@ class Loop:
         pause = max(0.0, min(moments) - time.monotonic()) if moments else None
         for key, _ in self._selector.select(pause):
             if key.fd in self._selector.get_map():  # an earlier callback may have let it go
-                key.data()
+                self._call(key.data)
         now = time.monotonic()
         while self._timers and self._timers[0][0] <= now:
             timer = heapq.heappop(self._timers)[2]
             if timer.callback is not None:
-                timer.callback()
+                self._call(timer.callback)
+
+    def _call(self, callback: Callable[[], None]) -> None:
+        try:
+            callback()
+        except Exception as error:
+            self.on_failure(error)
+
+
+def _give_up(error: Exception) -> None:
+    raise error

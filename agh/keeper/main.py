@@ -14,7 +14,8 @@ from typing import Any
 from agh import config
 from agh.adapters.agents import AgentRecord
 from agh.core.events import marker, timestamp
-from agh.errors import AgentNeedsLogin, AghError, HookStopped, PlaceGone, StoreFailed, TimedOut, Usage
+from agh.core.redact import redactor
+from agh.errors import AgentNeedsLogin, AghError, Bug, HookStopped, PlaceGone, StoreFailed, TimedOut, Usage
 from agh.keeper import crash, ending, hooks
 from agh.keeper.agent import options, restore
 from agh.keeper.agent.connection import RpcError
@@ -65,9 +66,10 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
         objection = hooks.fire(live, "session_resume" if resuming else "session_start")
         if objection is not None:
             raise HookStopped(objection)
-    except AghError as error:
+    except Exception as error:
+        failure = error if isinstance(error, AghError) else Bug(f"{type(error).__name__}: {error}")
         live.meta |= live.way_back  # type: ignore[typeddict-item]
-        end_failed_start(live, error)
+        end_failed_start(live, failure)
         control.close()
         raise
     live.ready = True
@@ -191,6 +193,7 @@ def open_session(
 
 def end_failed_start(live: Live, error: AghError) -> None:
     """The start failed: say so in the log and the metadata, end the agent, keep the way back."""
+    error.redact(redactor(live.environ).json)
     kind = "startup_failure"
     if isinstance(error, TimedOut):
         kind = "timeout"

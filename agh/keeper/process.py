@@ -70,8 +70,11 @@ def run(keep: Callable[[Lock, Ready, dict[str, Any]], None]) -> NoReturn:
     except Exception as error:
         import traceback
 
-        log(traceback.format_exc())
-        ready.failed(Bug(f"{type(error).__name__}: {error}", hint=f"see {directory}/keeper.log"))
+        from agh.core.redact import redactor
+
+        hide = redactor(os.environ).text  # what it stumbled over may be the agent's words
+        log(hide(traceback.format_exc()))
+        ready.failed(Bug(hide(f"{type(error).__name__}: {error}"), hint=f"see {directory}/keeper.log"))
         code = Bug.exit
     os._exit(code)
 

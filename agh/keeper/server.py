@@ -14,9 +14,11 @@ from typing import Any
 
 import orjson
 
-from agh.errors import AghError, ControlVersion, StoreFailed, Usage
+from agh.errors import AghError, Bug, ControlVersion, StoreFailed, Usage
 from agh.keeper.loop import READ, WRITE, Loop
 from agh.keeper.protocol import FILE, MAX_MESSAGE, VERSION, encode, short_path
+
+ACCEPT_PAUSE = 0.2
 
 Answer = Callable[[dict[str, Any] | AghError], None]
 Handler = Callable[[dict[str, Any], Answer], None]
@@ -42,7 +44,7 @@ class Control:
                 os.umask(before)
         self._listener.listen(128)
         self._listener.setblocking(False)
-        loop.watch(self._listener.fileno(), self._accept)
+        self._listen()
 
     def close(self) -> None:
         """Send what is still owed to peers, as far as they take it, and take the socket away."""
@@ -53,10 +55,18 @@ class Control:
             peer.close()
         os.unlink(os.path.join(self._directory, FILE))
 
+    def _listen(self) -> None:
+        if self._listener.fileno() >= 0:
+            self._loop.watch(self._listener.fileno(), self._accept)
+
     def _accept(self) -> None:
         try:
             connection, _ = self._listener.accept()
         except BlockingIOError:
+            return
+        except OSError:  # no descriptors are left: the peer waits until there are some
+            self._loop.forget(self._listener.fileno())
+            self._loop.later(ACCEPT_PAUSE, self._listen)
             return
         if _peer_uid(connection) not in (os.geteuid(), None):
             connection.close()
@@ -116,6 +126,9 @@ class _Peer:
                 raise  # nothing may go on unrecorded
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             self._answer(Usage(f"the keeper cannot read this request: {error!r}"))
+        except Exception as error:
+            self._answer(Bug(f"{type(error).__name__}: {error}"))
+            raise
 
     def _answer(self, result: dict[str, Any] | AghError) -> None:
         if self._connection.fileno() < 0:

@@ -3,6 +3,9 @@
 Everything that happens goes through `batch`: events are recorded and acts are planned inside it; when
 it ends the events are committed in one transaction, and only then the acts are done. So nothing is
 acted on that is not on disk.
+
+Agents are not trusted to make sense, so an act or a callback that fails is a `runtime_warning` and nothing
+more: the acts after it are done. Only a log that cannot be written ends the session.
 """
 
 from __future__ import annotations
@@ -14,10 +17,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from agh.adapters.agents import AgentRecord
 from agh.core.events import Draft, draft_of, timestamp
+from agh.core.redact import redactor
 from agh.errors import StoreFailed
 from agh.keeper.agent.connection import Agent
 from agh.keeper.loop import Loop, Timer
@@ -30,6 +32,13 @@ if TYPE_CHECKING:
     from agh.keeper.agent.terminals import Terminal
     from agh.keeper.hooks import Started
     from agh.keeper.server import Answer
+
+CAUSE_LIMIT = 1000
+
+
+def cause_of(error: Exception) -> str:
+    """What went wrong, in a short text that can be stored: a file name in it may be no UTF-8."""
+    return f"{type(error).__name__}: {error}"[:CAUSE_LIMIT].encode(errors="replace").decode()
 
 
 @dataclass
@@ -91,6 +100,7 @@ class Live:
         self.health: str | None = None
         self.watch_turn: Callable[[Turn], None] = lambda turn: None
         self.pause_after_turn: tuple[str, str] | None = None  # stop reason and the limit that was reached
+        loop.on_failure = self.survive
         self._drafts: list[Draft] | None = None
         self._acts: list[Callable[[], None]] = []
         self._at = ""  # the time of what is recorded in the batch
@@ -123,7 +133,7 @@ class Live:
         try:
             with self.writer.transaction():
                 yield
-                self.writer.append(self._drafts)
+                self.writer.store(self._drafts)
         except StoreFailed:
             if self.agent is not None:
                 self.agent.on_frames = lambda frames: None  # what it still says must not follow what was lost
@@ -132,12 +142,54 @@ class Live:
             self._drafts = None
         acts, self._acts = self._acts, []
         for act in acts:
-            act()
+            try:
+                act()
+            except Exception as error:
+                self.survive(error)
 
-    def record(self, type: str, *, turn_id: str = "", raw: str | None = None, **fields: Any) -> None:
-        if raw is not None:
-            fields["raw"] = orjson.Fragment(raw)
-        self.add(draft_of(type, turn_id, self.meta.get("acp_session_id"), self._at, fields))
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Inside a batch: what is recorded, planned and stored in here is undone if it fails."""
+        assert self._drafts is not None, "a step is part of a batch"
+        drafts, acts, waiting = len(self._drafts), len(self._acts), dict(self.asked)
+        self.db.execute("SAVEPOINT step")
+        try:
+            yield
+        except Exception as error:
+            if self.is_fatal(error):
+                raise
+            self.db.execute("ROLLBACK TO step")
+            self.db.execute("RELEASE step")
+            del self._drafts[drafts:], self._acts[acts:]
+            for request_id in self.asked.keys() - waiting.keys():
+                self.asked[request_id].timer.cancel()
+            self.asked = waiting
+            raise
+        self.db.execute("RELEASE step")
+
+    def survive(self, error: Exception, raw: bytes | memoryview | None = None) -> None:
+        """Note a failure that concerns one message only. If it concerns the log, raise it as StoreFailed."""
+        if isinstance(error, StoreFailed):
+            raise error
+        if self.is_fatal(error):
+            raise StoreFailed(self.session_id, error) from error
+        text = f"something could not be handled: {cause_of(error)}"
+        with self.batch():
+            self.record("runtime_warning", turn_id=self.turn.turn_id if self.turn else "", text=text, raw=raw)
+
+    @staticmethod
+    def is_fatal(error: Exception) -> bool:
+        """Whether nothing can be recorded any more. Values that SQLite does not take are no such failure."""
+        if isinstance(error, sqlite3.DatabaseError):
+            return not isinstance(
+                error, sqlite3.IntegrityError | sqlite3.DataError | sqlite3.ProgrammingError
+            )
+        return isinstance(error, StoreFailed)
+
+    def record(
+        self, type: str, *, turn_id: str = "", raw: bytes | memoryview | None = None, **fields: Any
+    ) -> None:
+        self.add(draft_of(type, turn_id, self.meta.get("acp_session_id"), self._at, fields, raw))
 
     def add(self, made: Draft) -> None:
         assert self._drafts is not None, "events are recorded inside a batch"
@@ -171,8 +223,9 @@ class Live:
     def fail(self, reason: str, kind: str, summary: str, *, detail: str | None = None) -> None:
         """Decide that the session ends in failure."""
         if self.ending is None:
-            self.failure = {"kind": kind, "summary": summary, "crash_bundle_path": None}
-            self.end(reason, detail or summary)
+            hide = redactor(self.environ).text  # the names of tools, for one, are the agent's words
+            self.failure = {"kind": kind, "summary": hide(summary), "crash_bundle_path": None}
+            self.end(reason, hide(detail or summary))
 
     def active(self, kind: str) -> None:
         """Note that something happened just now."""

@@ -15,7 +15,7 @@ from agh.adapters.restore import AUTH_REQUIRED, METHOD_NOT_FOUND, has_capability
 from agh.core.frames import Frame, Request, Response
 from agh.errors import AgentNeedsLogin
 from agh.keeper.agent.connection import Agent, RpcError
-from agh.keeper.agent.launch import agent_record, client_info, prepare
+from agh.keeper.agent.launch import agent_record, auth_methods_in, capabilities_in, client_info, prepare
 from agh.keeper.agent.options import offered
 from agh.keeper.leash import orphans
 from agh.keeper.loop import Loop
@@ -51,8 +51,9 @@ def _examine(agent: Agent, launch: Launch, settings: dict[str, Any]) -> dict[str
     began = time.monotonic()
     said = agent.call("initialize", client_info(launch.elsewhere), settings["timeouts.initialize"])
     greeted = time.monotonic()
-    caps = (said or {}).get("agentCapabilities") or {}
-    methods = [str(one.get("name") or one.get("id")) for one in (said or {}).get("authMethods") or []]
+    said = said if isinstance(said, dict) else {}
+    caps = capabilities_in(said)
+    methods = [str(method.get("name") or method["id"]) for method in auth_methods_in(said)]
     try:
         answer = agent.call("session/new", {"cwd": folder, "mcpServers": []}, settings["timeouts.new"])
     except RpcError as error:
@@ -68,11 +69,13 @@ def _examine(agent: Agent, launch: Launch, settings: dict[str, Any]) -> dict[str
         "directory": launch.cwd if launch.elsewhere else None,
         "command": [*record.argv] if launch.elsewhere else launch.argv,
         "version": _version(said),
-        "protocol": (said or {}).get("protocolVersion"),
+        "protocol": said.get("protocolVersion"),
         "capabilities": caps,
         "auth_methods": methods,
         "restore_strategy": first_strategy(caps, record),
-        "choices": {choice.name: choice.values for choice in offered(answer or {})},
+        "choices": {
+            choice.name: choice.values for choice in offered(answer if isinstance(answer, dict) else {})
+        },
         "initialize_ms": round((greeted - began) * 1000),
         "session_new_ms": round((opened - greeted) * 1000),
     }
@@ -98,6 +101,7 @@ def first_strategy(caps: dict[str, Any], record: AgentRecord) -> str:
     return next(name for name, there in possible.items() if there and name not in record.restore_skip)
 
 
-def _version(said: Any) -> str | None:
-    info = (said or {}).get("agentInfo") or {}
+def _version(said: dict[str, Any]) -> str | None:
+    info = said.get("agentInfo")
+    info = info if isinstance(info, dict) else {}
     return " ".join(str(info[key]) for key in ("name", "version") if info.get(key)) or None

@@ -25,8 +25,8 @@ from agh.errors import (
     WorkspaceGone,
 )
 from agh.home import open_private
-from agh.keeper import spawn
-from agh.keeper.client import CONNECT_LIMIT, call, read_line
+from agh.keeper import client, spawn
+from agh.keeper.client import CONNECT_LIMIT, read_line
 from agh.store import lock, meta
 from agh.store.lock import Lock
 from agh.store.meta import Meta
@@ -43,7 +43,7 @@ def ensure_live(directory: str, **intent: Any) -> dict[str, Any]:
         watch.add(directory)
         while True:
             try:
-                return call(directory, "hello", limit=CONNECT_LIMIT) | {"started": False}
+                return client.call(directory, "hello", limit=CONNECT_LIMIT) | {"started": False}
             except (KeeperGone, KeeperDied):
                 pass
             except Relayed as error:

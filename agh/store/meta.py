@@ -68,14 +68,34 @@ class Meta(TypedDict, total=False):
 
 
 FILE, READ_SIZE = "meta.json", 1 << 16
-# What readers rely on: text or nothing, an object or nothing.
-_KINDS: list[tuple[str, tuple[type, ...]]] = [
-    *(
-        (key, (str, type(None)))
-        for key in ("name", "workspace_path", "place", "cwd", "stop_reason", "created_at", "updated_at")
-    ),
-    *((key, (dict, type(None))) for key in ("failure", "attach", "activity", "keeper", "worktree")),
-]
+_NONE, _NUMBERS = type(None), (int, float)
+# What readers rely on: the types that a field may have, and those of what is in it.
+_KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("agent_name", "workspace_path", "created_at", "updated_at"), (str,)),
+    **dict.fromkeys(("kind", "name", "title", "model", "mode", "permissions"), (str, _NONE)),
+    **dict.fromkeys(("workspace_id", "place", "cwd"), (str, _NONE)),
+    **dict.fromkeys(("stop_reason", "stop_detail", "acp_session_id"), (str, _NONE)),
+    **dict.fromkeys(("options", "offers", "system_prompt", "worktree", "failure", "acp_caps"), (dict, _NONE)),
+    **dict.fromkeys(("forked_from", "imported", "restore", "attach", "limits", "spent"), (dict, _NONE)),
+    **dict.fromkeys(("activity", "keeper", "launch"), (dict, _NONE)),
+    **dict.fromkeys(("command", "permission_rules", "allowed_tools", "acp_session_ids"), (list, _NONE)),
+    **dict.fromkeys(("auth_methods", "mcp_servers"), (list, _NONE)),
+    **dict.fromkeys(("archived", "inject_history"), (bool, _NONE)),
+    **dict.fromkeys(("last_sequence", "turns"), (int,)),
+}
+_ITEMS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("command", "allowed_tools", "acp_session_ids", "system_prompt"), (str,)),
+    **dict.fromkeys(("permission_rules", "auth_methods", "mcp_servers"), (dict,)),
+    "limits": (*_NUMBERS, _NONE),
+    "spent": (*_NUMBERS, str, _NONE),
+}
+_REQUIRED = ("agent_name", "workspace_path")
+_PARTS = {
+    "system_prompt": ("mode", "text"),
+    "forked_from": ("session_id",),
+    "imported": ("path", "size", "mtime_ns"),
+    "launch": ("cookie", "boot_id", "ticks"),
+}
 
 
 def read(directory: str) -> Meta:
@@ -98,10 +118,30 @@ def read(directory: str) -> Meta:
         raise MetaInvalid(session_id, f"not JSON: {error}") from None
     if not isinstance(meta, dict) or meta.get("id") != session_id or not isinstance(meta.get("state"), str):
         raise MetaInvalid(session_id, "it does not describe this session")
-    for key, kind in _KINDS:
-        if not isinstance(meta.get(key), kind):
-            raise MetaInvalid(session_id, f"its {key} is of the wrong type")
+    if trouble := _trouble(meta):
+        raise MetaInvalid(session_id, trouble)
     return meta  # type: ignore[return-value]
+
+
+def _trouble(meta: dict[str, Any]) -> str | None:
+    """What is wrong with the fields, if anything. Those that no reader relies on may be anything."""
+    for key in _REQUIRED:
+        if key not in meta:
+            return f"it has no {key}"
+    for key, value in meta.items():
+        if key in _KINDS and type(value) not in _KINDS[key]:
+            return f"its {key} is of the wrong type"
+    for key, kinds in _ITEMS.items():
+        if (value := meta.get(key)) and not _fits(value, kinds):
+            return f"its {key} holds something of the wrong type"
+    for key, parts in _PARTS.items():
+        if (value := meta.get(key)) is not None and not all(part in value for part in parts):
+            return f"its {key} is incomplete"
+    return None
+
+
+def _fits(value: dict[str, Any] | list[Any], kinds: tuple[type, ...]) -> bool:
+    return all(type(item) in kinds for item in (value.values() if isinstance(value, dict) else value))
 
 
 def write(directory: str, meta: Meta, *, sync: bool = True) -> None:

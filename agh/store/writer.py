@@ -8,6 +8,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from agh.core.events import Draft, Row
 from agh.errors import Bug, EventsNewer, SessionBusy, StoreFailed
@@ -19,6 +20,11 @@ from agh.store.reader import FILE, Reader
 WAL_PAGES = 4000  # 16 MB before it is folded in: a long turn seldom waits for that
 _INSERT = (
     "INSERT INTO events (sequence, turn_id, type, agent_name, content, timestamp) VALUES (?, ?, ?, ?, ?, ?)"
+)
+# SQLite copies what is bound, and again what it stores: by then our own copy must be gone.
+_INSERT_LONG = (
+    "INSERT INTO events (sequence, turn_id, type, agent_name, content, timestamp) "
+    "VALUES (?, ?, ?, ?, CAST(? AS TEXT), let_go(?))"
 )
 
 
@@ -34,6 +40,8 @@ class Writer:
         path = os.path.join(lock.directory, FILE)
         Reader(lock.directory).close()  # names any damage before a write makes it worse
         self.connection = _connect(path, self.session_id)
+        self._row: list[object] = []  # a long one, while it is stored
+        self.connection.create_function("let_go", 1, partial(_let_go, self._row))
         try:
             (version,) = self.connection.execute("PRAGMA user_version").fetchone()
             if version > schema.VERSION:
@@ -69,16 +77,41 @@ class Writer:
 
     def append(self, drafts: Iterable[Draft]) -> list[Row]:
         """Store events in order and give them back with their sequence. Joins an open transaction."""
-        if not self.connection.in_transaction:
-            with self.transaction():
-                return self.append(drafts)
+        drafts = list(drafts)
         rows = [
-            Row(number, draft.turn_id, draft.type, self.agent_name, draft.content, draft.timestamp)
+            Row(number, draft.turn_id, draft.type, self.agent_name, draft.whole(), draft.timestamp)
             for number, draft in enumerate(drafts, start=self.last_sequence + 1)
         ]
-        self.connection.executemany(_INSERT, rows)
-        self.last_sequence += len(rows)
+        self.store(drafts)
         return rows
+
+    def store(self, drafts: list[Draft]) -> None:
+        """Store events in order, and empty the list. Joins an open transaction."""
+        if not self.connection.in_transaction:
+            with self.transaction():
+                self.store(drafts)
+                return
+        drafts.reverse()
+        while drafts:
+            if drafts[-1].pieces:
+                self._store_long(drafts)
+            else:
+                self.connection.executemany(_INSERT, self._short_rows(drafts))
+
+    def _short_rows(self, drafts: list[Draft]) -> Iterator[tuple[object, ...]]:
+        """Take drafts off the end of the list, up to a long one, and yield them as rows."""
+        while drafts and not drafts[-1].pieces:
+            type, turn_id, content, at, _ = drafts.pop()
+            self.last_sequence += 1
+            yield self.last_sequence, turn_id, type, self.agent_name, content, at
+
+    def _store_long(self, drafts: list[Draft]) -> None:
+        """Store the last draft of the list, of which nothing is left in memory when SQLite writes it."""
+        type, turn_id, _, at, pieces = drafts.pop()
+        self.last_sequence += 1
+        self._row[:] = self.last_sequence, turn_id, type, self.agent_name, b"".join(pieces), at
+        del pieces
+        self.connection.execute(_INSERT_LONG, self._row)
 
     def close(self) -> None:
         """Fold the WAL into the main file and let go. The lock stays with its owner."""
@@ -89,6 +122,11 @@ class Writer:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def _let_go(row: list[object], at: str) -> str:
+    row.clear()
+    return at
 
 
 def create(lock: Lock) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from agh.errors import Bug
+from agh.store.meta import Meta
 from tests.cli.live import Live
 from tests.cli.program import error_of, in_process, said, tree
 from tests.conftest import Agh
@@ -42,6 +44,13 @@ def cut(length: int) -> Callable[[Path], None]:
 def text(content: str) -> Callable[[Path], None]:
     def damage(path: Path) -> None:
         path.write_text(content)
+
+    return damage
+
+
+def field(name: str, value: object) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        path.write_text(json.dumps(json.loads(path.read_text()) | {name: value}))
 
     return damage
 
@@ -106,6 +115,17 @@ META = [
     ("without a state", text(json.dumps({"id": BAD})), "it does not describe this session"),
     ("not UTF-8", lambda path: path.write_bytes(b'{"id": "\xff"}'), "not JSON"),
     ("a directory", directory, "Is a directory"),
+    ("without a workspace", field("workspace_path", None), "its workspace_path is of the wrong type"),
+    ("a number for a lease", field("attach", 5), "its attach is of the wrong type"),
+    ("a text for limits", field("limits", "x"), "its limits is of the wrong type"),
+    (
+        "a text for a limit",
+        field("limits", {"max_cost": "x"}),
+        "its limits holds something of the wrong type",
+    ),
+    ("a number for a restore", field("restore", 3), "its restore is of the wrong type"),
+    ("a number for an id", field("acp_session_ids", [3]), "its acp_session_ids holds something"),
+    ("half a system prompt", field("system_prompt", {"mode": "append"}), "its system_prompt is incomplete"),
 ]
 
 
@@ -145,6 +165,22 @@ def test_damaged_metadata(
     assert "good" in human and BAD in human
     assert len(in_process("session", "events", GOOD).stdout.splitlines()) == 10
     assert tree(home.path) == before
+
+
+WRONG: list[object] = [None, True, 5, -1.5, "x", "", [], [5], ["x"], [{}], {}, {"x": 1}, {"x": []}, [[]]]
+
+
+@pytest.mark.parametrize("name", [name for name in Meta.__annotations__ if name not in ("id", "state")])
+def test_no_value_in_the_metadata_is_taken_for_a_bug(home: Home, bad: Path, name: str) -> None:
+    file = bad / "meta.json"
+    whole = json.loads(file.read_text())
+    without = {key: value for key, value in whole.items() if key != name}
+    for stored in (without, *({**whole, name: value} for value in WRONG)):
+        file.write_text(json.dumps(stored))
+        for command in (["status", BAD], ["recap", BAD], ["fork", BAD], ["set", BAD, "model", "x"]):
+            result = in_process("session", *command)
+            assert result.returncode != Bug.exit, (stored.get(name), command, result.stderr)
+        assert "good" in in_process("session", "list", "--all").stdout
 
 
 def test_the_conversation_can_be_read_without_metadata(agh: Agh, bad: Path) -> None:

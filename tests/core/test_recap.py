@@ -143,3 +143,12 @@ def test_secrets_do_not_leave() -> None:
     assert "[redacted]" in made
     unredacted = json.dumps(_recap(transcript(rows(conversation()))))
     assert "[redacted]" not in unredacted
+
+
+def test_a_secret_on_both_sides_of_a_tool_call_is_hidden() -> None:
+    token = "sk-ant-" + "a1B2c3D4" * 5
+    drafts = [user("a"), says("it is " + token[:12]), calls("c"), says(token[12:] + " there")]
+    for limit in (1, 20):
+        text = json.dumps(_recap(transcript(rows(drafts)), limit))
+        assert token[:12] not in text and token[12:] not in text
+        assert " there" in text

@@ -289,7 +289,8 @@ def test_json_hides_by_name_and_by_shape() -> None:
             {"name": "PATH", "value": "/bin"},
             {"name": [], "value": "y"},
         ],
-        token: "keys are kept",
+        token: "a key",
+        token + "x": "another",
         3: "three",
     }
     assert redactor().json(value) == {
@@ -304,7 +305,8 @@ def test_json_hides_by_name_and_by_shape() -> None:
             {"name": "PATH", "value": "/bin"},
             {"name": [], "value": "y"},
         ],
-        token: "keys are kept",
+        MARK: "a key",
+        f"{MARK} 9": "another",
         3: "three",
     }
 
@@ -407,6 +409,22 @@ def test_a_secret_never_survives(before: str, secret: str, after: str) -> None:
 JSON = st.recursive(
     TEXTS | st.integers() | st.none(), lambda v: st.lists(v) | st.dictionaries(TEXTS, v), max_leaves=8
 )
+
+
+def test_keys_that_become_the_same_are_all_there() -> None:
+    tokens = [SHAPED["github personal"] + letter for letter in "abc"]
+    clean = redactor().json({MARK: 0, **dict.fromkeys(tokens, 1), "API_KEY=abc123def456": 2, "plain name": 3})
+    assert [*clean.values()] == [0, 1, 1, 1, 2, 3]
+    assert not any(token in str(clean) for token in (*tokens, "abc123def456"))
+    assert "plain name" in clean
+
+
+def test_the_ends_of_a_text_are_cut_behind_its_secrets() -> None:
+    token = SHAPED["github personal"]
+    for at in range(len(token) + 2):
+        text = "x" * 50 + " " + token + " " + "y" * 50
+        assert not re.search("ghp_.", redactor().beginning(text, 50 + at))
+        assert redactor().end(text, 50 + at).lstrip(" ") in ("y" * 50, f"{MARK} " + "y" * 50)
 
 
 @given(JSON)

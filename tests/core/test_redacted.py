@@ -58,3 +58,22 @@ def test_every_place_is_looked_at() -> None:
     assert not [one for one in (secret, TOKEN, "hunter2", "zzz") if one in everything]
     assert clean.tables["inputs"][0]["status"] == "sent" and MARK in clean.tables["inputs"][0]["prompt"]
     assert [row.sequence for row in clean.rows()] == [1, 2, 3, 4, 5]
+
+
+def test_a_turn_that_is_too_long_to_be_held_back_is_redacted_all_the_same() -> None:
+    pieces = [TOKEN[at : at + 2] for at in range(0, len(TOKEN), 2)]
+    drafts = [user("tell me")]
+    for number in range(150):
+        drafts += [says("look: "), *(calls(f"c{number}") for _ in range(number % 7))]
+        drafts += [says(piece) for piece in pieces] + [says(" is it\n")]
+    before = rows(drafts)
+    after = list(redacted_rows(before, HIDE))
+    assert len(before) > 3000
+    assert [row[:4] + row[5:] for row in after] == [row[:4] + row[5:] for row in before]
+    said = "".join(str(row.parsed().get("text")) for row in after if row.type == "agent_message")
+    assert said == f"look: {MARK} is it\n" * 150
+
+
+def test_turns_are_not_read_as_one_text() -> None:
+    drafts = [says("the password: ", turn="turn-1"), says("abc123def456", turn="turn-2")]
+    assert [row.parsed()["text"] for row in redacted_rows(rows(drafts), HIDE)][1] == "abc123def456"

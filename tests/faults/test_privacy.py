@@ -8,27 +8,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.live import Live
+from tests.support.live import Live, modes
 
 OUTSIDE = b"somebody else's\n"
 FILES = ("meta.json", "lock", "events.db", "events.db-wal", "events.db-shm", "keeper.log", "keeper.sock")
 
 
-def modes(top: Path) -> dict[str, int]:
-    """The modes that let anyone but the owner in, by path."""
-    found = {}
-    for path in [top, *top.rglob("*")]:
-        mode = path.lstat().st_mode
-        if stat.S_IMODE(mode) != (0o700 if stat.S_ISDIR(mode) else 0o600):
-            found[str(path.relative_to(top))] = stat.S_IMODE(mode)
-    return found
+def open_modes(top: Path) -> dict[str, int]:
+    """Return the modes that let anyone but the owner in, by path."""
+    return {
+        str(path.relative_to(top)): stat.S_IMODE(mode)
+        for path, mode in modes(top).items()
+        if stat.S_IMODE(mode) != (0o700 if stat.S_ISDIR(mode) else 0o600)
+    }
 
 
 def test_every_file_is_private_under_umask_000(live: Live, tmp_path: Path) -> None:
     """Looked at while sessions are live, after a crash, a pause, a hand-over and a repair."""
     argv = ("session", "new", "--agent", "echo", "--name")
     crashed = live.session(live.agh(*argv, "crashed", umask=0).stdout.strip())
-    assert modes(live.home) == {}
+    assert open_modes(live.home) == {}
     crashed.prompt("/say begun\n/crash", umask=0, code=7)
     paused = live.session(live.agh(*argv, "paused", umask=0).stdout.strip())
     paused.prompt("hello", umask=0)
@@ -39,9 +38,9 @@ def test_every_file_is_private_under_umask_000(live: Live, tmp_path: Path) -> No
     kinds = {path.name for path in live.home.rglob("*")}
     assert kinds >= {"events.db", "events.db-wal", "events.db-shm", "keeper.sock", "keeper.log", "lock"}
     assert kinds >= {"meta.json", "crash-bundles"}
-    assert modes(live.home) == {}
+    assert open_modes(live.home) == {}
     made = tmp_path / "user"
-    assert {name: mode for name, mode in modes(made).items() if "agh" in name and mode & 0o077} == {}
+    assert {name: mode for name, mode in open_modes(made).items() if "agh" in name and mode & 0o077} == {}
 
 
 @pytest.mark.parametrize("dangling", [False, True])

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,14 @@ def carrying(cookie: str) -> list[int]:
         except OSError:
             pass
     return found
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether the process exists and is no zombie."""
+    try:
+        return not status_of(pid)["State"].startswith("Z")
+    except OSError:
+        return False
 
 
 def status_of(pid: int) -> dict[str, str]:
@@ -104,7 +113,8 @@ def cookie() -> Iterator[str]:
         wait_until(lambda: not carrying(cookie), 2.0)
     finally:
         for pid in carrying(cookie):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture
@@ -321,7 +331,7 @@ def test_when_the_leash_is_killed_the_agent_goes(leashed: Leashed) -> None:
     leash = leashed("sleep", "60")
     pid = leash.fact()["pid"]
     leash.process.kill()
-    wait_until(lambda: not Path(f"/proc/{pid}").exists() or status_of(int(str(pid)))["State"].startswith("Z"))
+    wait_until(lambda: not is_alive(int(str(pid))))
 
 
 @pytest.mark.parametrize("victim", ["keeper", "leash"])

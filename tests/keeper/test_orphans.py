@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,8 @@ def launch() -> Iterator[Launch]:
     yield launch
     left = carrying(launch.cookie)
     for pid in left:
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     assert not left
 
 
@@ -184,8 +186,9 @@ while True: signal.pause()
     assert carrying(launch.cookie) == []
 
 
-def test_a_chain_of_forks_is_ended(launch: Launch, start: Start) -> None:
-    """Each lives for an instant and forks the next one."""
+def test_a_chain_of_forks_is_ended(launch: Launch, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each lives for an instant and forks the next one. A busy machine needs longer to meet the last."""
+    monkeypatch.setattr(orphans, "KILL_LIMIT", 15.0)
     source = """
 import os, time
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
@@ -202,7 +205,7 @@ while time.monotonic() < limit:
     process.send_signal(signal.SIGUSR1)
     assert process.wait(LIMIT) == 0
     assert orphans.end(launch, grace=0)
-    wait_until(lambda: not carrying(launch.cookie), 0.5)
+    wait_until(lambda: not carrying(launch.cookie), 2)
 
 
 CALLER = """

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import time
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.restore.told import define
-from tests.support.live import Live, Session, children_of, wait_until
+from tests.support.live import Live, Session, children_of, open_files, wait_until
 
 
 def compare(live: Live, *args: object, code: int = 0, **options: Any) -> list[dict[str, Any]]:
@@ -124,6 +121,4 @@ def _has_begun(session: Session) -> bool:
 
 def _watches(pid: int) -> bool:
     """Whether a command has come so far as to follow its turn: from there on Ctrl-C cancels the turn."""
-    with suppress(FileNotFoundError):
-        return any(os.readlink(fd).endswith("/events.db") for fd in Path(f"/proc/{pid}/fd").iterdir())
-    return False
+    return any(path.endswith("/events.db") for path in open_files(pid))

@@ -7,7 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-from tests.support.live import ECHO, Live, is_alive, wait_until
+from tests.support.live import ECHO, Live, is_alive, modes, open_files, wait_until
 
 
 def test_prints_the_id_of_a_session_that_stays_live(live: Live) -> None:
@@ -105,8 +105,8 @@ def test_the_environment_reaches_the_agent_and_the_lock_does_not(live: Live) -> 
     session = live.new(env={"ANTHROPIC_API_KEY": "sk-for-the-agent"})
     assert session.tell("/env ANTHROPIC_API_KEY") == "ANTHROPIC_API_KEY=sk-for-the-agent"
     below = [session.leash, session.agent]
-    held = [os.readlink(fd) for pid in below for fd in Path(f"/proc/{pid}/fd").iterdir()]
-    assert not [path for path in held if path.startswith(str(live.home))]
+    files = [path for pid in below for path in open_files(pid)]
+    assert files and not [path for path in files if path.startswith(str(live.home))]
 
 
 def test_everything_is_private_whatever_the_umask(live: Live) -> None:
@@ -115,10 +115,10 @@ def test_everything_is_private_whatever_the_umask(live: Live) -> None:
         session = live.new()
         session.tell("hello")
         session.agh("resume")
-        found = {path: path.lstat().st_mode for path in [live.home, *live.home.rglob("*")]}
+        found = modes(live.home)
         session.prompt("/crash", code=7)
         wait_until(lambda: not session.is_live())
-        found |= {path: path.lstat().st_mode for path in live.home.rglob("*")}
+        found |= modes(live.home)
     finally:
         os.umask(before)
     assert {path.name for path in found} >= {"meta.json", "events.db", "lock", "keeper.sock", "keeper.log"}

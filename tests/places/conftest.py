@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.places.userland import NAMES, Userland, install
 from tests.places.wire import Wire, serving
 from tests.support.live import live as live  # the fixture
 
@@ -13,3 +14,8 @@ from tests.support.live import live as live  # the fixture
 def wire(tmp_path: Path) -> Iterator[Wire]:
     with serving(tmp_path / "sshd") as made:
         yield made
+
+
+@pytest.fixture(params=NAMES)
+def userland(request: pytest.FixtureRequest, tmp_path: Path) -> Userland:
+    return install(request.param, tmp_path / "bin of the place")

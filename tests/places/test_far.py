@@ -1,4 +1,4 @@
-"""The far side on its own: the real script in every shell there is, with pipes for a wire."""
+"""The far side on its own: the real script in every userland, with pipes for a wire."""
 
 from __future__ import annotations
 
@@ -20,25 +20,24 @@ from agh_places import far
 from agh.adapters.agents import AgentRecord
 from agh.adapters.launch import Launch
 from agh.errors import AghError
-from tests.support.live import is_alive, kill, wait_until
-
-SHELLS = [[path] for name in ("dash", "bash") if (path := shutil.which(name))]
-SHELLS += [[path, "sh"] for name in ("busybox",) if (path := shutil.which(name))]
+from tests.places.userland import Userland
+from tests.support.live import Process, is_alive, kill, look_at, processes, wait_until
 
 
 class Far:
     """A far side that runs."""
 
     def __init__(
-        self, launch: Launch, shell: list[str], env: tuple[str, ...] = (), pause: float = 15
+        self, launch: Launch, userland: Userland, env: tuple[str, ...] = (), pause: float = 15
     ) -> None:
         self.launch = launch
         script = far.preamble(launch, env, pause=pause)
         self.process = subprocess.Popen(
-            [*shell, *far.shell(script)[1:]],
+            [userland.shell, *far.shell(script)[1:]],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            env=userland.environ,
             start_new_session=True,
         )
         assert self.process.stdin is not None
@@ -77,10 +76,18 @@ class Far:
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait(10)
+        for process in self.marked():
+            with suppress(ProcessLookupError):
+                kill(process.pid)
         with suppress(BrokenPipeError):
             self.process.stdin.close()
         self.process.stdout.close()
         self.process.stderr.close()
+
+    def marked(self) -> list[Process]:
+        """Return what still runs of this launch."""
+        run = f"{self.launch.session_id or 'none'}:{self.launch.environ['AGH_LAUNCH']}"
+        return [process for process in processes() if process.environ.get(far.MARK) == run]
 
     def finish(self) -> tuple[str, str, int]:
         out, err = self.process.communicate(timeout=20)
@@ -101,13 +108,13 @@ def launch_of(tmp_path: Path, *argv: str, run: str = "1", session: str = "", pac
 Begin = Callable[..., Far]
 
 
-@pytest.fixture(params=SHELLS, ids=lambda shell: os.path.basename(shell[0]))
-def begin(request: pytest.FixtureRequest) -> Iterator[Begin]:
-    """Starts far sides in one of the shells, and ends them with the test."""
+@pytest.fixture
+def begin(userland: Userland) -> Iterator[Begin]:
+    """Starts far sides in each userland, and ends them with the test."""
     begun: list[Far] = []
 
     def begin(launch: Launch, *args: Any, **options: Any) -> Far:
-        begun.append(Far(launch, list(request.param), *args, **options))
+        begun.append(Far(launch, userland, *args, **options))
         return begun[-1]
 
     yield begin
@@ -165,7 +172,7 @@ def test_what_an_agent_leaves_behind_ends_with_it(tmp_path: Path, begin: Begin) 
 def test_an_earlier_run_of_the_session_is_ended_and_no_other(tmp_path: Path, begin: Begin) -> None:
     endless = (sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()")
     earlier = begin(launch_of(tmp_path, *endless, run="1"))
-    other = begin(launch_of(tmp_path, *endless, run="1", session="sess-somebodyelses"))
+    other = begin(launch_of(tmp_path, *endless, run="1", session=f"sess-other{os.getpid()}"))
     assert (earlier.line(), other.line()) == ("up", "up")
     later = begin(launch_of(tmp_path, *endless, run="2"))
     assert later.line() == "up"
@@ -176,6 +183,66 @@ def test_an_earlier_run_of_the_session_is_ended_and_no_other(tmp_path: Path, beg
     assert other.process.poll() is None
     later.finish()
     other.finish()
+
+
+def test_an_earlier_run_is_dead_before_the_agent_starts(tmp_path: Path, begin: Begin) -> None:
+    """Many processes, deaf to SIGTERM; one that the kernel is taking down has no environment any more."""
+    code = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+leader = os.getpid()
+for _ in range(40):
+    os.getpid() == leader and os.fork()
+os.getpid() == leader and print(leader, flush=True)
+time.sleep(300)
+"""
+    earlier = begin(launch_of(tmp_path, sys.executable, "-c", code, run="1"))
+    agent = int(earlier.line())
+    assert len(earlier.marked()) > 40 and is_alive(agent)
+    look = 'cat /proc/[0-9]*/environ 2>/dev/null | tr "\\0" "\\n" | grep -c "^$0:1$"'
+    mark = f"{far.MARK}={earlier.launch.session_id}"
+    later = begin(launch_of(tmp_path, "sh", "-c", look, mark, run="2"))
+    assert later.line() == "0"
+    earlier.finish()
+    later.finish()
+
+
+def test_probes_of_no_session_leave_each_other_alone(tmp_path: Path, begin: Begin) -> None:
+    endless = (sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()")
+    probes = []
+    for run in ("first", "second"):
+        launch = launch_of(tmp_path, *endless, run=f"{run}{os.getpid()}")
+        launch.session_id = ""
+        probes.append(begin(launch))
+        assert probes[-1].line() == "up"
+    assert [probe.finish()[2] for probe in probes] == [0, 0]
+
+
+def test_nobody_can_point_the_sweep_at_another_process(tmp_path: Path, begin: Begin) -> None:
+    """The value of a variable looks like the heading of another process, and then like a mark."""
+    launch = launch_of(tmp_path, "true")
+    with subprocess.Popen(["sleep", "300"]) as bystander:
+        text = f"\n==> /proc/{bystander.pid}/environ <==\n{far.MARK}={launch.session_id}:1"
+        with subprocess.Popen(["sleep", "300"], env={**os.environ, "VALUE": text}) as liar:
+            try:
+                wait_until(lambda: (process := look_at(liar.pid)) and "VALUE" in process.environ)
+                assert begin(launch).finish()[2] == 0
+                assert (bystander.poll(), liar.poll()) == (None, None)
+            finally:
+                liar.kill()
+                bystander.kill()
+
+
+def test_where_marks_cannot_be_read_the_process_group_ends(tmp_path: Path, begin: Begin) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("dd", "env", "sleep"):
+        (tools / name).symlink_to(str(shutil.which(name)))
+    code = "import os, time; print(os.getpid(), flush=True); time.sleep(300)"
+    far_side = begin(launch_of(tmp_path, sys.executable, "-c", code), (f"PATH={tools}",))
+    agent = int(far_side.line())
+    far_side.finish()
+    wait_until(lambda: not is_alive(agent), 1)
 
 
 def test_why_it_did_not_start(tmp_path: Path, begin: Begin) -> None:

@@ -61,11 +61,13 @@ class Wire:
     def cut(self, number: int = signal.SIGKILL) -> None:
         """Cut every connection, as a network would: the far side is not told, its pipes just end."""
         for pid in self.connections():
-            os.kill(pid, number)
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Wire]:
+def serving(folder: Path, login: str = "") -> Iterator[Wire]:
+    """Run the server for the block. `login` is what it runs instead of a user's command, if not that."""
     if SSHD is None or not shutil.which("ssh"):
         pytest.skip("needs an sshd: apt-get install openssh-server")
     if not os.geteuid():
@@ -77,7 +79,8 @@ def serving(folder: Path) -> Iterator[Wire]:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
-    (folder / "config").write_text(CONFIG.format(folder=folder, port=port))
+    forced = f"ForceCommand {login}\n" if login else ""
+    (folder / "config").write_text(CONFIG.format(folder=folder, port=port) + forced)
     log = folder / "log"
     server = subprocess.Popen(
         [SSHD, "-D", "-f", str(folder / "config"), "-E", str(log)], stdin=subprocess.DEVNULL
@@ -87,6 +90,7 @@ def serving(folder: Path) -> Iterator[Wire]:
         yield Wire(folder, port, server.pid)
     finally:
         for pid in children_of(server.pid):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         server.terminate()
         server.wait(10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -102,12 +103,12 @@ def test_sessions_outlive_the_server_and_leave_no_zombies(live: Live, server: Se
 
 
 def children(pid: int) -> list[str]:
-    """The children of a process, the dead ones too."""
-    found = []
+    """Return the children of a process, the dead ones too. A thread may end meanwhile."""
+    pids = []
     for task in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{task}/children") as file:
-            found += file.read().split()
-    return found
+        with suppress(OSError), open(f"/proc/{pid}/task/{task}/children") as file:
+            pids += file.read().split()
+    return pids
 
 
 def test_the_view_tells_state_elements_and_requests(live: Live, server: Server) -> None:

@@ -257,3 +257,33 @@ def test_a_log_that_cannot_be_written_is_refused_by_name(home: Home, kind: str) 
         (directory / "events.db-wal").mkdir()
     with held(directory) as owner, pytest.raises(AghError):
         Writer(owner, "general")
+
+
+def test_long_content_is_stored_from_its_pieces(home: Home) -> None:
+    """In order with what stands around it, as text; and the list that it came in is emptied."""
+    text = '{"text":"%s\u20ac"}' % ("x" * 3_000_000)
+    pieces = (text[:9].encode(), memoryview(text.encode())[9:])
+    long = Draft("agent_message", "turn-1", "", "2026-04-16T01:00:00.000Z", pieces)
+    directory = home.session()
+    with held(directory) as owner, Writer(owner, "general") as log:
+        drafts = [user("a"), long, long, says("b"), long]
+        log.store(drafts)
+        assert drafts == [] and log.last_sequence == 5
+        assert [row.content for row in log.append([long])] == [text]
+        types = log.connection.execute("SELECT DISTINCT typeof(content) FROM events").fetchall()
+        assert types == [("text",)]
+    with Reader(str(directory)) as reader:
+        stored = list(reader.rows())
+    assert [row.sequence for row in stored] == [1, 2, 3, 4, 5, 6]
+    assert [row.content == text for row in stored] == [False, True, True, False, True, True]
+
+
+def test_a_refused_long_content_leaves_nothing_behind(home: Home) -> None:
+    pieces = (b'{"text":"', b"x" * 2_000_000, b'"}')
+    directory = home.session()
+    with held(directory) as owner, Writer(owner, "general") as log:
+        bad = Draft("agent_message", None, "", "2026-04-16T01:00:00.000Z", pieces)  # type: ignore[arg-type]
+        with pytest.raises(StoreFailed):
+            log.store([user("a"), bad])
+        assert log.last_sequence == 0
+        assert [row.sequence for row in log.append([user("b")])] == [1]

@@ -94,10 +94,27 @@ def is_alive(pid: int) -> bool:
     return look_at(pid) is not None
 
 
+def open_files(pid: int) -> list[str]:
+    """Return what a process has open, without what it closes meanwhile; nothing once it is gone."""
+    files = []
+    with suppress(OSError):
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with suppress(OSError):
+                files.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return files
+
+
 def has_open(pid: int, file: str) -> bool:
-    with suppress(FileNotFoundError):
-        return any(os.readlink(fd) == file for fd in Path(f"/proc/{pid}/fd").iterdir())
-    return False
+    return file in open_files(pid)
+
+
+def modes(top: Path) -> dict[Path, int]:
+    """Return the mode of a directory and of all below it, without what vanishes meanwhile."""
+    entries = {}
+    for path in [top, *top.rglob("*")]:
+        with suppress(FileNotFoundError):
+            entries[path] = path.lstat().st_mode
+    return entries
 
 
 def children_of(pid: int) -> list[int]:

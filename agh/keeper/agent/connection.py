@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import orjson
 
 from agh.adapters.launch import Launch
 from agh.core.frames import (
+    INTERNAL_ERROR,
     Frame,
     Response,
     Splitter,
@@ -21,8 +23,9 @@ from agh.core.frames import (
     encode_notification,
     encode_request,
     encode_result,
+    redacted_error,
 )
-from agh.core.redact import redactor
+from agh.core.redact import LONGEST, Redactor, redactor
 from agh.errors import AgentDied, AgentNotInstalled, AghError, TimedOut
 from agh.keeper.leash.child import Leashed
 from agh.keeper.loop import Loop
@@ -35,7 +38,7 @@ Then = Callable[[Response | AghError], None]
 
 
 class RpcError(AghError):
-    """{1} (code {0})"""
+    """{1} (code {0})"""  # the error must be a redacted one
 
     def __init__(self, error: Mapping[str, Any]) -> None:
         super().__init__(error.get("code"), error.get("message"))
@@ -85,7 +88,7 @@ class Agent:
         if isinstance(answer, AghError):
             raise answer
         if answer.error is not None:
-            raise RpcError(answer.error)
+            raise RpcError(redacted_error(answer.error, self.redactor))
         return answer.result
 
     def notify(self, method: str, params: dict[str, Any]) -> None:
@@ -96,6 +99,14 @@ class Agent:
 
     def refuse(self, request_id: int | str | None, code: int, message: str) -> None:
         self.process.write(encode_error(request_id, code, message))
+
+    def answer(self, request_id: int | str | None, work: Callable[[], None]) -> None:
+        """Do the work that answers a request. If it fails, send the agent an error and raise the cause."""
+        try:
+            work()
+        except Exception as error:
+            self.refuse(request_id, INTERNAL_ERROR, f"{type(error).__name__}: {error}")
+            raise
 
     def settle(self, response: Response) -> bool:
         """Hand a response to whoever asked; False when nobody did."""
@@ -113,26 +124,39 @@ class Agent:
                     "code": PARSE_ERROR,
                     "message": "its answer was in a line that is too long to be read",
                 }
-                return Response(number, None, error, orjson.dumps({"error": error}).decode())
+                return Response(number, None, error, orjson.dumps({"error": error}))
         return None
 
     def death(self) -> AghError:
         if self.process.start_error is not None:
             return AgentNotInstalled(self.name, f"{self.argv[0]}: {self.process.start_error}")
         how = "it closed its stdout and went on" if self._silent else self.process.describe_end()
-        words = redactor(self._launch.environ).text(self.stderr_text()).strip()
-        if self.process.exit is not None and (told := self._launch.explain(self.process.exit, words)):
+        words = self.stderr_text().strip()
+        if self.process.exit is not None and (told := self._explain(self.process.exit, words)):
             return told
         said = words.splitlines()
         return AgentDied(self.name, how + (f"; its last words: {said[-1][:300]}" if said else ""))
 
-    def stderr_text(self) -> str:
-        return bytes(self._stderr).decode(errors="replace")
+    def _explain(self, end: dict[str, Any], words: str) -> AghError | None:
+        """What a plugin makes of the end; one that fails says nothing."""
+        try:
+            return self._launch.explain(end, words)
+        except Exception:
+            return None
+
+    @cached_property
+    def redactor(self) -> Redactor:
+        """What hides the secrets of the agent's environment, and those that look like secrets."""
+        return redactor(self._launch.environ)
+
+    def stderr_text(self, length: int = STDERR_TAIL) -> str:
+        """Return the end of what it wrote on stderr, without secrets."""
+        return self.redactor.end(bytes(self._stderr).decode(errors="replace"), length)
 
     def _take_output(self, stream: int, data: bytes) -> None:
         if stream == 2:
             self._stderr += data
-            del self._stderr[: max(0, len(self._stderr) - STDERR_TAIL)]
+            del self._stderr[: max(0, len(self._stderr) - STDERR_TAIL - LONGEST)]
             return
         frames = self._splitter.feed(data) if data else self._splitter.close()
         if frames:
@@ -154,10 +178,14 @@ class Agent:
 
     def _ended(self) -> None:
         waiting, self._waiting = self._waiting, {}
-        for then in waiting.values():
-            then(self.death())
-        self.on_end()
-        self._launch.finish()
+        try:
+            for then in waiting.values():
+                then(self.death())
+        finally:  # whatever went wrong: a session whose agent is gone must end
+            try:
+                self.on_end()
+            finally:
+                self._launch.finish()
 
     def _expire(self, number: int, method: str, limit: float) -> None:
         then = self._waiting.pop(number, None)

@@ -15,6 +15,7 @@ from typing import Any
 
 from agh.core.frames import Request
 from agh.core.rules import Asking
+from agh.home import real_path
 from agh.keeper.agent import permissions
 from agh.keeper.session import Live
 
@@ -33,7 +34,9 @@ def read(live: Live, frame: Request, params: dict[str, Any]) -> None:
 
 
 def write(live: Live, frame: Request, params: dict[str, Any]) -> None:
-    path, text = str(params["path"]), str(params["content"])
+    path, text = str(params["path"]), params["content"]
+    if not isinstance(text, str):
+        raise ValueError("content is a text")
     _guarded(live, frame, "edit", path, lambda real: _write(real, text))
 
 
@@ -62,26 +65,30 @@ def _guarded(
     assert agent is not None
     if not os.path.isabs(path) or "\0" in path:
         raise ValueError(f"{path!r} is not an absolute path")
-    if not permissions.is_inside(workspace, path):
-        refuse(live, frame, action, path, f"{path} is outside the workspace {workspace}")
+    outside = f"{path} is outside the workspace {workspace}"
+    real = real_path(path)
+    if real is None or not permissions.is_inside(workspace, real):
+        refuse(live, frame, action, path, outside)
         return
 
     def finish(option: dict[str, Any] | None) -> None:
         if not permissions.is_allowed(option):
             agent.refuse(frame.id, REFUSED, f"not allowed to {action} {path}")
-        elif not permissions.is_inside(workspace, path):  # a link may have changed while someone was asked
-            agent.refuse(frame.id, REFUSED, f"{path} is outside the workspace {workspace}")
+            return
+        real = real_path(path)  # a link may have changed while someone was asked
+        if real is None or not permissions.is_inside(workspace, real):
+            agent.refuse(frame.id, REFUSED, outside)
         else:
             try:
-                agent.reply(frame.id, work(os.path.realpath(path)))
+                agent.reply(frame.id, work(real))
             except FileNotFoundError:
                 agent.refuse(frame.id, NOT_FOUND, f"{path} does not exist")
-            except (OSError, UnicodeError) as error:
+            except (OSError, ValueError) as error:
                 agent.refuse(frame.id, INTERNAL, f"{path}: {error}")
 
     permissions.ask(
         live,
-        Asking(action, frame.method, (os.path.realpath(path),)),
+        Asking(action, frame.method, (real,)),
         title=f"{frame.method} {path}",
         options=permissions.YES_OR_NO,
         raw=frame.raw,

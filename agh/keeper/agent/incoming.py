@@ -1,7 +1,8 @@
 """What comes from the agent: updates to record, responses to settle, requests to answer.
 
 A batch of frames is committed before any of it is acted on. A frame that makes no sense is recorded
-and otherwise ignored: it ends nothing.
+and otherwise ignored: it ends nothing. One that cannot be handled is a `runtime_warning` with the frame in
+it, and an error for the agent if it was a request; the other frames of its batch are not affected.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from typing import Any
 
 import orjson
 
-from agh.core.frames import Frame, Malformed, Notification, Request, Response
+from agh.core.frames import INTERNAL_ERROR, Frame, Malformed, Notification, Request, Response
 from agh.core.updates import added_usage, event_of, request_usage, update_text
 from agh.keeper.agent import files, permissions, terminals
 from agh.keeper.agent.connection import Agent
-from agh.keeper.session import Live, Turn
+from agh.keeper.session import Live, Turn, cause_of
 from agh.keeper.turns import turn as turns
-from agh.keeper.turns import usage
+from agh.keeper.turns import usage as spending
 
 # What an agent tells again when it restores a conversation; it is in the log already.
 REPLAYED = (
@@ -38,9 +39,15 @@ _LATE = (*_SHOWN, "usage")
 def take_frames(live: Live, frames: list[Frame]) -> None:
     """Everything in one transaction; the acts follow it in order."""
     live.active("agent_output")
+    frames.reverse()
     with live.batch():
-        for frame in frames:
-            _take(live, frame)
+        while frames:  # the list is emptied: a long frame must be gone when its event is stored
+            frame = frames.pop()
+            try:
+                _take(live, frame)
+            except Exception as error:
+                live.survive(error, raw=getattr(frame, "raw", None))
+            del frame
 
 
 def _take(live: Live, frame: Frame) -> None:
@@ -50,7 +57,8 @@ def _take(live: Live, frame: Frame) -> None:
         _notification(live, frame)
     elif isinstance(frame, Response):
         if not agent.settle(frame):
-            _warn(live, f"the agent answered request {frame.id!r}, which nobody asked", frame.raw)
+            number = agent.redactor.beginning(repr(frame.id), 80)
+            _warn(live, f"the agent answered request {number}, which nobody asked", frame.raw)
     elif isinstance(frame, Request):
         _request(live, agent, frame)
     else:
@@ -76,7 +84,7 @@ def _notification(live: Live, frame: Notification) -> None:
         fields["sanitized"] = True
     live.record(type, turn_id=_turn_id(live, type), raw=raw, **fields)
     if type == "usage":
-        usage.take_context_usage(live, fields["usage"])
+        spending.take_context_usage(live, fields["usage"])
         turns.check_limits(live)
     elif live.turn is not None and type in ("tool_call", "tool_result"):
         _follow_tool(live, live.turn, type, fields)
@@ -92,7 +100,7 @@ def _note(live: Live, turn: Turn, type: str, fields: dict[str, Any], update: dic
     """
     if "_meta" in update and (used := request_usage(update)) is not None:
         turn.usage = added_usage(turn.usage, used)
-        usage.store_usage(live, turn.turn_id, turn.usage)
+        spending.store_usage(live, turn.turn_id, turn.usage)
     if type not in _SHOWN or not (fields.get("text", True) or "title" in fields):
         return
     turn.acted = True
@@ -134,10 +142,17 @@ def _request(live: Live, agent: Agent, frame: Request) -> None:
         live.then(lambda: agent.refuse(frame.id, METHOD_NOT_FOUND, f"agh does not serve {frame.method}"))
         return
     try:
-        handler(live, frame, params)
+        with live.step():
+            handler(live, frame, params)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         reason = f"bad parameters for {frame.method}: {error!r}"
         live.then(lambda: agent.refuse(frame.id, INVALID_PARAMS, reason))
+    except Exception as error:
+        if live.is_fatal(error):
+            raise
+        reason = f"{frame.method} failed: {cause_of(error)}"
+        live.then(lambda: agent.refuse(frame.id, INTERNAL_ERROR, reason))
+        live.survive(error, raw=frame.raw)
 
 
 def _malformed(live: Live, agent: Agent, frame: Malformed) -> None:
@@ -148,14 +163,14 @@ def _malformed(live: Live, agent: Agent, frame: Malformed) -> None:
         agent.settle(lost)
     if live.nonsense > NONSENSE_KEPT:
         if live.nonsense % NONSENSE_COUNTED == 0:
-            _warn(live, f"the agent has sent {live.nonsense} lines that are not messages", "null")
+            _warn(live, f"the agent has sent {live.nonsense} lines that are not messages", b"null")
         return
     told = {"length": frame.length, "sha256": frame.sha256, "head": frame.head}
-    raw = orjson.dumps(told, default=repr).decode()
+    raw = orjson.dumps(told, default=repr)
     _warn(live, f"the agent sent something that is not a message: {frame.reason}", raw)
 
 
-def _warn(live: Live, text: str, raw: str) -> None:
+def _warn(live: Live, text: str, raw: bytes) -> None:
     live.record("runtime_warning", turn_id=live.turn.turn_id if live.turn else "", text=text, raw=raw)
 
 

@@ -126,8 +126,24 @@ def shake_hands(live: Live) -> None:
     version = said.get("protocolVersion")
     if version != PROTOCOL:
         raise AgentFailed(agent.name, f"it speaks protocol version {version!r}; agh speaks 1")
-    live.meta["acp_caps"] = said.get("agentCapabilities") or {}
-    live.meta["auth_methods"] = said.get("authMethods") or []
+    live.meta["acp_caps"] = capabilities_in(said)
+    live.meta["auth_methods"] = auth_methods_in(said)
+
+
+def capabilities_in(answer: dict[str, Any]) -> dict[str, Any]:
+    """What an agent can do, from its answer to `initialize`; what is not an object counts as nothing."""
+    caps = answer.get("agentCapabilities")
+    if not isinstance(caps, dict):
+        return {}
+    groups = [key for key in caps if key.endswith("Capabilities") and not isinstance(caps[key], dict)]
+    return {key: value for key, value in caps.items() if key not in groups}
+
+
+def auth_methods_in(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """The ways to log in, from an agent's answer to `initialize`."""
+    methods = answer.get("authMethods")
+    methods = methods if isinstance(methods, list) else []
+    return [method for method in methods if isinstance(method, dict) and isinstance(method.get("id"), str)]
 
 
 def _ended(live: Live, death: AghError) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from agh.core.frames import redacted_error
 from agh.errors import AghError, OptionUnknown
 from agh.keeper.agent.connection import RpcError
 from agh.keeper.server import Answer
@@ -80,7 +81,7 @@ def set_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
         if isinstance(result, AghError):
             answer(result)
         elif result.error is not None:
-            answer(RpcError(result.error))
+            answer(RpcError(redacted_error(result.error, agent.redactor)))
         else:
             live.then(lambda: _remember(live, name, value))
             live.then(lambda: answer({"name": name, "value": value}))

@@ -21,13 +21,15 @@ from agh.core.frames import Request
 from agh.core.rules import Asking
 from agh.core.updates import tool_name
 from agh.errors import PermissionUnknown
-from agh.home import home_path
+from agh.home import MAX_PATH, home_path, real_path
 from agh.keeper import hooks
 from agh.keeper.loop import Timer
 from agh.keeper.server import Answer
 from agh.keeper.session import Live
 
 REQUEST_CANCELLED = -32800
+MAX_PATHS = 1000
+UNRESOLVED = "unresolved:"
 READING = ("read", "search", "think")
 YES_OR_NO = [
     {"optionId": "allow", "name": "Allow", "kind": "allow_once"},
@@ -63,6 +65,8 @@ def asked(live: Live, frame: Request, params: dict[str, Any]) -> None:
     """The agent asks `session/request_permission`."""
     tool = params["toolCall"]
     options = [option for option in params["options"] if isinstance(option["optionId"], str)]
+    if not isinstance(tool, dict) or not isinstance(params["options"], list):
+        raise ValueError("toolCall is an object, options are a list")
     asking = _asking(tool, live.cwd)
     title, call = tool.get("title"), tool.get("toolCallId")
     if not isinstance(title, str | None) or not isinstance(call, str | None):
@@ -96,7 +100,7 @@ def ask(
     *,
     title: str | None,
     options: list[dict[str, Any]],
-    raw: str,
+    raw: bytes,
     finish: Finish,
     rpc_id: int | str | None,
     tool_call_id: str | None = None,
@@ -205,9 +209,17 @@ def decide(live: Live, request_id: str, verdict: str, decided_by: str) -> dict[s
         )
         if verdict.endswith("_always") and option is not None:
             _remember(live, request.asking, "allow" if decision == "allowed" else "deny")
-        live.then(lambda: request.finish(option))
+        live.then(lambda: _finish(live, request, option))
         live.then(live.show_activity)
     return {"request_id": request_id, "decision": decision}
+
+
+def _finish(live: Live, request: Asked, option: dict[str, Any] | None) -> None:
+    """Tell whoever asked; an agent that cannot be told the outcome gets an error instead of silence."""
+    if live.agent is None or request.rpc_id is None:
+        request.finish(option)
+    else:
+        live.agent.answer(request.rpc_id, lambda: request.finish(option))
 
 
 def decide_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
@@ -234,7 +246,7 @@ def withdraw(live: Live, rpc_id: Any) -> None:
         agent.refuse(rpc_id, REQUEST_CANCELLED, "cancelled")
 
     for asked in list(live.asked.values()):
-        if asked.rpc_id is not None and asked.rpc_id == rpc_id:
+        if asked.rpc_id is not None and asked.rpc_id == rpc_id and type(rpc_id) is type(asked.rpc_id):
             live.asked[asked.request_id] = asked._replace(finish=finish)
             decide(live, asked.request_id, "cancel", decided_by="agent")
 
@@ -246,20 +258,23 @@ def is_allowed(option: dict[str, Any] | None) -> bool:
 def is_inside(workspace: str, path: str) -> bool:
     """Tell whether a path lies in the workspace, with links resolved; what is missing counts by its ancestor.
 
-    The home of agh is not part of a workspace that happens to hold it: what is written there is obeyed.
+    What cannot be resolved lies outside. The home of agh is not part of a workspace that happens to hold it:
+    what is written there is obeyed.
     """
-    root, real, home = os.path.realpath(workspace), os.path.realpath(path), os.path.realpath(home_path())
+    root, real, home = real_path(workspace), real_path(path), os.path.realpath(home_path())
+    if root is None or real is None:
+        return False
     return _is_below(root, real) and (_is_below(home, root) or not _is_below(home, real))
 
 
 def _is_below(folder: str, path: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
+    return f"{path}/".startswith(folder.rstrip("/") + "/")
 
 
 def is_open(workspace: str, path: str) -> bool:
     """Tell whether a mode may decide about a path: it is in the workspace, but not in its `.agh`."""
     settings = os.path.join(os.path.realpath(workspace), config.WORKSPACE_FOLDER)
-    return is_inside(workspace, path) and not _is_below(settings, os.path.realpath(path))
+    return is_inside(workspace, path) and not _is_below(settings, real_path(path) or "")
 
 
 def _asking(tool: dict[str, Any], workspace: str) -> Asking:
@@ -268,9 +283,11 @@ def _asking(tool: dict[str, Any], workspace: str) -> Asking:
     given = given if isinstance(given, dict) else {}
     named = [one.get("path") for key in ("locations", "content") for one in _dicts(tool.get(key))]
     named += [given.get(key) for key in ("path", "file_path", "filePath")]
-    paths = dict.fromkeys(
-        os.path.realpath(os.path.join(workspace, path)) for path in named if isinstance(path, str) and path
-    )
+    texts = [os.path.join(workspace, path) for path in named if isinstance(path, str) and path]
+    if len(texts) > MAX_PATHS:
+        raise ValueError(f"a tool call names {MAX_PATHS} paths at most")
+    # One that cannot be resolved must match no rule for a path, and is inside of nothing.
+    paths = dict.fromkeys(real_path(text) or UNRESOLVED + text[:MAX_PATH] for text in texts)
     command = given.get("command")
     if isinstance(command, list):
         command = " ".join(map(str, command))

@@ -148,7 +148,9 @@ class LiveConversation:
 
 
 def _keys_are_set(method: dict[str, Any], environ: Mapping[str, str]) -> bool:
-    wanted = [one for one in method.get("vars") or [] if isinstance(one, dict) and not one.get("optional")]
+    names = method.get("vars")
+    names = names if isinstance(names, list) else []
+    wanted = [one for one in names if isinstance(one, dict) and not one.get("optional")]
     return bool(wanted) and all(environ.get(str(one.get("name"))) for one in wanted)
 
 

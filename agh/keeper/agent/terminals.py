@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 from agh.adapters.agents import find_program
 from agh.core.frames import Request
 from agh.core.rules import Asking
+from agh.home import real_path
 from agh.keeper.agent import permissions
 from agh.keeper.agent.files import REFUSED, refuse
 from agh.keeper.leash.child import Leashed
@@ -17,6 +19,7 @@ from agh.keeper.session import Live
 
 OUTPUT_LIMIT = 1 << 20
 RESOURCE_NOT_FOUND = -32002
+RESERVED_DESCRIPTORS = 64
 
 
 class Terminal:
@@ -64,13 +67,16 @@ def signal_name(number: int | None) -> str | None:
 
 
 def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
-    argv = [str(params["command"]), *map(str, params.get("args") or [])]
+    args = params.get("args") or []
+    if not isinstance(params["command"], str) or not isinstance(args, list):
+        raise ValueError("a command is a text, its arguments are a list")
+    argv = [params["command"], *map(str, args)]
     given = {str(one["name"]): str(one["value"]) for one in params.get("env") or []}
     cwd = os.path.abspath(str(params.get("cwd") or live.meta["workspace_path"]))
     limit = params.get("outputByteLimit")
     limit = OUTPUT_LIMIT if limit is None else max(0, min(int(limit), OUTPUT_LIMIT))
     if any("\0" in text for text in (*argv, *given, *given.values(), cwd)) or any(
-        "=" in name for name in given
+        "=" in name or not name for name in given
     ):
         raise ValueError("a command, its environment and its directory are plain texts")
     line, workspace, agent = " ".join(argv), live.meta["workspace_path"], live.agent
@@ -86,15 +92,18 @@ def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
         if not permissions.is_allowed(option):
             agent.refuse(frame.id, REFUSED, f"not allowed to run {line}")
             return
-        place = os.path.realpath(cwd)
-        if not permissions.is_inside(workspace, place):  # it was moved while a person was thinking
+        real = real_path(cwd)
+        if real is None or not permissions.is_inside(
+            workspace, real
+        ):  # it was moved while a person was asked
             agent.refuse(frame.id, REFUSED, outside)
             return
         try:
+            _keep_descriptors()
             terminal_id = "term-" + os.urandom(4).hex()
-            live.terminals[terminal_id] = Terminal(live, argv, {**live.environ, **given}, place, limit)
+            live.terminals[terminal_id] = Terminal(live, argv, {**live.environ, **given}, real, limit)
             agent.reply(frame.id, {"terminalId": terminal_id})
-        except OSError as error:
+        except (OSError, ValueError) as error:
             agent.refuse(frame.id, REFUSED, str(error))
 
     permissions.ask(
@@ -106,6 +115,17 @@ def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
         finish=finish,
         rpc_id=frame.id,
     )
+
+
+def _keep_descriptors() -> None:
+    """Refuse a terminal that would take the last descriptors: no command could reach the keeper then."""
+    limit = os.sysconf("SC_OPEN_MAX")  # -1 if there is none
+    try:
+        number = len(os.listdir("/dev/fd"))
+    except FileNotFoundError:
+        return  # it cannot be told here; what fails for want of one is refused as well
+    if 0 < limit < number + RESERVED_DESCRIPTORS:
+        raise OSError(errno.EMFILE, "too many terminals are open")
 
 
 def output(live: Live, frame: Request, params: dict[str, Any]) -> None:
@@ -167,4 +187,4 @@ def _with(
         if result is not None:
             agent.reply(frame.id, result)
 
-    live.then(answer)
+    live.then(lambda: agent.answer(frame.id, answer))

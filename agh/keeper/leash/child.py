@@ -7,7 +7,6 @@ left. Only if the leash itself was killed (`exit` is None) may something have es
 from __future__ import annotations
 
 import os
-import select
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -126,15 +125,17 @@ class Leashed:
 
     def _finish(self) -> None:
         """The leash is gone, and what it held: take what is left in the pipes."""
-        for stream, fd in ((2, self._process.stderr), (1, self._process.stdout)):
-            while fd in self._open and select.select([fd], [], [], 0)[0]:
-                self._read_output(stream, fd)
-        for fd in list(self._open):
-            self._close(fd)
-        os.close(self._process.life)
-        os.waitpid(self._process.leash_pid, 0)
-        self.over = True
-        self._on_over()
+        try:
+            for stream, fd in ((2, self._process.stderr), (1, self._process.stdout)):
+                while fd in self._open and (data := self._read(fd)) is not None:
+                    self._on_output(stream, data)
+        finally:  # it is over, whatever its last words were
+            for fd in list(self._open):
+                self._close(fd)
+            os.close(self._process.life)
+            os.waitpid(self._process.leash_pid, 0)
+            self.over = True
+            self._on_over()
 
     def _read(self, fd: int) -> bytes | None:
         """What is there; empty at the end; None when there is nothing now."""

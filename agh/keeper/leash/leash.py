@@ -147,6 +147,14 @@ def reap(agent: int, status: int) -> tuple[bool, bool]:
     return ended, True
 
 
+def ready(fds: list[int], milliseconds: int | None = None) -> list[int]:
+    """Those that can be read. By poll: select() takes no descriptor above 1023."""
+    poll = select.poll()
+    for fd in fds:
+        poll.register(fd, select.POLLIN)
+    return [fd for fd, _ in poll.poll(milliseconds)]
+
+
 def end_below(agent: int, status: int, wake: int) -> None:
     limit = time.monotonic() + END_LIMIT
     strangers: set[int] = set()
@@ -158,7 +166,7 @@ def end_below(agent: int, status: int, wake: int) -> None:
             send(fresh, signal.SIGSTOP)
             frozen |= fresh
         send(frozen, signal.SIGKILL)
-        if select.select([wake], [], [], 0.01)[0]:
+        if ready([wake], 10):
             os.read(wake, 4096)
 
 
@@ -179,12 +187,12 @@ def main() -> int:
     if agent is None:
         return EXEC_FAILED
     while True:
-        ready, _, _ = select.select([life, wake], [], [])
-        if wake in ready:
+        woken = ready([life, wake])
+        if wake in woken:
             os.read(wake, 4096)
             if reap(agent, status)[0]:
                 break
-        orders = os.read(life, 64) if life in ready else b"-"
+        orders = os.read(life, 64) if life in woken else b"-"
         if not orders or b"K" in orders:
             break
         if b"T" in orders:

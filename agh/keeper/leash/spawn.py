@@ -56,22 +56,34 @@ def start_leash(
     argv: Sequence[str], environ: Mapping[str, str], cwd: str, *, merged: bool = False
 ) -> Started:
     """Start `argv` below a leash, in `cwd`; `merged` sends its errors down the same pipe as its output."""
-    agent_in, stdin = os.pipe()
-    stdout, agent_out = os.pipe()
-    _widen(stdout)
-    stderr, agent_err = (-1, os.dup(agent_out)) if merged else os.pipe()
-    life_end, life = os.pipe()
-    status, status_end = os.pipe()
-    theirs = (agent_in, agent_out, agent_err, life_end, status_end)
-    command = [sys.executable, "-I", "-S", LEASH, str(life_end), str(status_end), "--", *argv]
-    before = os.open(".", os.O_RDONLY | os.O_CLOEXEC)
+    opened: list[int] = []
+
+    def pipe() -> tuple[int, int]:
+        ends = os.pipe()
+        opened.extend(ends)
+        return ends
+
     try:
-        os.chdir(cwd)
-        pid = spawn(command, environ, (agent_in, agent_out, agent_err), (life_end, status_end))
-    finally:
-        os.fchdir(before)
-        for fd in (before, *theirs):
+        agent_in, stdin = pipe()
+        stdout, agent_out = pipe()
+        _widen(stdout)
+        stderr, agent_err = (-1, agent_out) if merged else pipe()
+        life_end, life = pipe()
+        status, status_end = pipe()
+        command = [sys.executable, "-I", "-S", LEASH, str(life_end), str(status_end), "--", *argv]
+        before = os.open(".", os.O_RDONLY | os.O_CLOEXEC)
+        opened.append(before)
+        try:
+            os.chdir(cwd)
+            pid = spawn(command, environ, (agent_in, agent_out, agent_err), (life_end, status_end))
+        finally:
+            os.fchdir(before)
+    except BaseException:  # no descriptor may be left: an agent can make this fail as often as it likes
+        for fd in opened:
             os.close(fd)
+        raise
+    for fd in {before, agent_in, agent_out, agent_err, life_end, status_end}:
+        os.close(fd)
     for fd in (stdin, stdout, status, *([] if merged else [stderr])):
         os.set_blocking(fd, False)
     return Started(pid, stdin, stdout, stderr, life, status)

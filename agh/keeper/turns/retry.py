@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agh.core.events import marker
-from agh.core.frames import Response, error_text
+from agh.core.frames import Response, error_text, redacted_error
 from agh.core.redact import redactor
 from agh.core.transient import asked_wait, is_transient
 from agh.keeper.session import Live, Turn
@@ -28,7 +28,7 @@ def plan(live: Live, turn: Turn, failed: Response, send: Callable[[], None]) -> 
     wait = min(LONGEST_WAIT, max(asked_wait(error), live.settings["session.retry_delay"] * 2**turn.attempts))
     turn.attempts += 1
     summary = f"attempt {turn.attempts} failed; the prompt is sent again in {wait:g} s"
-    diagnostic = redactor(live.environ).text(error_text(error)[:500])
+    diagnostic = error_text(redacted_error(error, redactor(live.environ)))[:500]
     fields = {"turn": turn.turn_id, "attempt": turn.attempts, "wait_seconds": wait, "diagnostic": diagnostic}
     live.add(marker("provider_failure", summary, severity="warning", **fields))
 

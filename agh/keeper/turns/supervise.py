@@ -33,8 +33,8 @@ def watch(live: Live, turn: Turn) -> None:
             live.last_activity = min(now, live.last_activity + overslept)
         looked = now
         if live.turn is turn and live.ending is None:
-            _look(live, turn)
             live.loop.later(pause, look)
+            _look(live, turn)
 
     live.loop.later(pause, look)
 

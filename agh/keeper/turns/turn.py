@@ -12,14 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 from agh.core.events import marker
-from agh.core.frames import Response, error_text
+from agh.core.frames import Response, error_text, redacted_error
 from agh.core.inject import with_history
 from agh.core.updates import request_usage, token_usage
 from agh.errors import AghError, InputTooLarge, NoTurn, QueueFull, SessionStopping, Usage
 from agh.keeper import hooks
 from agh.keeper.agent.permissions import cancel_all
 from agh.keeper.server import Answer
-from agh.keeper.session import Live, Turn
+from agh.keeper.session import Live, Turn, cause_of
 from agh.keeper.turns import retry
 from agh.keeper.turns import usage as spending
 from agh.store import inputs, milestones
@@ -182,7 +182,9 @@ def answered(live: Live, turn: Turn, result: Response | AghError, send: Callable
     elif result.error is not None:
         if retry.plan(live, turn, result, send):
             return
-        _close_turn(live, turn, "failed", error=error_text(result.error), stop_reason="error", raw=result.raw)
+        assert live.agent is not None
+        words = error_text(redacted_error(result.error, live.agent.redactor))
+        _close_turn(live, turn, "failed", error=words, stop_reason="error", raw=result.raw)
     else:
         given = result.result if isinstance(result.result, dict) else {}
         usage = token_usage(given.get("usage")) or request_usage(given) or turn.usage or None
@@ -217,8 +219,21 @@ def _text(made: Input) -> str:
 
 
 def _send(live: Live, made: Input) -> None:
-    turn, agent = live.turn, live.agent
-    assert turn is not None and agent is not None
+    """Send the prompt; a turn whose prompt cannot be sent ends as failed."""
+    turn = live.turn
+    assert turn is not None
+    try:
+        _send_prompt(live, turn, made)
+    except Exception as error:
+        live.survive(error)
+        if live.turn is turn:
+            with live.batch():
+                _close_failed(live, turn, error)
+
+
+def _send_prompt(live: Live, turn: Turn, made: Input) -> None:
+    agent = live.agent
+    assert agent is not None
     prompt = made.prompt if live.history is None else with_history(live.history, made.prompt)
     objection = hooks.fire(live, "prompt", turn_id=turn.turn_id, text=_text(made))
     if objection is not None:
@@ -231,13 +246,25 @@ def _send(live: Live, made: Input) -> None:
 
     def then(result: Response | AghError) -> None:
         with live.batch():
-            answered(live, turn, result, send)
+            try:
+                with live.step():
+                    answered(live, turn, result, send)
+            except Exception as error:
+                live.survive(error)
+                _close_failed(live, turn, error)
 
     def send() -> None:
         agent.request("session/prompt", {"sessionId": live.meta["acp_session_id"], "prompt": prompt}, then)
 
     live.watch_turn(turn)
     send()
+
+
+def _close_failed(live: Live, turn: Turn, error: Exception) -> None:
+    """Inside a batch: close a turn that agh itself could not go on with."""
+    live.turn = turn
+    why = f"the turn could not be handled: {cause_of(error)}"
+    _close_turn(live, turn, "failed", error=why, stop_reason="error")
 
 
 def _close_turn(live: Live, turn: Turn, status: str, **fields: Any) -> None:
@@ -251,19 +278,19 @@ def _close_turn(live: Live, turn: Turn, status: str, **fields: Any) -> None:
     inputs.set_status(live.db, turn.input_id, status, fields.get("error"))
     live.meta["turns"] = live.meta.get("turns", 0) + 1
     check_limits(live)
+    live.active("turn_end")
+    live.then(live.show_activity)
+    live.then(lambda: milestones.mark(live.writer, turn.after))
     live.then(lambda: _after_turn(live, turn, fields.get("stop_reason")))
+    live.then(lambda: dispatch_next(live))
 
 
 def _after_turn(live: Live, turn: Turn, stop_reason: Any) -> None:
-    live.active("turn_end")
-    live.show_activity()
-    milestones.mark(live.writer, turn.after)
     if live.pause_after_turn is not None:
         live.end(*live.pause_after_turn)
     objection = hooks.fire(live, "turn_end", turn_id=turn.turn_id, stop_reason=stop_reason)
     if objection is not None:
         live.end("hook_stopped", objection)
-    dispatch_next(live)
 
 
 def _drop_waiting(live: Live) -> None:

@@ -60,7 +60,13 @@ class Memory:
     def list(self) -> list[Frame]:
         """A SessionInfo per stored session, the newest activity first."""
         names = os.listdir(self.home) if os.path.isdir(self.home) else []
-        infos = [self._info(name[:36]) for name in names if self.has(name.removesuffix(".jsonl"))]
+        infos = []
+        for name in names:
+            if self.has(name.removesuffix(".jsonl")):
+                try:
+                    infos.append(self._info(name[:36]))
+                except FileNotFoundError:
+                    pass  # another agent has deleted it meanwhile
         return sorted(infos, key=lambda info: str(info["updatedAt"]), reverse=True)
 
     def _info(self, session_id: str) -> Frame:

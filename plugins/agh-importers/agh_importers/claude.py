@@ -41,6 +41,7 @@ _USAGE = {
     "cached_read_tokens": "cache_read_input_tokens",
     "cached_write_tokens": "cache_creation_input_tokens",
 }
+LONGEST_TITLE = 1 << 20  # characters; the whole is in the call's input
 _HINTS = ("command", "file_path", "path", "pattern", "query", "url", "description")
 
 
@@ -66,13 +67,14 @@ def _is_main(path: str) -> bool:
 
 
 def read(path: str) -> Imported:
-    token, told = os.path.basename(path).removesuffix(".jsonl"), list(lines(path))
+    token = os.path.basename(path).removesuffix(".jsonl")
     if not _UUID.fullmatch(token):
-        token = next((line["sessionId"] for line in told if isinstance(line.get("sessionId"), str)), "")
+        ids = (line.get("sessionId") for line in lines(path))
+        token = next((session_id for session_id in ids if isinstance(session_id, str)), "")
     if not token:
         raise ValueError("no line of it names a session of Claude Code")
     teller = _Teller(Story("claude", token))
-    for line in told:
+    for line in lines(path):
         teller.take(line)
     return teller.story.told()
 
@@ -107,7 +109,7 @@ class _Teller:
         elif kind == "system":
             story.note(f"system: {line.get('subtype')}", _text(line.get("content")))
         elif kind == "broken":
-            story.note(f"line {line['line']} is not JSON", line["text"])
+            story.note(f"line {line['line']} {line['reason']}", line["text"])
         else:
             story.note(f"unknown: {kind}", raw=line)
 
@@ -171,7 +173,7 @@ class _Teller:
             self._names[call] = name
             known = given if isinstance(given, dict) else {}
             title = next((known[key] for key in _HINTS if isinstance(known.get(key), str)), name)
-            story.call(call, name, title, given)
+            story.call(call, name, title[:LONGEST_TITLE], given)
 
     def _use(self, message: dict[str, Any]) -> None:
         """Every line of a message repeats what the message has used: it counts once."""

@@ -60,18 +60,18 @@ def recognises(path: str, head: bytes) -> bool:
 
 
 def read(path: str) -> Imported:
-    told = list(lines(path))
-    if not told:
+    first = next(lines(path), None)
+    if first is None:
         raise ValueError("it is empty")
-    head = told[0].get("payload") if told[0].get("type") == "session_meta" else told[0]
+    head = first.get("payload") if first.get("type") == "session_meta" else first
     named = _UUID.findall(os.path.basename(path))
     token = head.get("id") if isinstance(head, dict) else None
     token = token if isinstance(token, str) and token else (named[-1] if named else "")
     if not token:
         raise ValueError("no line of it names a session of Codex")
-    events = (_payload(line) for line in told if line.get("type") == "event_msg")
-    teller = _Teller(Story("codex", token), any(one.get("type") == "user_message" for one in events))
-    for line in told:
+    events = (_payload(line) for line in lines(path) if line.get("type") == "event_msg")
+    teller = _Teller(Story("codex", token), any(event.get("type") == "user_message" for event in events))
+    for line in lines(path):
         teller.take(line)
     return teller.story.told()
 
@@ -93,7 +93,7 @@ class _Teller:
         kind, story, payload = line.get("type"), self.story, _payload(line)
         story.clock(stamp(line.get("timestamp")))
         if kind == "broken":
-            story.note(f"line {line['line']} is not JSON", line["text"])
+            story.note(f"line {line['line']} {line['reason']}", line["text"])
         elif kind is not None and "payload" not in line:
             self._item(line)
         elif kind is None:

@@ -6,39 +6,57 @@ silence; a last line without its newline is still being written and is not given
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, BinaryIO
 
 import orjson
 
+from agh.core.frames import outgrown, valid_utf8, without_lone_surrogates
+
 LONGEST = 64 << 20  # bytes; a longer line is given as broken
+MAX_VALUES, MAX_DEPTH = 1_000_000, 250  # of one line
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 
 def lines(path: str) -> Iterator[dict[str, Any]]:
-    """Each line as an object; a broken one as `{"type": "broken", "line": N, "text": its beginning}`."""
+    """Yield each line as an object; a broken one as `{"type": "broken", "line": N, "reason", "text"}`."""
+    number = 0
     with open(path, "rb") as file:
-        for number, data in enumerate(iter(lambda: file.readline(LONGEST), b""), 1):
-            if not data.strip():
+        while data := file.readline(LONGEST):
+            number += 1
+            if data.isspace():
                 continue
-            value = parsed(data)
+            text, reason, ended = data[:200], "is not JSON", data.endswith(b"\n")
+            if len(data) == LONGEST and not ended:
+                reason, ended = f"is longer than {LONGEST >> 20} MB", True
+                value = None
+                _skip_line(file)
+            else:
+                value = parsed(data)
+            del data  # it may be very long
             if value is not None:
                 yield value
-            elif data.endswith(b"\n") or len(data) == LONGEST:
-                yield {"type": "broken", "line": number, "text": data[:200].decode(errors="replace").strip()}
+            elif ended:
+                start = text.decode(errors="replace").strip()
+                yield {"type": "broken", "line": number, "reason": reason, "text": start}
+
+
+def _skip_line(file: BinaryIO) -> None:
+    while (piece := file.readline(1 << 20)) and not piece.endswith(b"\n"):
+        pass
 
 
 def parsed(data: bytes) -> dict[str, Any] | None:
+    if outgrown(data, MAX_VALUES, MAX_DEPTH):
+        return None
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError:
         try:  # a lone surrogate is JSON to those who wrote it
-            text = json.dumps(json.loads(data.decode(errors="replace")), ensure_ascii=False)
-            value = orjson.loads(text.encode(errors="replace"))
-        except (ValueError, RecursionError):
+            value = orjson.loads(without_lone_surrogates(valid_utf8(data) or b"", rb"\u003f"))
+        except orjson.JSONDecodeError:
             return None
     return value if isinstance(value, dict) else None
 

@@ -17,8 +17,16 @@ the agent itself has not taken what came, nothing can be told, and nothing is do
 
 What belongs to a launch is known by a mark in its environment, as in agh's own `orphans.py`: found in /proc,
 however deep, detached or orphaned. All of it is stopped before any is killed: one that saw another's end
-might still act on it. Where there is no /proc the process group is ended. Before it starts the agent the
-script ends what carries an older mark of the same session: there must never be two agents of one.
+might still act on it. The sweep repeats until it finds nothing, because a kill takes effect late and a
+process may have forked meanwhile. Where marks cannot be read the process group is ended. Before it starts
+the agent the script ends what carries an older mark of the same session: there must never be two agents of
+one.
+
+What the script may use: POSIX utilities as busybox has them. Its grep stops at a NUL byte, so `marked` turns
+an environment into lines first: `head` names each file in a header line, and three processes read all of
+/proc. An environment can contain a line that looks like such a header, so `marked` reads each process that
+it is about to report once more. A busybox that prefers its own applets runs them without an exec, and /proc
+then shows no mark; through `env` they are executed.
 
 How the wire's end is told from the agent's: the far side says goodbye. `agh-place: ended CODE` on stderr is
 the agent's own end; a wire that ends without it broke, whatever exit code its program chose.
@@ -48,16 +56,29 @@ _LOADER = 'eval "$(dd bs=1 count=$0 2>/dev/null)"'
 
 _SCRIPT = r"""
 say() { printf '\nagh-place: %s\n' "$1" >&2; }
+marked() (
+  unset AGH_PLACE_RUN; LC_ALL=C; export LC_ALL; exec 2>/dev/null
+  head -n 9999999 /proc/[0-9]*/environ | tr '\0' '\n' |
+    sed -n -e '/^==> .proc.[0-9]*.environ <==$/{' -e 's/[^0-9]//g' -e h -e '}' -e "/^$1/{" -e g -e p -e '}' |
+    while read -r pid; do
+      case "
+$(tr '\0\n' '\n ' <"/proc/$pid/environ")" in *"
+$1"*) echo "$pid" ;; esac
+    done
+)
 sweep() {
-  them=
-  for it in $(grep -lF -e "$2" /proc/[0-9]*/environ 2>/dev/null); do
-    it=${it#/proc/}; them="$them ${it%/environ}"
+  for round in 1 2 3 4 5 6 7 8 9; do
+    them=$(marked "$2")
+    [ "$them" ] || break
+    [ "$1" = TERM ] && { kill -TERM $them 2>/dev/null; return 0; }
+    kill -STOP $them 2>/dev/null
+    kill -KILL $them 2>/dev/null
+    [ $round -lt 6 ] || (unset AGH_PLACE_RUN; sleep 1)
   done
-  [ "$them" ] || return
-  [ "$1" = TERM ] || kill -STOP $them 2>/dev/null
-  kill -"$1" $them 2>/dev/null || :
+  [ "$1" = KILL ]
 }
-sweep KILL "$earlier"
+can_sweep() { [ -r /proc/$$/environ ] && command -v head && command -v tr && command -v sed; } >/dev/null
+[ -z "$earlier" ] || sweep KILL "$earlier"
 export @environment@
 cd -- @directory@ 2>/dev/null || { say no-directory; exit 126; }
 set -- @argv@
@@ -65,7 +86,7 @@ set -- @argv@
 command -v "$1" >/dev/null 2>&1 || { say no-program; exit 127; }
 watch() {
   last= calm= count=0
-  while sleep @pause@; do
+  while env sleep @pause@; do
     got= gave=
     while read -r key value; do
       case $key in rchar:) got=$value ;; wchar:) gave=$value ;; esac
@@ -78,13 +99,13 @@ watch() {
   done
 }
 {
-  dd bs=65536 <&3 & wire=$!
+  env dd bs=65536 <&3 & wire=$!
   exec >/dev/null
   watch $wire 3<&- &
   wait $wire
-  case $? in 0 | 143) sleep 2 && sweep TERM "$mark" && sleep 1; sweep KILL "$mark"; @farewell@
+  case $? in 0 | 143) env sleep 2 && sweep TERM "$mark" && env sleep 1; sweep KILL "$mark"; @farewell@
   esac
-  sweep KILL "$mark"; [ -r /proc/$$/environ ] || kill -KILL 0
+  sweep KILL "$mark"; can_sweep || kill -KILL 0
 } 3<&0 2>/dev/null | { "$@"; code=$?; sweep KILL "$mark"; say "ended $code"; exit $code; }
 """
 
@@ -99,8 +120,9 @@ def preamble(launch: Launch, env: Sequence[str], farewell: str = "", pause: floa
 
     `farewell` is what else is to be done there, in shell words, when the wire has ended.
     """
-    session = launch.session_id or "none"
-    run = f"{session}:{launch.environ.get('AGH_LAUNCH', '')[:16]}"
+    session = launch.session_id
+    run = f"{session or 'none'}:{launch.environ.get('AGH_LAUNCH', '')[:16]}"
+    earlier = f"{MARK}={session}:" if session else ""  # probes are of no session, and may run side by side
     values = {**crossing(launch), **settings(env, launch.environ), MARK: run}
     argv = [*launch.agent.argv, *launch.extra]
     package = launch.agent.package
@@ -117,7 +139,7 @@ def preamble(launch: Launch, env: Sequence[str], farewell: str = "", pause: floa
         "pause": f"{pause:g}",
     }
     text = re.sub("@([a-z]+)@", lambda match: parts[match[1]], _SCRIPT.strip())
-    head = f"mark={shlex.quote(f'{MARK}={run}')} earlier={shlex.quote(f'{MARK}={session}:')}\n"
+    head = f"mark={shlex.quote(f'{MARK}={run}')} earlier={shlex.quote(earlier)}\n"
     return os.fsencode(head + text + "\n")
 
 

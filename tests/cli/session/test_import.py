@@ -316,25 +316,20 @@ def test_killed_at_any_moment_nothing_half_is_left(home: Home, agh: Agh, tmp_pat
     expected = rows_of(origin / "events.db")
     sessions, env = elsewhere(tmp_path)
 
-    def seen(*names: str) -> bool:
-        found = (
-            [name for folder in sessions.glob(".making-*") for name in os.listdir(folder)]
-            if sessions.exists()
-            else []
-        )
-        return all(name in found for name in names)
+    def import_until(name: str) -> bool:
+        """Kill an import as soon as it has made this file; return whether it was still at it."""
+        options = {"env": env, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        with agh.start("session", "import", copy, **options) as process:
+            hidden = f".making-*-{process.pid}"  # what an earlier kill left has another pid, and vanishes
+            try:
+                wait_until(lambda: any(sessions.glob(f"{hidden}/{name}")) or process.poll() is not None)
+            finally:
+                process.kill()
+        return any(sessions.glob(hidden))
 
     interrupted = 0
-    for moment in (["lock"], ["events.db"], ["events.db-wal"], ["meta.json"]):
-        process = agh.start(
-            "session", "import", copy, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        try:
-            wait_until(lambda moment=moment, process=process: seen(*moment) or process.poll() is not None)  # type: ignore[misc]
-        finally:
-            process.kill()
-            process.wait(20)
-        interrupted += any(sessions.glob(".making-*"))
+    for name in ("lock", "events.db", "events.db-wal", "meta.json"):
+        interrupted += import_until(name)
         listed = json.loads(agh("session", "list", "--all", "-o", "json", env=env).stdout)["sessions"]
         if listed:  # it was quicker than the kill
             assert rows_of(sessions / origin.name / "events.db") == expected

@@ -1,0 +1,178 @@
+"""What a long frame costs its keeper, and a long line an import: a few times its size, whatever is in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.live import Live, memory_of, wait_until
+
+MIB = 1 << 20
+SIZE = 8 * MIB
+MOST = 6.0  # times the frame
+VALUES = 80  # megabytes: the most that the values of a frame take as objects, however short they are
+
+# Answers a prompt `EXPRESSION` with the frame that the expression makes of `n` characters.
+AGENT = r"""
+import json, sys
+n = int(sys.argv[1])
+def frame(*members): return '{"jsonrpc":"2.0",' + ",".join(members) + "}"
+METHOD = '"method":"session/update"'
+def usual(inner): return frame(METHOD, '"params":{"sessionId":"s","update":%s}' % inner)
+def update(inner): return frame('"params":{"update":%s,"sessionId":"s"}' % inner, METHOD)
+def middle(inner): return frame('"params":{"_meta":{},"update":%s,"sessionId":"s"}' % inner, METHOD)
+def chunk(text): return '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%s"}}' % text
+def tool(rest): return '{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"failed",%s}' % rest
+def output(text): return tool('"rawOutput":{"stdout":"%s"},"content":[]' % text)
+def printed(text): return tool('"content":[{"type":"content","content":{"type":"text","text":"%s"}}]' % text)
+def nested(): return ('{"k":' * 150 + '"%s"' % ("v" * (n // 1900 - 900)) + "}" * 150 + ",") * 1900
+def member(number): return '"key%06d":"%s",' % (number, "v" * (n // 280_000 - 15))
+def members(): return "".join(map(member, range(280_000)))
+def answer(id, result): print(json.dumps({"id": id, "result": result}), flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("method") == "initialize":
+        answer(message["id"], {"protocolVersion": 1})
+    elif message.get("method") == "session/new":
+        answer(message["id"], {"sessionId": "s"})
+    elif message.get("method") == "session/prompt":
+        text = message["params"]["prompt"][0]["text"]
+        if text != "hello":
+            print(eval(text), flush=True)
+        answer(message["id"], {"stopReason": "end_turn"})
+"""
+FRAMES = {
+    "usual(chunk('x' * n))": "agent_message",
+    "update(chunk('x' * n))": "agent_message",
+    "middle(chunk('x' * n))": "agent_message",
+    r"""update(chunk('\\"' * (n // 2)))""": "agent_message",
+    r"""update(chunk('\\\\' * (n // 2)))""": "agent_message",
+    r"""update(chunk('\\ud800' * (n // 6)))""": "agent_message",
+    "update(chunk('[' * n))": "agent_message",
+    "update(output('x' * n))": "tool_result",
+    "update(printed('x' * n))": "tool_result",
+    '\'{"params":{"a":"\' + \'x\' * n + \'"},"method":"x/y","id":"q"}\'': "system",
+}
+OF_MANY_VALUES = {
+    """update('{"sessionUpdate":"x","a":[' + nested() + '0]}')""": "system",
+    """update('{"sessionUpdate":"x",' + members() + '"z":0}')""": "system",
+}
+
+HEAD = {
+    "schema": "agh.session.export.v1",
+    "session": {
+        "id": "sess-0mwk9w60rgjbwkss",
+        "agent_name": "echo",
+        "workspace_path": "/",
+        "created_at": "2026-04-16T01:00:00.000Z",
+        "updated_at": "2026-04-16T01:00:00.000Z",
+    },
+    "counts": {"events": 1},
+}
+ENVELOPE = '"sequence":1,"turn_id":"t","type":"agent_message","agent_name":"echo"'
+LINES = {
+    "as exported": f'{{{ENVELOPE},"content":%s,"timestamp":"2026-04-16T01:00:00.000Z"}}',
+    "another order": f'{{"content":%s,"timestamp":"2026-04-16T01:00:00.000Z",{ENVELOPE}}}',
+}
+TEXTS = {"plain": "x" * SIZE, "quotes": '\\"' * (SIZE // 2), "backslashes": "\\\\" * (SIZE // 2)}
+# A process has the peak of the one that started it, so that must be a small one.
+PEAK = """
+import os, sys
+pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
+_, status, usage = os.wait4(pid, 0)
+print(usage.ru_maxrss >> 10)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def growth(live: Live, frame: str, type: str) -> float:
+    """Send the frame to a new session; return how many megabytes its keeper took for it at most."""
+    session = live.new(args=("--command", shlex.join([sys.executable, "-c", AGENT, str(SIZE)])))
+    session.tell("hello")
+    idle = memory_of(session.keeper, "VmHWM")
+    turn = session.begin(frame)
+    wait_until(lambda: session.fetch("SELECT 1 FROM events WHERE type = 'done' AND turn_id = ?", turn))
+    peak = memory_of(session.keeper, "VmHWM")
+    stored = session.fetch("SELECT type, length(content) FROM events ORDER BY length(content) DESC LIMIT 1")
+    assert stored[0][0] == type and stored[0][1] > 0.9 * SIZE, stored
+    assert session.fetch("SELECT min(json_valid(content)) FROM events") == [(1,)]
+    print(f"{frame}: {(peak - idle) * MIB / SIZE:.1f} times its size")
+    return peak - idle
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_a_long_frame_takes_a_few_times_its_size(live: Live, frame: str) -> None:
+    assert growth(live, frame, FRAMES[frame]) < MOST * SIZE / MIB
+
+
+@pytest.mark.parametrize("frame", OF_MANY_VALUES)
+def test_many_values_take_what_their_number_allows(live: Live, frame: str) -> None:
+    assert growth(live, frame, OF_MANY_VALUES[frame]) < MOST * SIZE / MIB + VALUES
+
+
+def import_peak(path: Path, code: int = 0) -> tuple[int, str]:
+    """Import the file; return the most megabytes that took, and what was said on stderr."""
+    command = [sys.executable, "-c", PEAK, sys.executable, "-m", "agh", "session", "import", str(path)]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert process.returncode == code, process.stderr
+    return int(process.stdout.splitlines()[-1]), process.stderr
+
+
+@pytest.fixture
+def idle_import(live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """What an import takes that has next to nothing to do, in a home of the test's own."""
+    monkeypatch.setenv("AGH_HOME", str(live.home))
+    small = tmp_path / "small.jsonl"
+    head = HEAD | {"session": {**HEAD["session"], "id": "sess-0mwk9w60rgjbwksm"}}  # type: ignore[dict-item]
+    small.write_text(json.dumps(head) + "\n" + LINES["as exported"] % "{}" + "\n")
+    return import_peak(small)[0]
+
+
+@pytest.mark.parametrize("order", LINES)
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_long_line_of_an_import_takes_a_few_times_its_size(
+    idle_import: int, tmp_path: Path, order: str, text: str
+) -> None:
+    path = tmp_path / "long.jsonl"
+    path.write_text(json.dumps(HEAD) + "\n" + LINES[order] % f'{{"text":"{TEXTS[text]}"}}' + "\n")
+    assert import_peak(path)[0] - idle_import < MOST * SIZE / MIB
+
+
+def test_a_line_of_too_many_values_is_refused_unread(idle_import: int, tmp_path: Path) -> None:
+    path = tmp_path / "many.jsonl"
+    path.write_text(
+        json.dumps(HEAD) + "\n" + LINES["another order"] % ("[" + "[]," * (SIZE // 3) + "0]") + "\n"
+    )
+    peak, words = import_peak(path, 2)
+    assert "line 2: too many values" in words
+    assert peak - idle_import < MOST * SIZE / MIB
+
+
+def test_a_line_without_an_end_is_refused(idle_import: int, tmp_path: Path) -> None:
+    path = tmp_path / "endless.jsonl"
+    path.write_text(json.dumps(HEAD) + "\n")
+    os.truncate(path, 300 * MIB)
+    peak, words = import_peak(path, 2)
+    assert "line 2: it is longer than 128 MB" in words
+    assert peak - idle_import < 3 * 128
+
+
+def test_a_long_line_of_another_program(idle_import: int, tmp_path: Path) -> None:
+    path = tmp_path / "0f2b5b4e-0000-4000-8000-000000000001.jsonl"
+    at = "2026-04-16T01:00:00.000Z"
+    prompt = {"type": "user", "cwd": "/", "timestamp": at, "message": {"content": "hi"}}
+    answer = {"type": "assistant", "message": {"id": "m", "content": [{"type": "text", "text": "@"}]}}
+    line = json.dumps(answer).replace("@", "x" * SIZE + "\\ud800")
+    path.write_text(json.dumps(prompt) + "\n" + line + "\n")
+    command = [sys.executable, "-m", "agh", "session", "import", "--from", "claude", str(path)]
+    process = subprocess.run(
+        [sys.executable, "-c", PEAK, *command], capture_output=True, text=True, timeout=60
+    )
+    assert process.returncode == 0, process.stderr
+    assert int(process.stdout.splitlines()[-1]) - idle_import < MOST * SIZE / MIB + 4
