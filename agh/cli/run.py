@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from agh.cli.session.new import agent_options, new_session
-from agh.cli.session.prompt import attachments, prompt_blocks, prompt_options, show
+from agh.cli.session.prompt import attachments, prompt_blocks, prompt_options
+from agh.cli.turn import show_turn
 from agh.console.when import span
 from agh.keeper import client
 from agh.sessions.stop import stop_session
@@ -44,7 +45,7 @@ def run(
     try:
         blocks += attachments(attach, directory)
         receipt = client.call(directory, "prompt", prompt=blocks, retries=retries)
-        code = show(directory, receipt, output, limit, refuse=no_ask)
+        code = show_turn(directory, receipt, output, limit, refuse=no_ask)
     finally:
         if not keep:
             stop_session(directory)

@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import Any, NamedTuple
 
 from agh.cli.ask import ask_inline, can_ask, refuse_at_once
-from agh.cli.turn_view import View
+from agh.cli.turn_view import View, view_for
 from agh.console.output import talk
 from agh.core.events import MARKER_CREATED, TURN_END_TYPES, Row
 from agh.errors import AghError, KeeperDied, PromptDropped, TimedOut, TurnFailed, TurnInterrupted
@@ -17,6 +17,7 @@ from agh.keeper import client
 from agh.sessions.prompt import send
 from agh.store.follow import follow
 from agh.store.reader import EVERYTHING
+from agh.store.views import session_view
 
 INTERRUPTED = 130
 LAST_WAIT = 5.0  # for a turn that was cancelled at its timeout to show its end
@@ -53,13 +54,34 @@ def tell_restored(hello: dict[str, Any]) -> None:
     talk(text)
 
 
-def watch_turn(
-    directory: str, receipt: dict[str, Any], view: View, timeout: float | None = None, *, refuse: bool = False
-) -> Outcome:
-    """Show a turn until it ends. Ctrl-C cancels it; a second one leaves it to itself.
+def show_turn(
+    directory: str,
+    receipt: dict[str, Any],
+    output: str,
+    timeout: float | None = None,
+    *,
+    refuse: bool = False,
+) -> int:
+    """Show a turn until it ends, and return the command's exit number. Ctrl-C cancels the turn; a second one
+    leaves it running.
 
     `refuse`: what the agent asks for is refused at once, and nobody is asked.
     """
+    with Presses(directory, receipt) as presses:  # at once: from here on Ctrl-C is about the turn
+        view = view_for(output, session_view(directory))
+        outcome = _watch_turn(directory, receipt, view, presses, timeout, refuse=refuse)
+    return exit_code(outcome, directory)
+
+
+def _watch_turn(
+    directory: str,
+    receipt: dict[str, Any],
+    view: View,
+    presses: Presses,
+    timeout: float | None,
+    *,
+    refuse: bool,
+) -> Outcome:
     turn_id, late = receipt["turn_id"], _timed_out(directory, timeout)
     deadline = None if timeout is None else time.monotonic() + timeout
     timed_out = False
@@ -67,7 +89,7 @@ def watch_turn(
         raise PromptDropped(_name(directory))
     # With a deadline a batch, if an empty one, comes often enough for a look at the clock.
     batches = follow([(directory, int(receipt["after"]))], EVERYTHING, tick=None if timeout is None else 0.1)
-    with _Presses(directory, receipt) as presses, closing(view):
+    with closing(view):
         for _, rows in batches:
             if deadline is not None and time.monotonic() >= deadline:
                 if timed_out:
@@ -123,7 +145,7 @@ def _name(directory: str) -> str:
     return os.path.basename(directory)
 
 
-class _Presses:
+class Presses:
     """Ctrl-C while a turn runs: the first asks the agent to stop, the second raises KeyboardInterrupt."""
 
     def __init__(self, directory: str, receipt: dict[str, Any]) -> None:
@@ -131,7 +153,7 @@ class _Presses:
         self.started = receipt["status"] != "queued"
         self._before: Any = None
 
-    def __enter__(self) -> _Presses:
+    def __enter__(self) -> Presses:
         self._before = signal.signal(signal.SIGINT, self._pressed)
         return self
 

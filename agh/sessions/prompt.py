@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, NamedTuple
 
-from agh.errors import AghError
+from agh.errors import AghError, KeeperDied
 from agh.keeper import client
 from agh.sessions.start import ensure_live
 
@@ -18,12 +19,23 @@ class Sent(NamedTuple):
     started: dict[str, Any] | None
 
 
-def send(directory: str, prompt: list[dict[str, Any]], **args: Any) -> Sent:
-    """Queue a prompt, making the session live first if it is not."""
-    started = None
+def send(
+    directory: str, prompt: list[dict[str, Any]], *, idempotency_key: str | None = None, **args: Any
+) -> Sent:
+    """Queue a prompt, making the session live first if it is not.
+
+    A keeper may die with the prompt in its hands. It is asked for once more then, under the same key: if the
+    log has the prompt already, its receipt comes back, and the prompt is not sent a second time.
+    """
+    key, started, died = idempotency_key or os.urandom(8).hex(), None, False
     while True:
         try:
-            return Sent(client.call(directory, "prompt", prompt=prompt, **args), started)
+            receipt = client.call(directory, "prompt", prompt=prompt, idempotency_key=key, **args)
+            return Sent(receipt, started)
+        except KeeperDied:
+            if died:
+                raise
+            died = True
         except AghError as error:
             if error.code not in _NOT_NOW:
                 raise

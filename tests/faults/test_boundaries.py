@@ -104,7 +104,7 @@ def test_a_prompt_is_seen_to_run_before_it_is_acknowledged(live: Live, tmp_path:
 
 def test_a_prompt_whose_acknowledgement_was_lost_is_not_sent_again(live: Live, tmp_path: Path) -> None:
     """It is in the log as interrupted: the command says so, and does not send it a second time by itself."""
-    life = Life(live, "answer 2", tmp_path / "boundaries")  # the first is the hello, the second the receipt
+    life = Life(live, "answer 1", tmp_path / "boundaries")  # the receipt
     session = live.new(env=life.env)
     done = session.prompt("/say hello", code=None)
     assert life.was_killed()

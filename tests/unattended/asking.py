@@ -65,5 +65,5 @@ def received(session: Session, *, agent_session: str | None = None) -> list[str]
     """The user texts that the scripted agent has got, by its own memory."""
     home = session.live.home.parent / "echo"
     name = agent_session or session.meta()["acp_session_id"]
-    lines = (home / f"{name}.jsonl").read_text().splitlines()
+    lines = (home / f"{name}.jsonl").read_text().split("\n")[:-1]  # the last may be half written
     return [record["user"] for line in lines if line and "user" in (record := json.loads(line))]

@@ -10,8 +10,7 @@ import click
 
 from agh.cli.session.recap import describe
 from agh.cli.session.resume import default_holder
-from agh.cli.turn import exit_code, send_and_tell, tell_restored, watch_turn
-from agh.cli.turn_view import view_for
+from agh.cli.turn import send_and_tell, show_turn, tell_restored
 from agh.console import terminal
 from agh.console.output import talk, write_text
 from agh.console.when import span
@@ -26,7 +25,7 @@ from agh.store import sessions
 from agh.store.follow import follow
 from agh.store.reader import EVERYTHING, Query, Reader
 from agh.store.schema import LANDMARK
-from agh.store.views import recap_view, session_view
+from agh.store.views import recap_view
 
 PROMPT = "> "
 REMEMBERED = 100
@@ -95,7 +94,7 @@ def _joins_at(directory: str, turn_id: str) -> int:
 def _watch(directory: str, receipt: dict[str, object]) -> None:
     """Show a turn; what went wrong with it does not end the conversation, the keeper's death does."""
     try:
-        exit_code(watch_turn(directory, receipt, view_for("human", session_view(directory))), directory)
+        show_turn(directory, receipt, "human")
     except (KeeperDied, TurnInterrupted):
         raise
     except KeyboardInterrupt:

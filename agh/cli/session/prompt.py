@@ -7,13 +7,11 @@ from typing import Any
 
 import click
 
-from agh.cli.turn import exit_code, send_and_tell, watch_turn
-from agh.cli.turn_view import view_for
+from agh.cli.turn import send_and_tell, show_turn
 from agh.console.output import output_option, talk, write_json, write_text
 from agh.console.when import span
 from agh.errors import Usage
 from agh.store import meta, sessions
-from agh.store.views import session_view
 
 
 def prompt_options(command: Any) -> Any:
@@ -91,7 +89,7 @@ def prompt_command(
         return
     if receipt["status"] == "queued":
         talk("the session is busy; the prompt waits in its queue")
-    raise click.exceptions.Exit(show(directory, receipt, output, limit, refuse=no_ask))
+    raise click.exceptions.Exit(show_turn(directory, receipt, output, limit, refuse=no_ask))
 
 
 def prompt_blocks(text: str | None, file: Any) -> list[dict[str, Any]]:
@@ -111,10 +109,3 @@ def attachments(paths: tuple[str, ...], directory: str) -> list[dict[str, Any]]:
 
     session = meta.read(directory)
     return [attachment(path, session) for path in paths]
-
-
-def show(
-    directory: str, receipt: dict[str, Any], output: str, timeout: float | None, *, refuse: bool = False
-) -> int:
-    view = view_for(output, session_view(directory))
-    return exit_code(watch_turn(directory, receipt, view, timeout, refuse=refuse), directory)

@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from agh.cli.session.prompt import show
-from agh.cli.turn import send_and_tell
+from agh.cli.turn import send_and_tell, show_turn
 from agh.console import terminal
 from agh.console.output import columns, output_option, write_result
 from agh.sessions.queue import cancel_inputs, read_inputs, read_prompt
@@ -54,7 +53,7 @@ def retry(id: str, number: int, output: str) -> None:
     """Send a prompt again that was interrupted, failed or cancelled, and show the turn."""
     directory = sessions.resolve(id)
     receipt = send_and_tell(directory, read_prompt(directory, number))
-    raise click.exceptions.Exit(show(directory, receipt, output, None))
+    raise click.exceptions.Exit(show_turn(directory, receipt, output))
 
 
 def _cancel(id: str, number: int | None, output: str) -> None:
