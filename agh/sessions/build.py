@@ -1,4 +1,4 @@
-"""Where an imported session is built, in one transaction, before it appears."""
+"""Building an imported session, in one transaction, before it appears."""
 
 from __future__ import annotations
 
@@ -20,25 +20,28 @@ _INTEGERS = range(-(1 << 63), 1 << 63)
 
 
 def build(target: str, session: dict[str, Any], records: Iterable[Row | TableRow]) -> int:
-    """A new session in the directory `target`; how many events it has. SessionExists if there is one."""
+    """Create a session in the directory `target` and return how many events it has.
+
+    Raises SessionExists if there is one already.
+    """
     sweep()
-    with making(os.path.basename(target)) as held:
-        with Writer(held, session["agent_name"]) as log:
+    with making(os.path.basename(target)) as lock:
+        with Writer(lock, session["agent_name"]) as log:
             counts = fill(log, records)
-        made = _metadata(os.path.basename(target), session, counts)
+        metadata = _metadata(os.path.basename(target), session, counts)
         with sessions.naming():
-            if made["name"] is not None:
+            if metadata["name"] is not None:
                 try:
-                    check_name(made["name"])
+                    check_name(metadata["name"])
                 except AghError:
-                    made["name"] = None
-            appear(held, made)
-            held.release()
+                    metadata["name"] = None
+            appear(lock, metadata)
+            lock.release()
     return counts["events"]
 
 
 def fill(log: Writer, records: Iterable[Row | TableRow]) -> dict[str, int]:
-    """Everything in one transaction; how many events and turns there were."""
+    """Write all records in one transaction; return how many events and turns there were."""
     names = {
         table: {name for (name,) in log.connection.execute("SELECT name FROM pragma_table_info(?)", [table])}
         for table in TABLES
@@ -61,10 +64,10 @@ def fill(log: Writer, records: Iterable[Row | TableRow]) -> dict[str, int]:
 
 
 def _metadata(session_id: str, session: dict[str, Any], counts: dict[str, int]) -> Meta:
-    made: Any = first_meta(session_id, session["agent_name"], None, None, session["workspace_path"], None)
-    made |= {"state": "stopped", "stop_reason": "shutdown", **session}
-    made |= {"last_sequence": counts["events"], "turns": counts["turns"]}
-    return made  # type: ignore[no-any-return]
+    metadata: Any = first_meta(session_id, session["agent_name"], None, None, session["workspace_path"], None)
+    metadata |= {"state": "stopped", "stop_reason": "shutdown", **session}
+    metadata |= {"last_sequence": counts["events"], "turns": counts["turns"]}
+    return metadata  # type: ignore[no-any-return]
 
 
 def _fits(value: object) -> bool:

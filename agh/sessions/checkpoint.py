@@ -5,14 +5,15 @@ from __future__ import annotations
 from agh.core.checkpoint import Checkpoint
 from agh.errors import SessionLive
 from agh.keeper.checkpoint import derive
-from agh.store import checkpoint, lock, meta
+from agh.store import checkpoint, meta
+from agh.store import lock as locks
 
 
 def rebuild(directory: str) -> Checkpoint:
     """Make the checkpoint of a session that is not live again, from its log."""
-    held = lock.take(directory)
-    if held is None:
+    lock = locks.take(directory)
+    if lock is None:
         raise SessionLive(meta.read(directory)["id"])
-    with held:
+    with lock:
         checkpoint.write(directory, derive(directory))
     return checkpoint.read(directory)

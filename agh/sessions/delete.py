@@ -1,4 +1,4 @@
-"""Removing sessions for good: the directory, the crash bundles, and the agent's own copy where it can."""
+"""Deleting sessions for good: the directory, the crash bundles, the agent's own copy if it can."""
 
 from __future__ import annotations
 
@@ -15,85 +15,86 @@ from agh.keeper.agent.launch import agent_record, client_info, prepare
 from agh.keeper.leash.leftovers import end_leftovers
 from agh.keeper.loop import Loop
 from agh.sessions import worktree
-from agh.sessions.probe import settle
-from agh.store import lock, meta, sessions
+from agh.sessions.probe import take_answers
+from agh.store import lock as locks
+from agh.store import meta, sessions
 
 DELETE_LIMIT = 20.0
 
 
-def remove(directory: str, *, agent_session: bool = True) -> list[str]:
-    """Remove a session that is not live; what could not be removed, in words."""
+def delete(directory: str, *, agent_session: bool = True) -> list[str]:
+    """Delete a session that is not live; return what could not be deleted, in sentences."""
     session_id = os.path.basename(directory)
-    held = lock.take(directory)
-    if held is None:
+    lock = locks.take(directory)
+    if lock is None:
         raise SessionLive(session_id)
-    kept: list[str] = []
-    with held:
+    not_removed: list[str] = []
+    with lock:
         with suppress(MetaInvalid):
             end_leftovers(meta.read(directory))
         if agent_session:
-            kept += _forget(directory)
+            not_removed += _forget(directory)
         for path in _bundles(session_id):
             os.unlink(path)
-        kept += _release(directory)
-        # Renamed first: a half-removed session must not look like a damaged one.
+        not_removed += _release(directory)
+        # Renamed first: a half-deleted session must not look like a damaged one.
         doomed = os.path.join(os.path.dirname(directory), f".removed-{session_id}")
         os.rename(directory, doomed)
         if os.path.islink(doomed):  # what it leads to is not ours
             os.unlink(doomed)
         else:
             shutil.rmtree(doomed)
-    return kept
+    return not_removed
 
 
 def _release(directory: str) -> list[str]:
-    """Remove the session's worktree unless something would be lost; what was kept, in words."""
+    """Delete the session's worktree unless something would be lost; return what stays, in sentences."""
     try:
         tree = meta.read(directory).get("worktree")
     except MetaInvalid:
         return []
     if not worktree.is_ours(tree):
         return []
-    others = (one for one in sessions.readable() if one["id"] != os.path.basename(directory))
+    others = (session for session in sessions.readable() if session["id"] != os.path.basename(directory))
     return worktree.release(tree, worktree.users_of(tree["path"], others))
 
 
 def _forget(directory: str) -> list[str]:
-    """Ask the agent to delete its own session, if it said that it can."""
+    """Ask the agent to delete its own sessions, if it can; return what went wrong."""
     try:
-        stored = meta.read(directory)
-        tokens, workspace = stored.get("acp_session_ids") or [], stored["workspace_path"]
+        metadata = meta.read(directory)
+        agent_sessions, workspace = metadata.get("acp_session_ids") or [], metadata["workspace_path"]
         if (
-            not tokens
-            or not has_capability(stored.get("acp_caps") or {}, "delete")
+            not agent_sessions
+            or not has_capability(metadata.get("acp_caps") or {}, "delete")
             or not os.path.isdir(workspace)
         ):
             return []
-        record = agent_record(stored["agent_name"], stored.get("command"), workspace)
+        record = agent_record(metadata["agent_name"], metadata.get("command"), workspace)
         settings = config.load(workspace)
         limit = min(DELETE_LIMIT, settings["timeouts.initialize"])
-        launch = prepare(record, workspace, settings, place=stored.get("place"), session_id=stored["id"])
+        launch = prepare(record, workspace, settings, place=metadata.get("place"), session_id=metadata["id"])
         agent = Agent(Loop(), launch)
     except MetaInvalid:
         return []
     except AghError as error:
         return [f"the agent's own session: {error.message}"]
-    agent.on_frames = lambda frames: settle(agent, frames)
+    agent.on_frames = lambda frames: take_answers(agent, frames)
     try:
         agent.call("initialize", client_info(launch.elsewhere), limit)
-        return [said for token in tokens if (said := _delete(agent, token, limit))]
+        return list(filter(None, (_delete(agent, name, limit) for name in agent_sessions)))
     except AghError as error:
         return [f"the agent's own copy of the conversation: {error.message}"]
     finally:
         agent.process.end(eof=1.0, term=1.0)
 
 
-def _delete(agent: Agent, token: str, limit: float) -> str | None:
-    """What went wrong, in words; one that fails does not keep the others."""
+def _delete(agent: Agent, agent_session: str, limit: float) -> str | None:
+    """Ask the agent to delete one of its sessions; return what went wrong, if anything."""
     try:
-        agent.call("session/delete", {"sessionId": token}, limit)
+        agent.call("session/delete", {"sessionId": agent_session}, limit)
     except RpcError as error:
-        return f"the agent's own copy of the conversation, {token}: {error.message}"
+        return f"the agent's own copy of the conversation, {agent_session}: {error.message}"
     return None
 
 

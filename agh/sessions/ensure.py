@@ -35,17 +35,23 @@ def ensure(name: str, **options: Any) -> tuple[str, dict[str, Any] | None]:
 
 def named(name: str) -> str | None:
     """Return the session in use that has this very name."""
-    for directory, found in sessions.scan():
-        if not isinstance(found, AghError) and found.get("name") == name and not found.get("archived"):
+    for directory, metadata in sessions.scan():
+        if (
+            not isinstance(metadata, AghError)
+            and metadata.get("name") == name
+            and not metadata.get("archived")
+        ):
             return directory
     return None
 
 
-def _check(name: str, found: meta.Meta, agent: str | None, workspace: str | None) -> None:
+def _check(name: str, metadata: meta.Meta, agent: str | None, workspace: str | None) -> None:
     """Refuse a session that has the name but is not what was asked for."""
     place = workspaces.existing(workspace).path
-    if not sessions.in_workspace(found, place):
-        raise NameMismatch(name, found["id"], f"is in {found['workspace_path']}", hint="choose another name")
-    if agent and agent != found["agent_name"]:
+    if not sessions.in_workspace(metadata, place):
+        raise NameMismatch(
+            name, metadata["id"], f"is in {metadata['workspace_path']}", hint="choose another name"
+        )
+    if agent and agent != metadata["agent_name"]:
         hint = f"agh session resume {name} --agent {agent}"
-        raise NameMismatch(name, found["id"], f"runs {found['agent_name']}", hint=hint)
+        raise NameMismatch(name, metadata["id"], f"runs {metadata['agent_name']}", hint=hint)

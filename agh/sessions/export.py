@@ -1,5 +1,7 @@
-"""A session as a file. Promises: the file appears under its name only when it is complete, private, and
-never in the place of another one unless that is asked for; a live session is not disturbed.
+"""Exporting a session to a file.
+
+Promises: the file is private and appears under its name only when it is complete; it replaces another file
+only if that is asked for; a live session is not disturbed.
 """
 
 from __future__ import annotations
@@ -17,33 +19,36 @@ from agh.store.meta import sync_directory
 
 
 def exporter(name: str | None, path: str | None) -> Exporter:
-    """The format that is named, else that of the file's suffix, else jsonl."""
-    known = registry.exporters()
+    """Return the format that is named, else that of the file's suffix, else jsonl."""
+    formats = registry.exporters()
     if name is None:
         suffix = os.path.splitext(path or "")[1].lower()
-        return next((one for one in known.values() if suffix in one.suffixes), known["jsonl"])
-    if name not in known:
-        raise FormatUnknown(name, ", ".join(known))
-    return known[name]
+        return next(
+            (format for format in formats.values() if suffix in format.suffixes),
+            formats["jsonl"],
+        )
+    if name not in formats:
+        raise FormatUnknown(name, ", ".join(formats))
+    return formats[name]
 
 
 def take(directory: str, *, redact: bool) -> Copy:
-    """The session as it is now; with `redact` without the secrets of this environment and of its agent."""
-    made = copy(directory)
+    """Copy the session as it is now; `redact` hides the secrets of this environment and of its agent."""
+    session = copy(directory)
     if not redact:
-        return made
+        return session
     from agh.core.redact import redactor
     from agh.core.redacted import redacted
 
-    clean = redacted(made, redactor(_environ(made)))
+    clean = redacted(session, redactor(_environ(session)))
     return replace(clean, database=lambda path: write_database(clean, path))
 
 
-def write(chosen: Exporter, made: Copy, path: str, *, force: bool) -> None:
+def write(exporter: Exporter, session: Copy, path: str, *, force: bool) -> None:
     if not force and os.path.lexists(path):
         raise FileTaken(path)
-    with _told(), _beside(path) as fresh:
-        chosen.write(made, fresh)
+    with _reported(), _beside(path) as fresh:
+        exporter.write(session, fresh)
         _sync(fresh)
         if force:
             os.replace(fresh, path)
@@ -53,24 +58,24 @@ def write(chosen: Exporter, made: Copy, path: str, *, force: bool) -> None:
 
 
 @contextmanager
-def temporary(chosen: Exporter, made: Copy) -> Iterator[str]:
-    """The path of a private file with the export in it, for one who has no place for it."""
+def temporary(exporter: Exporter, session: Copy) -> Iterator[str]:
+    """Give the path of a private temporary file with the export in it."""
     import tempfile
 
-    with _told(), tempfile.TemporaryDirectory(prefix="agh-export-") as place:
-        path = os.path.join(place, "export")
+    with _reported(), tempfile.TemporaryDirectory(prefix="agh-export-") as folder:
+        path = os.path.join(folder, "export")
         _create(path)
-        chosen.write(made, path)
+        exporter.write(session, path)
         yield path
 
 
-def _environ(made: Copy) -> dict[str, str]:
-    session = made.session
+def _environ(copied: Copy) -> dict[str, str]:
+    session = copied.session
     try:
-        found = registry.agent(str(session.get("agent_name")), session.get("workspace_path"))
+        agent = registry.agent(str(session.get("agent_name")), session.get("workspace_path"))
     except AghError:
         return dict(os.environ)
-    return {**os.environ, **found.env}
+    return {**os.environ, **agent.env}
 
 
 @contextmanager
@@ -111,7 +116,7 @@ def _sync(path: str) -> None:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _reported() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:

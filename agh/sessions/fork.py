@@ -1,4 +1,4 @@
-"""A new session that starts from the history of another, up to some event."""
+"""Starting a new session from the history of another, up to some event."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agh.store.writer import Writer
 def fork(directory: str, *, at: int | None = None, name: str | None = None) -> tuple[str, dict[str, Any]]:
     """Copy the log up to `at` (default: all of it) and start a keeper on the copy.
 
-    The agent's own fork is used when the whole history is taken and it offers one; else it is told.
+    The agent forks its own session if it can and the whole history is taken; else agh tells it the history.
     """
     origin = meta.read(directory)
     if origin.get("kind"):
@@ -33,10 +33,10 @@ def fork(directory: str, *, at: int | None = None, name: str | None = None) -> t
                 f"--at: {at} is not one of the events 1 to {last}", hint="agh session events ID --last 5"
             )
         session_id = new_session_id()
-        with making(session_id) as held:
-            turns = _copy(reader, held, origin["agent_name"], last if at is None else at)
+        with making(session_id) as lock:
+            turns = _copy(reader, lock, origin["agent_name"], last if at is None else at)
             now = timestamp()
-            copied: Any = {
+            metadata: Any = {
                 **origin,
                 "id": session_id,
                 "name": name,
@@ -58,16 +58,16 @@ def fork(directory: str, *, at: int | None = None, name: str | None = None) -> t
                 "created_at": now,
                 "updated_at": now,
             }
-            appear(held, copied)
-    with held:
+            appear(lock, metadata)
+    with lock:
         whole = at is None or at == last
-        return held.directory, start(held, fork=origin.get("acp_session_id") if whole else None)
+        return lock.directory, start(lock, fork=origin.get("acp_session_id") if whole else None)
 
 
-def _copy(reader: Reader, held: Lock, agent_name: str, until: int) -> int:
-    """The rows up to `until`, in order, under the names of the agents that made them; how many turns."""
+def _copy(reader: Reader, lock: Lock, agent_name: str, until: int) -> int:
+    """Copy the rows up to `until`, under the names of their agents; return how many turns they have."""
     turns: set[str] = set()
-    with Writer(held, agent_name) as log:
+    with Writer(lock, agent_name) as log:
         after = 0
         while rows := reader.page(EVERYTHING, after, until):
             turns |= {row.turn_id for row in rows}

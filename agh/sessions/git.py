@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from agh.errors import BranchTaken, GitFailed, RepositoryBusy, Usage
-from agh.store import lock
+from agh.store import lock as locks
 
 GIT_LIMIT, LOCK_LIMIT = 60.0, 120.0
 _OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
@@ -125,13 +125,13 @@ def alone(repository: str) -> Iterator[None]:
     deadline = time.monotonic() + LOCK_LIMIT
     try:
         os.makedirs(folder, exist_ok=True)
-        while (held := lock.take(folder)) is None:
+        while (lock := locks.take(folder)) is None:
             if time.monotonic() > deadline:
                 raise RepositoryBusy(repository)
             time.sleep(0.02)
     except OSError as error:
         raise GitFailed("worktree", f"{folder}: {error.strerror}") from None
-    with held:
+    with lock:
         yield
 
 
@@ -146,7 +146,7 @@ def has(repository: str, ref: str) -> bool:
 
 
 def head(directory: str) -> str:
-    """The commit that is checked out."""
+    """Return the commit that is checked out."""
     try:
         return git(directory, "rev-parse", "--verify", "HEAD^{commit}")
     except GitFailed:
@@ -154,18 +154,18 @@ def head(directory: str) -> str:
 
 
 def worktrees(repository: str) -> dict[str, dict[str, str]]:
-    """What git knows of each worktree, by its path: HEAD, and branch, a full name, if it is on one."""
-    found = {}
+    """Return what git knows of each worktree, by its path: HEAD, and branch, a full name, if it is on one."""
+    known_trees = {}
     for block in git(repository, "worktree", "list", "--porcelain").split("\n\n"):
         fields = {key: value for key, _, value in (line.partition(" ") for line in block.splitlines())}
         if "worktree" in fields:
-            found[fields.pop("worktree")] = fields
-    return found
+            known_trees[fields.pop("worktree")] = fields
+    return known_trees
 
 
 def branches_in_use(repository: str) -> dict[str, str]:
-    """The worktree of each branch that is checked out."""
-    used = {one["branch"]: path for path, one in worktrees(repository).items() if "branch" in one}
+    """Return the worktree of each branch that is checked out."""
+    used = {tree["branch"]: path for path, tree in worktrees(repository).items() if "branch" in tree}
     return {name.removeprefix("refs/heads/"): path for name, path in used.items()}
 
 
@@ -184,9 +184,9 @@ def check_name(repository: str, branch: str) -> None:
         raise Usage(f"{branch!r} cannot be a branch", hint="see git-check-ref-format(1)") from None
 
 
-def free_branch(repository: str, wanted: str) -> str:
-    """The wanted name made fit for git, or one like it that is not a branch yet."""
-    name = re.sub(_UNFIT, "-", wanted)
+def free_branch(repository: str, preferred: str) -> str:
+    """Return the name made fit for git, or one like it that is not a branch yet."""
+    name = re.sub(_UNFIT, "-", preferred)
     number, free = 1, name
     while has(repository, f"refs/heads/{free}"):
         number += 1
@@ -195,6 +195,6 @@ def free_branch(repository: str, wanted: str) -> str:
 
 
 def title(repository: str) -> str:
-    """The repository's own name: tools show the name of the directory they work in."""
+    """Return the repository's own name: tools show the name of the directory they work in."""
     folder, last = os.path.split(repository)
     return os.path.basename(folder) if last == ".git" else last.removesuffix(".git") or "worktree"

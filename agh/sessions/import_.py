@@ -1,9 +1,10 @@
-"""A file as a session. Promises: the file is only read; a session appears when it is complete, or not at
-all; what a file from others says cannot make anything run; the same conversation is one session.
+"""Importing a file as a session.
 
-A conversation that an agent wrote has an id that follows from the agent's own: two imports at once meet in
-the same place. Its file may grow: what is new is appended, as long as the log holds nothing that the file
-does not.
+Promises: the file is only read; a session appears when it is complete, or not at all; nothing that the file
+says can make anything run; the same conversation is one session.
+
+The id of a conversation that an agent wrote follows from the agent's own id, so two imports at once make one
+session. When such a file has grown, what is new is appended, unless the log has events that the file lacks.
 """
 
 from __future__ import annotations
@@ -23,41 +24,42 @@ from agh.core.exchange import TRUSTED, Imported, Importer, TableRow, told
 from agh.errors import AghError, ImportInvalid, SessionExists, StoreFailed
 from agh.home import SESSION_ID, new_session_id, session_id_of, session_path
 from agh.sessions.build import build, fill
-from agh.store import lock, meta, sessions
+from agh.store import lock as locks
+from agh.store import meta, sessions
 from agh.store.reader import Query, Reader
 from agh.store.writer import Writer
 
 Outcome = dict[str, Any]
 Records = list[Row | TableRow]
-CLOSED = "import"  # in `closed_by`: an end of a turn that the file does not tell
+CLOSED = "import"  # in `closed_by`: the end of a turn that the file does not have
 _WAITING = ("queued", "dispatching")
 
 
-class Known(NamedTuple):
-    """What is here already: agents' own session ids, and files as they were, each with its directory."""
+class Index(NamedTuple):
+    """What this home has already: agents' own session ids, and imported files, each with its directory."""
 
-    tokens: dict[str, str]
+    agent_sessions: dict[str, str]
     files: dict[tuple[str, int, int], str]
 
 
-def intake(
+def import_file(
     path: str,
     importer: Importer,
-    known: Known,
+    index: Index,
     *,
     new_id: bool = False,
     trust: bool = False,
     workspace: str | None = None,
 ) -> Outcome:
-    """Import one file; what became of it."""
+    """Import one file and return what became of it."""
     try:
-        if not new_id and (here := known.files.get(_as_it_is(path))):
+        if not new_id and (here := index.files.get(_file_stamp(path))):
             return _outcome(path, here, "unchanged", 0)
-        with _blamed(importer):
-            found = importer.read(path)
-        found = replace(found, records=_told(importer, found.records))
-        session = told(found.session, trust=trust)
-        own_id = found.session.get("id")
+        with _blame(importer):
+            imported = importer.read(path)
+        imported = replace(imported, records=_read_records(importer, imported.records))
+        session = told(imported.session, trust=trust)
+        own_id = imported.session.get("id")
         if own_id is not None and not SESSION_ID.fullmatch(str(own_id)):
             raise ValueError(f"{own_id!r} is not the id of a session")
         if own_id is None and not session.get("acp_session_id"):
@@ -65,9 +67,9 @@ def intake(
         if workspace is not None:
             session["workspace_path"] = os.path.realpath(workspace)
         if own_id is None:
-            return _foreign(path, importer, found, session, known)
-        left_out = [key for key in TRUSTED if found.session.get(key) and not trust]
-        return _own(path, importer, found, session, new_id, trust) | {"left_out": left_out}
+            return _import_conversation(path, importer, imported, session, index)
+        left_out = [key for key in TRUSTED if imported.session.get(key) and not trust]
+        return _import_exported(path, importer, imported, session, new_id, trust) | {"left_out": left_out}
     except ValueError as error:
         raise ImportInvalid(path, error) from None
     except sqlite3.Error as error:
@@ -79,8 +81,8 @@ def intake(
 
 
 @contextmanager
-def _blamed(importer: Importer) -> Iterator[None]:
-    """Whatever an importer stumbles over is a fault of the file, or of the importer, which is named."""
+def _blame(importer: Importer) -> Iterator[None]:
+    """Report what an importer stumbles over as a fault of the file, or of the importer by name."""
     try:
         yield
     except (ValueError, AghError):
@@ -91,57 +93,66 @@ def _blamed(importer: Importer) -> Iterator[None]:
         raise ValueError(f"the importer {importer.name} failed: {type(error).__name__}: {error}") from error
 
 
-def _told(importer: Importer, records: Iterable[Row | TableRow]) -> Iterator[Row | TableRow]:
-    with _blamed(importer):
+def _read_records(importer: Importer, records: Iterable[Row | TableRow]) -> Iterator[Row | TableRow]:
+    with _blame(importer):
         yield from records
 
 
-def look_around() -> Known:
-    """One look at the metadata of every session."""
-    known = Known({}, {})
-    for directory, stored in sessions.scan():
-        if isinstance(stored, dict):
-            known.tokens.update(dict.fromkeys(stored.get("acp_session_ids") or [], directory))
-            if source := stored.get("imported"):
-                known.files[source["path"], source["size"], source["mtime_ns"]] = directory
-    return known
+def index_home() -> Index:
+    """Index the metadata of every session."""
+    index = Index({}, {})
+    for directory, metadata in sessions.scan():
+        if isinstance(metadata, dict):
+            index.agent_sessions.update(dict.fromkeys(metadata.get("acp_session_ids") or [], directory))
+            if source := metadata.get("imported"):
+                index.files[source["path"], source["size"], source["mtime_ns"]] = directory
+    return index
 
 
-def _as_it_is(path: str) -> tuple[str, int, int]:
+def _file_stamp(path: str) -> tuple[str, int, int]:
+    """Return what tells a file from an earlier state of it: path, size and time of change."""
     seen = os.stat(path)
     return os.path.abspath(path), seen.st_size, seen.st_mtime_ns
 
 
-def _own(
-    path: str, importer: Importer, found: Imported, session: Outcome, new_id: bool, trust: bool
+def _import_exported(
+    path: str, importer: Importer, imported: Imported, session: Outcome, new_id: bool, trust: bool
 ) -> Outcome:
-    target = session_path(str(found.session["id"]) if not new_id else new_session_id())
+    target = session_path(str(imported.session["id"]) if not new_id else new_session_id())
     if new_id:
         # They belong to the origin: two sessions must not share an agent's conversation, nor its files.
         session |= {"acp_session_id": None, "acp_session_ids": [], "name": None, "worktree": None}
     if not os.path.isdir(target):
         try:
-            return _outcome(path, target, "imported", build(target, session, _tamed(found.records, trust)))
+            return _outcome(
+                path, target, "imported", build(target, session, _without_waiting(imported.records, trust))
+            )
         except SessionExists:  # another import was quicker: look at what it made
-            found = importer.read(path)
-    if all(_same(*pair) for pair in _side_by_side(target, found.records)):
+            imported = importer.read(path)
+    if all(_same(*pair) for pair in _side_by_side(target, imported.records)):
         return _outcome(path, target, "unchanged", 0)
     raise SessionExists(os.path.basename(target))
 
 
-def _foreign(path: str, importer: Importer, found: Imported, session: Outcome, known: Known) -> Outcome:
-    token, records = str(session["acp_session_id"]), list(found.records)
-    place, size, changed = _as_it_is(path)
-    source = {**found.source, "from": importer.name, "path": place, "size": size, "mtime_ns": changed}
-    made = datetime.fromisoformat(session["created_at"])
-    noise = sha256(f"{importer.name}\0{token}".encode()).digest()
-    target = known.tokens.get(token) or session_path(session_id_of(int(made.timestamp() * 1000), noise))
+def _import_conversation(
+    path: str, importer: Importer, imported: Imported, session: Outcome, index: Index
+) -> Outcome:
+    agent_session, records = str(session["acp_session_id"]), list(imported.records)
+    absolute, size, changed = _file_stamp(path)
+    source = {**imported.source, "from": importer.name, "path": absolute, "size": size, "mtime_ns": changed}
+    created = datetime.fromisoformat(session["created_at"])
+    noise = sha256(f"{importer.name}\0{agent_session}".encode()).digest()
+    target = index.agent_sessions.get(agent_session) or session_path(
+        session_id_of(int(created.timestamp() * 1000), noise)
+    )
     if not records:
         return _outcome(path, None, "skipped", 0, "nothing was said in it")
     if not os.path.isdir(target):
-        session |= {"acp_session_ids": [token], "imported": source, "stop_reason": "completed"}
+        session |= {"acp_session_ids": [agent_session], "imported": source, "stop_reason": "completed"}
         try:
-            return _outcome(path, target, "imported", build(target, session, _closed(records, token)))
+            return _outcome(
+                path, target, "imported", build(target, session, _with_end(records, agent_session))
+            )
         except SessionExists:
             pass  # another import was quicker: look at what it made
     earlier = meta.read(target).get("imported")
@@ -149,15 +160,15 @@ def _foreign(path: str, importer: Importer, found: Imported, session: Outcome, k
         return _outcome(path, target, "skipped", 0, "it is the conversation of this session already")
     if earlier == source:
         return _outcome(path, target, "unchanged", 0)
-    return _grow(path, target, records, source, token)
+    return _append_new(path, target, records, source, agent_session)
 
 
-def _grow(path: str, target: str, records: Records, source: Outcome, token: str) -> Outcome:
-    """Append what the file has more than the log; nothing when the log went its own way."""
-    held = lock.take(target)
-    if held is None:
+def _append_new(path: str, target: str, records: Records, source: Outcome, agent_session: str) -> Outcome:
+    """Append the events that only the file has; nothing if the log has events that the file lacks."""
+    lock = locks.take(target)
+    if lock is None:
         return _outcome(path, target, "skipped", 0, "the session is live")
-    with held:
+    with lock:
         fresh = []
         for ours, theirs in _side_by_side(target, records, closed=False):
             if theirs is None or (ours is not None and not _same(ours, theirs)):
@@ -165,49 +176,49 @@ def _grow(path: str, target: str, records: Records, source: Outcome, token: str)
                 return _outcome(path, target, "skipped", 0, reason)
             if ours is None:
                 fresh.append(theirs)
-        stored = meta.read(target)
+        metadata = meta.read(target)
         if fresh:
-            ended = {row.turn_id for row in _ends(target)}
-            with Writer(held, stored["agent_name"]) as log:
+            ended = {row.turn_id for row in _turn_ends(target)}
+            with Writer(lock, metadata["agent_name"]) as log:
                 numbered = [row._replace(sequence=n) for n, row in enumerate(fresh, log.last_sequence + 1)]
-                others = [one for one in records if isinstance(one, TableRow)]
-                fill(log, _closed([*numbered, *others], token, ended))
-                stored["last_sequence"] = log.last_sequence
-            stored["turns"] = len({one.turn_id for one in records if isinstance(one, Row)} - {""})
-            stored["updated_at"] = max(stored["updated_at"], fresh[-1].timestamp)
-        stored["imported"] = source
-        meta.write(target, stored)
+                others = [record for record in records if isinstance(record, TableRow)]
+                fill(log, _with_end([*numbered, *others], agent_session, ended))
+                metadata["last_sequence"] = log.last_sequence
+            metadata["turns"] = len({record.turn_id for record in records if isinstance(record, Row)} - {""})
+            metadata["updated_at"] = max(metadata["updated_at"], fresh[-1].timestamp)
+        metadata["imported"] = source
+        meta.write(target, metadata)
     return _outcome(path, target, "grown" if fresh else "unchanged", len(fresh))
 
 
-def _tamed(records: Iterable[Row | TableRow], trust: bool) -> Iterator[Row | TableRow]:
-    """A prompt that waited is not sent by itself when a stranger's session is resumed."""
-    for one in records:
-        if isinstance(one, TableRow) and one.table == "inputs" and not trust:
-            waits = one.row.get("status") in _WAITING
-            one = TableRow(one.table, one.row | ({"status": "interrupted"} if waits else {}))
-        yield one
+def _without_waiting(records: Iterable[Row | TableRow], trust: bool) -> Iterator[Row | TableRow]:
+    """Mark waiting prompts as interrupted, so that resuming a stranger's session sends none of them."""
+    for record in records:
+        if isinstance(record, TableRow) and record.table == "inputs" and not trust:
+            waits = record.row.get("status") in _WAITING
+            record = TableRow(record.table, record.row | ({"status": "interrupted"} if waits else {}))
+        yield record
 
 
-def _closed(
-    records: Iterable[Row | TableRow], token: str, ended: Iterable[str] = ()
+def _with_end(
+    records: Iterable[Row | TableRow], agent_session: str, ended: Iterable[str] = ()
 ) -> Iterator[Row | TableRow]:
-    """The records, and an end for the last turn if it has its answer and the file does not tell its end.
+    """Yield the records, and an end for the last turn if it has its answer but no end in the file.
 
     A turn that stops anywhere else was cut off; the next resume closes it and says so.
     """
     finished, last, sequence, others = set(ended), None, 0, []
-    for one in records:
-        if isinstance(one, TableRow):
-            others.append(one)
+    for record in records:
+        if isinstance(record, TableRow):
+            others.append(record)
             continue
-        yield one
-        sequence, last = one.sequence, one if one.turn_id else last
-        if one.type in TURN_END_TYPES:
-            finished.add(one.turn_id)
+        yield record
+        sequence, last = record.sequence, record if record.turn_id else last
+        if record.type in TURN_END_TYPES:
+            finished.add(record.turn_id)
     if last is not None and last.type == "agent_message" and last.turn_id not in finished:
         fields = {"stop_reason": "end_turn", "closed_by": CLOSED}
-        end = draft("done", turn_id=last.turn_id, agent_session=token, at=last.timestamp, **fields)
+        end = draft("done", turn_id=last.turn_id, agent_session=agent_session, at=last.timestamp, **fields)
         yield Row(sequence + 1, end.turn_id, end.type, last.agent_name, end.content, end.timestamp)
     yield from others
 
@@ -215,19 +226,19 @@ def _closed(
 def _side_by_side(
     directory: str, records: Iterable[Row | TableRow], closed: bool = True
 ) -> Iterator[tuple[Row | None, Row | None]]:
-    """Each event of the log with that of the file; None where one of them has no more."""
+    """Pair each event of the log with that of the file; None where one of them has no more."""
     with Reader(directory) as reader:
         ours = (row for row in reader.rows() if closed or f'"closed_by":"{CLOSED}"' not in row.content)
-        theirs = (one for one in records if isinstance(one, Row))
+        theirs = (record for record in records if isinstance(record, Row))
         yield from zip_longest(ours, theirs)
 
 
 def _same(ours: Row | None, theirs: Row | None) -> bool:
-    """Whether the log tells this event of the file; a log may tell more."""
+    """Tell whether the log has this event of the file; a log may have more."""
     return theirs is None or (ours is not None and ours[1:] == theirs[1:])
 
 
-def _ends(directory: str) -> list[Row]:
+def _turn_ends(directory: str) -> list[Row]:
     with Reader(directory) as reader:
         return list(reader.rows(Query(TURN_END_TYPES)))
 

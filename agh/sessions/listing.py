@@ -22,25 +22,27 @@ def select(
 ) -> list[View]:
     """Return the sessions that fit, newest activity first; old and archived ones only with `everything`."""
     since = timestamp(datetime.now(UTC) - RECENT)
-    place = workspaces.find(workspace) if workspace else None
+    registered = workspaces.find(workspace) if workspace else None
 
     def keep(view: View) -> bool:
         recent = view["state"] in LIVE_STATES or str(view.get("updated_at") or "~") >= since
         return (
             (everything or (recent and not view.get("archived")))
             and (not resumable or (view["state"] != "unknown" and not view.get("archived")))
-            and (place is None or is_in(view, place, workspace))
+            and (registered is None or is_in(view, registered, workspace))
             and (not state or view["state"] == state)
             and (not badge or view["badge"] == badge)
             and (not agent or view.get("agent_name") == agent)
         )
 
-    found = list_views(keep)
-    if workspace and not found:
+    views = list_views(keep)
+    if workspace and not views:
         workspaces.existing(workspace)
-    return found
+    return views
 
 
-def is_in(view: View, place: workspaces.Workspace, reference: str | None) -> bool:
+def is_in(view: View, registered: workspaces.Workspace, reference: str | None) -> bool:
     """Tell whether the session is of that workspace: by its path, or by an id that it was given."""
-    return place.path in sessions.workspaces(view) or view.get("workspace_id") == (place.id or reference)
+    return registered.path in sessions.workspaces(view) or view.get("workspace_id") == (
+        registered.id or reference
+    )

@@ -1,4 +1,4 @@
-"""Making a session: its directory, its metadata and its empty log, then its first keeper."""
+"""Creating a session: its directory, its metadata and its empty log, then its first keeper."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def create(
     allowed_tools: list[str] | None = None,
     rules: list[dict[str, str]] | None = None,
 ) -> tuple[str, dict[str, Any]]:
-    """A new live session: its directory and its keeper's hello. Bad input leaves nothing behind.
+    """Create a live session; return its directory and its keeper's hello. Bad input leaves nothing behind.
 
-    `on` is the place where the agent runs. A `branch` (empty: a new one) is for a worktree of its own.
+    `on` is the place where the agent runs. With a `branch` (empty: a new one) it has its own worktree.
     """
     try:
-        known = workspaces.existing(workspace or os.getcwd())
+        registered = workspaces.existing(workspace or os.getcwd())
     except FileNotFoundError:
         raise WorkspaceGone("(new)", "(the working directory)", hint="cd to another directory") from None
-    path = known.path
+    path = registered.path
     if not os.path.isdir(path):
         raise WorkspaceGone("(new)", path, hint="name a directory with --workspace")
     if permissions is not None:
@@ -58,28 +58,28 @@ def create(
         if on:
             check_place(on, agent_name, command, path, settings)
         session_id = next_id()
-        with _named(name), making(session_id) as held:
-            made = first_meta(session_id, agent_name, command, name, path, permissions)
-            made["place"], made["worktree"], made["workspace_id"] = on, tree, known.id
-            made["system_prompt"], made["allowed_tools"] = system_prompt, allowed_tools or []
-            made["limits"] = limits or None
-            made["permission_rules"] = rules or []
-            made["mcp_servers"] = settings["mcp_servers"]
+        with _named(name), making(session_id) as lock:
+            metadata = first_meta(session_id, agent_name, command, name, path, permissions)
+            metadata["place"], metadata["worktree"], metadata["workspace_id"] = on, tree, registered.id
+            metadata["system_prompt"], metadata["allowed_tools"] = system_prompt, allowed_tools or []
+            metadata["limits"] = limits or None
+            metadata["permission_rules"] = rules or []
+            metadata["mcp_servers"] = settings["mcp_servers"]
             for key, value in (options or {}).items():
-                meta.choose(made, key, value)
-            appear(held, made)
-        with held:
-            return held.directory, _first_start(held)
+                meta.choose(metadata, key, value)
+            appear(lock, metadata)
+        with lock:
+            return lock.directory, _first_start(lock)
 
 
 @contextmanager
 def _branched(path: str, branch: str | None, name: str | None) -> Iterator[tuple[worktree.Tree | None, str]]:
-    """A worktree if one is wanted, and the workspace; it goes again if no session comes to be that has it."""
+    """Create the worktree if a branch is named, and remove it again if creating the session fails."""
     if branch is None:
         yield None, path
         return
     with _named(name):
-        pass  # a name that cannot be had is told before anything is checked out
+        pass  # refuse a name that is taken before anything is checked out
     tree, inner = worktree.add(path, branch, name, config.load(path)["session.worktrees"])
     try:
         yield tree, inner
@@ -99,7 +99,7 @@ def check_place(
 
 
 def checked_mode(mode: str) -> str:
-    """A permission mode that there is."""
+    """Return a permission mode if it is one."""
     if mode not in PERMISSION_MODES:
         raise Usage(f"permissions: {mode!r} is none of {', '.join(PERMISSION_MODES)}")
     return mode
@@ -107,7 +107,7 @@ def checked_mode(mode: str) -> str:
 
 @contextmanager
 def _named(name: str | None) -> Iterator[None]:
-    """While a name is being given nobody else gives one."""
+    """Check a name, and keep others from taking it inside the block."""
     if name is None:
         yield
         return
@@ -116,31 +116,34 @@ def _named(name: str | None) -> Iterator[None]:
         yield
 
 
-def _first_start(held: Lock) -> dict[str, Any]:
-    """A session that failed because of what was asked for leaves nothing behind."""
+def _first_start(lock: Lock) -> dict[str, Any]:
+    """Start the keeper of a new session; remove the session if its options were at fault."""
     try:
-        return start(held, new=True)
+        return start(lock, new=True)
     except AghError as error:
         if error.exit == Usage.exit:
             import shutil
 
-            shutil.rmtree(held.directory)
+            shutil.rmtree(lock.directory)
         raise
 
 
 def check_name(name: str, owner: str | None = None) -> None:
-    """A name must not look like an id, and no session but `owner` may have it."""
+    """Refuse a name that looks like an id, or that a session other than `owner` has."""
     if not name or name.startswith(("sess-", "@", "-")) or not name.isprintable() or len(name) > 100:
         raise Usage(f"{name!r} cannot be a session's name", hint="use letters, digits, dots and dashes")
-    for directory, found in sessions.scan():
-        taken = isinstance(found, dict) and found.get("name") == name and not found.get("archived")
-        if taken and os.path.basename(directory) != owner:
+    for directory, metadata in sessions.scan():
+        is_taken = (
+            isinstance(metadata, dict) and metadata.get("name") == name and not metadata.get("archived")
+        )
+        if is_taken and os.path.basename(directory) != owner:
             raise NameTaken(name, os.path.basename(directory))
 
 
 def first_meta(
     session_id: str, agent_name: str, command: list[str] | None, name: str | None, path: str, mode: str | None
 ) -> Meta:
+    """Return the metadata of a session that is about to start for the first time."""
     now = timestamp()
     return {
         "id": session_id,

@@ -22,7 +22,7 @@ from agh.keeper.loop import Loop
 
 
 def probe(name: str | None, command: list[str] | None = None, place: str | None = None) -> dict[str, Any]:
-    """What an agent says of itself. Raises when it is not installed, does not start, or wants a log-in.
+    """Return what an agent says about itself. Raises if it is missing, does not start, or wants a log-in.
 
     In another place it is tried in the directory that a session started here would have there.
     """
@@ -47,13 +47,13 @@ def probe(name: str | None, command: list[str] | None = None, place: str | None 
 
 def _examine(agent: Agent, launch: Launch, settings: dict[str, Any]) -> dict[str, Any]:
     record, folder = launch.agent, launch.cwd
-    agent.on_frames = lambda frames: settle(agent, frames)
+    agent.on_frames = lambda frames: take_answers(agent, frames)
     began = time.monotonic()
-    said = agent.call("initialize", client_info(launch.elsewhere), settings["timeouts.initialize"])
+    greeting = agent.call("initialize", client_info(launch.elsewhere), settings["timeouts.initialize"])
     greeted = time.monotonic()
-    said = said if isinstance(said, dict) else {}
-    caps = capabilities_in(said)
-    methods = [str(method.get("name") or method["id"]) for method in auth_methods_in(said)]
+    greeting = greeting if isinstance(greeting, dict) else {}
+    caps = capabilities_in(greeting)
+    methods = [str(method.get("name") or method["id"]) for method in auth_methods_in(greeting)]
     try:
         answer = agent.call("session/new", {"cwd": folder, "mcpServers": []}, settings["timeouts.new"])
     except RpcError as error:
@@ -68,8 +68,8 @@ def _examine(agent: Agent, launch: Launch, settings: dict[str, Any]) -> dict[str
         "place": launch.place or None,
         "directory": launch.cwd if launch.elsewhere else None,
         "command": [*record.argv] if launch.elsewhere else launch.argv,
-        "version": _version(said),
-        "protocol": said.get("protocolVersion"),
+        "version": _version(greeting),
+        "protocol": greeting.get("protocolVersion"),
         "capabilities": caps,
         "auth_methods": methods,
         "restore_strategy": first_strategy(caps, record),
@@ -81,8 +81,8 @@ def _examine(agent: Agent, launch: Launch, settings: dict[str, Any]) -> dict[str
     }
 
 
-def settle(agent: Agent, frames: list[Frame]) -> None:
-    """Take the answers to our own requests; there is nothing else to do for an agent on trial."""
+def take_answers(agent: Agent, frames: list[Frame]) -> None:
+    """Take the answers to our own requests, and refuse what an agent on trial asks for."""
     for frame in frames:
         if isinstance(frame, Response):
             agent.settle(frame)
@@ -91,7 +91,7 @@ def settle(agent: Agent, frames: list[Frame]) -> None:
 
 
 def first_strategy(caps: dict[str, Any], record: AgentRecord) -> str:
-    """The way back that a session of this agent would be tried with first."""
+    """Return the strategy that a session of this agent would be restored with first."""
     possible = {
         "native_resume": has_capability(caps, "resume"),
         "native_load": bool(caps.get("loadSession")),
@@ -101,7 +101,7 @@ def first_strategy(caps: dict[str, Any], record: AgentRecord) -> str:
     return next(name for name, there in possible.items() if there and name not in record.restore_skip)
 
 
-def _version(said: dict[str, Any]) -> str | None:
-    info = said.get("agentInfo")
+def _version(greeting: dict[str, Any]) -> str | None:
+    info = greeting.get("agentInfo")
     info = info if isinstance(info, dict) else {}
     return " ".join(str(info[key]) for key in ("name", "version") if info.get(key)) or None

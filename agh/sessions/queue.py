@@ -9,7 +9,8 @@ import orjson
 
 from agh.errors import InputUnknown, KeeperGone, SessionBusy
 from agh.keeper import client
-from agh.store import inputs, lock, meta
+from agh.store import inputs, meta
+from agh.store import lock as locks
 from agh.store.reader import Reader
 from agh.store.writer import Writer
 
@@ -20,8 +21,8 @@ def read_inputs(directory: str, everything: bool) -> list[dict[str, Any]]:
     """List the prompts that wait or were interrupted, or all there ever were; oldest first."""
     where = "" if everything else "WHERE status IN ('queued', 'dispatching', 'interrupted')"
     with Reader(directory) as reader:
-        found = reader.fetch(f"SELECT {', '.join(_SHOWN)}, prompt FROM inputs {where} ORDER BY id")
-    return [dict(zip((*_SHOWN, "prompt"), (*row[:-1], orjson.loads(row[-1])), strict=True)) for row in found]
+        rows = reader.fetch(f"SELECT {', '.join(_SHOWN)}, prompt FROM inputs {where} ORDER BY id")
+    return [dict(zip((*_SHOWN, "prompt"), (*row[:-1], orjson.loads(row[-1])), strict=True)) for row in rows]
 
 
 def read_prompt(directory: str, number: int) -> list[dict[str, Any]]:
@@ -43,8 +44,8 @@ def cancel_inputs(directory: str, number: int | None) -> list[int]:
         cancelled: list[int] = client.call(directory, "queue", input_id=number)["cancelled"]
         return cancelled
     except KeeperGone:
-        held = lock.take(directory)
-        if held is None:
+        lock = locks.take(directory)
+        if lock is None:
             raise SessionBusy(os.path.basename(directory)) from None
-        with held, Writer(held, meta.read(directory)["agent_name"]) as writer, writer.transaction():
+        with lock, Writer(lock, meta.read(directory)["agent_name"]) as writer, writer.transaction():
             return inputs.cancel(writer, number)

@@ -1,7 +1,7 @@
-"""Bringing a session whose keeper died back into order. Promises: only appends, all or nothing, and
-twice is once; never touches a live session.
+"""Repairing a session whose keeper died.
 
-`agh session repair` calls it from outside; a keeper calls it on start, with the lock it already holds.
+Promises: repair only appends, all or nothing; repeating it changes nothing; it never touches a live session.
+`agh session repair` calls it, and so does every start of a session, with the lock it already holds.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from agh.core.events import Draft, Row, marker, timestamp
 from agh.core.repair import Permission, Plan, action, issue, plan
 from agh.errors import SessionBusy, SessionLive
 from agh.keeper.leash.leftovers import end_leftovers
-from agh.store import lock, meta
+from agh.store import lock as locks
+from agh.store import meta
 from agh.store.lock import Lock
 from agh.store.meta import Meta
 from agh.store.reader import Query, Reader
@@ -25,57 +26,59 @@ _NEEDS_A_LOOK = ("agent_crashed", "error")
 
 
 def repair(directory: str, *, dry_run: bool = False, force: bool = False) -> Report:
-    """Repair a session that is not live and say what was, or would be, done."""
-    stored = meta.read(directory)
-    if lock.is_held(directory):
-        raise SessionLive(stored["id"])
-    if _ended_well(stored) and not force:
-        return _report(stored["id"], Plan(), persisted=False)
+    """Repair a session that is not live and return what was, or would be, done."""
+    metadata = meta.read(directory)
+    if locks.is_held(directory):
+        raise SessionLive(metadata["id"])
+    if _ended_well(metadata) and not force:
+        return _report(metadata["id"], Plan(), persisted=False)
     if dry_run:
-        return _report(stored["id"], _plan(directory, stored), persisted=False)
-    held = lock.take(directory)
-    if held is None:
-        raise SessionBusy(stored["id"])
-    with held:
-        return recover(held)
+        return _report(metadata["id"], _plan(directory, metadata), persisted=False)
+    lock = locks.take(directory)
+    if lock is None:
+        raise SessionBusy(metadata["id"])
+    with lock:
+        return repair_locked(lock)
 
 
-def recover(held: Lock) -> Report:
+def repair_locked(lock: Lock) -> Report:
     """Repair the session whose lock is held: its processes, its log, then the metadata that speaks of it."""
-    stored = meta.read(held.directory)
-    end_leftovers(stored)
-    found = _plan(held.directory, stored)
-    if found.drafts:
+    metadata = meta.read(lock.directory)
+    end_leftovers(metadata)
+    repairs = _plan(lock.directory, metadata)
+    if repairs.drafts:
         # The actions that append come first, each with one event, in the same order.
-        for done, row in zip(found.actions, _append(held, stored, found.drafts), strict=False):
-            done["event_id"] = row.id
-    if found.actions:
-        _settle(held.directory, stored, sum(one["code"] == "append_error" for one in found.actions))
-    for done in found.actions:
-        done["persisted"] = True
-    return _report(stored["id"], found, persisted=bool(found.actions))
+        for act, row in zip(repairs.actions, _append(lock, metadata, repairs.drafts), strict=False):
+            act["event_id"] = row.id
+    if repairs.actions:
+        _write_metadata(
+            lock.directory, metadata, sum(act["code"] == "append_error" for act in repairs.actions)
+        )
+    for act in repairs.actions:
+        act["persisted"] = True
+    return _report(metadata["id"], repairs, persisted=bool(repairs.actions))
 
 
-def end_left_over(directory: str) -> None:
-    """The same for a session that is not live; one that comes alive meanwhile is left alone."""
-    held = lock.take(directory)
-    if held is not None:
-        with held:
+def end_leftovers_of(directory: str) -> None:
+    """End what the last launch of a stopped session left running; do nothing if it is live again."""
+    lock = locks.take(directory)
+    if lock is not None:
+        with lock:
             end_leftovers(meta.read(directory))
 
 
-def _ended_well(stored: Meta) -> bool:
-    return stored["state"] == "stopped" and stored.get("stop_reason") not in _NEEDS_A_LOOK
+def _ended_well(metadata: Meta) -> bool:
+    return metadata["state"] == "stopped" and metadata.get("stop_reason") not in _NEEDS_A_LOOK
 
 
-def _plan(directory: str, stored: Meta) -> Plan:
+def _plan(directory: str, metadata: Meta) -> Plan:
     with Reader(directory) as reader:
-        found = reader.snapshot(lambda: _plan_log(reader))
-    if stored["state"] in status.LIVE_STATES:
-        detail = f"metadata says {stored['state']}, but {status.KEEPER_VANISHED}"
-        found.issues.append(issue("stale_metadata", "error", detail))
-        found.actions.append(action("fix_metadata"))
-    return found
+        repairs = reader.snapshot(lambda: _plan_log(reader))
+    if metadata["state"] in status.LIVE_STATES:
+        detail = f"metadata says {metadata['state']}, but {status.KEEPER_VANISHED}"
+        repairs.issues.append(issue("stale_metadata", "error", detail))
+        repairs.actions.append(action("fix_metadata"))
+    return repairs
 
 
 def _plan_log(reader: Reader) -> Plan:
@@ -83,17 +86,17 @@ def _plan_log(reader: Reader) -> Plan:
         "SELECT request_id, turn_id, tool_call_id, action, resource FROM permissions "
         "WHERE status = 'pending' ORDER BY created_at, request_id"
     )
-    found = plan(_open_turn_rows(reader), timestamp(), map(Permission._make, pending))
+    repairs = plan(_open_turn_rows(reader), timestamp(), map(Permission._make, pending))
     for (turn_id,) in reader.fetch("SELECT turn_id FROM inputs WHERE status = 'dispatching' ORDER BY id"):
         summary = "the prompt was sent when its keeper died; it is not sent again by itself"
-        found.issues.append(issue("interrupted_input", "warning", summary, turn_id))
-        found.actions.append(action("interrupt_input", turn_id))
-        found.drafts.append(marker("prompt_interrupted", summary, severity="warning"))
-    return found
+        repairs.issues.append(issue("interrupted_input", "warning", summary, turn_id))
+        repairs.actions.append(action("interrupt_input", turn_id))
+        repairs.drafts.append(marker("prompt_interrupted", summary, severity="warning"))
+    return repairs
 
 
 def _open_turn_rows(reader: Reader) -> list[Row]:
-    """The rows of every turn that has no end, found without scanning the log."""
+    """Return the rows of every turn that has no end, found without scanning the log."""
     bounds = reader.fetch(
         "SELECT turn_id, min(sequence), max(type IN ('done', 'error')) FROM events "
         f"WHERE {LANDMARK} AND turn_id != '' GROUP BY turn_id"
@@ -105,8 +108,8 @@ def _open_turn_rows(reader: Reader) -> list[Row]:
     return sorted(rows)
 
 
-def _append(held: Lock, stored: Meta, drafts: list[Draft]) -> list[Row]:
-    with Writer(held, stored["agent_name"]) as writer, writer.transaction() as connection:
+def _append(lock: Lock, metadata: Meta, drafts: list[Draft]) -> list[Row]:
+    with Writer(lock, metadata["agent_name"]) as writer, writer.transaction() as connection:
         rows = writer.append(drafts)
         now = timestamp()
         connection.execute(
@@ -120,19 +123,19 @@ def _append(held: Lock, stored: Meta, drafts: list[Draft]) -> list[Row]:
     return rows
 
 
-def _settle(directory: str, stored: Meta, closed_turns: int) -> None:
+def _write_metadata(directory: str, metadata: Meta, closed_turns: int) -> None:
     with Reader(directory) as reader:
         last = reader.last_sequence()
-    settled: Any = status.settled(stored, lock_held=False)
-    settled |= {"launch": None, "last_sequence": last, "updated_at": timestamp()}
-    settled["turns"] = (stored.get("turns") or 0) + closed_turns
-    meta.write(directory, settled)
+    repaired: Any = status.settled(metadata, lock_held=False)
+    repaired |= {"launch": None, "last_sequence": last, "updated_at": timestamp()}
+    repaired["turns"] = (metadata.get("turns") or 0) + closed_turns
+    meta.write(directory, repaired)
 
 
-def _report(session_id: str, found: Plan, *, persisted: bool) -> Report:
+def _report(session_id: str, repairs: Plan, *, persisted: bool) -> Report:
     return {
         "session_id": session_id,
-        "issues": found.issues,
-        "actions": found.actions,
+        "issues": repairs.issues,
+        "actions": repairs.actions,
         "persisted": persisted,
     }

@@ -9,7 +9,8 @@ from agh.core.status import LIVE_STATES
 from agh.errors import SessionLive, SessionNotAttachable
 from agh.keeper import client
 from agh.sessions.start import ensure_live
-from agh.store import lock, sessions, workspaces
+from agh.store import lock as locks
+from agh.store import sessions, workspaces
 from agh.store.views import list_views, session_view
 
 
@@ -32,7 +33,7 @@ def resume(directory: str, attach_only: bool, lease: dict[str, Any] | None, **in
     What is refused on a live session is refused before anything about it is changed.
     """
     session_id = os.path.basename(directory)
-    if attach_only and not lock.is_held(directory):
+    if attach_only and not locks.is_held(directory):
         raise SessionNotAttachable(session_id, "it is stopped")
     hello = ensure_live(directory, **intent)
     if not hello["started"] and intent.get("agent") not in (None, session_view(directory).get("agent_name")):

@@ -27,7 +27,8 @@ from agh.errors import (
 from agh.home import open_private
 from agh.keeper import client, spawn
 from agh.keeper.client import CONNECT_LIMIT, read_line
-from agh.store import lock, meta
+from agh.store import lock as locks
+from agh.store import meta
 from agh.store.lock import Lock
 from agh.store.meta import Meta
 from agh.store.reader import Reader
@@ -49,30 +50,30 @@ def ensure_live(directory: str, **intent: Any) -> dict[str, Any]:
             except Relayed as error:
                 if error.code not in ("session_starting", "session_stopping"):
                     raise
-            held = lock.take(directory)
-            if held is not None:
-                with held:
-                    return start(held, **intent) | {"started": True}
+            lock = locks.take(directory)
+            if lock is not None:
+                with lock:
+                    return start(lock, **intent) | {"started": True}
             if time.monotonic() > deadline:
                 raise TimedOut(f"the keeper of {os.path.basename(directory)}", CONNECT_LIMIT)
             watch.wait(0.2)
 
 
-def start(held: Lock, **intent: Any) -> dict[str, Any]:
+def start(lock: Lock, **intent: Any) -> dict[str, Any]:
     """Start the keeper of a session whose lock is held, and return its hello once it is ready.
 
     The process starts first, so that it imports what it needs while the session is checked and repaired here.
     It gets the lock only then; refused, it ends by itself.
     """
-    stored = meta.read(held.directory)
-    module = keeper_module(stored.get("kind"))
-    log = open_private(os.path.join(held.directory, "keeper.log"), os.O_WRONLY | os.O_APPEND)
+    metadata = meta.read(lock.directory)
+    module = keeper_module(metadata.get("kind"))
+    log = open_private(os.path.join(lock.directory, "keeper.log"), os.O_WRONLY | os.O_APPEND)
     try:
-        process = spawn.begin_or_take(module, held.directory, log)
+        process = spawn.begin_or_take(module, lock.directory, log)
         try:
             if not intent.get("new"):
-                intent["remarks"] = prepare(held, stored, intent.get("agent"))
-            process = spawn.give_orders(process, module, held.fd, log, intent)
+                intent["remarks"] = prepare(lock, metadata, intent.get("agent"))
+            process = spawn.give_orders(process, module, lock.fd, log, intent)
         except BaseException:
             process.connection.close()
             raise
@@ -82,7 +83,7 @@ def start(held: Lock, **intent: Any) -> dict[str, Any]:
     with process.connection:
         line = read_line(process.connection)
     if not line:
-        raise KeeperFailed(os.path.basename(held.directory), _last_line(held.directory))
+        raise KeeperFailed(os.path.basename(lock.directory), _last_line(lock.directory))
     report = orjson.loads(line)
     if "error" in report:
         raise Relayed(report["error"])
@@ -90,37 +91,37 @@ def start(held: Lock, **intent: Any) -> dict[str, Any]:
     return hello
 
 
-def prepare(held: Lock, stored: Meta, agent_name: str | None) -> list[str]:
+def prepare(lock: Lock, metadata: Meta, agent_name: str | None) -> list[str]:
     """Check that a session can be started, then repair it; return what had to be done to its worktree."""
-    from agh.sessions.repair import recover
+    from agh.sessions.repair import repair_locked
 
-    check(stored, held.directory, agent_name)
+    check(metadata, lock.directory, agent_name)
     remarks = []
-    if tree := stored.get("worktree"):
+    if tree := metadata.get("worktree"):
         from agh.sessions import worktree
 
-        remarks = worktree.mend(stored["id"], tree) if worktree.is_ours(tree) else []
-    if not os.path.isdir(stored["workspace_path"]):
-        raise WorkspaceGone(stored["id"], stored["workspace_path"])
-    recover(held)
+        remarks = worktree.restore(metadata["id"], tree) if worktree.is_ours(tree) else []
+    if not os.path.isdir(metadata["workspace_path"]):
+        raise WorkspaceGone(metadata["id"], metadata["workspace_path"])
+    repair_locked(lock)
     return remarks
 
 
-def check(stored: Meta, directory: str, agent_name: str | None) -> None:
+def check(metadata: Meta, directory: str, agent_name: str | None) -> None:
     """Refuse a session that cannot be started, before anything is touched."""
-    if stored.get("archived"):
-        raise SessionArchived(stored["id"])
-    if not stored.get("worktree") and not os.path.isdir(stored["workspace_path"]):
-        raise WorkspaceGone(stored["id"], stored["workspace_path"])
+    if metadata.get("archived"):
+        raise SessionArchived(metadata["id"])
+    if not metadata.get("worktree") and not os.path.isdir(metadata["workspace_path"]):
+        raise WorkspaceGone(metadata["id"], metadata["workspace_path"])
     with Reader(directory) as reader:
-        if stored.get("turns") and not reader.last_sequence():
-            raise EventsEmpty(stored["id"])
-    if not stored.get("kind"):
+        if metadata.get("turns") and not reader.last_sequence():
+            raise EventsEmpty(metadata["id"])
+    if not metadata.get("kind"):
         from agh.keeper.agent.launch import agent_record
 
-        command = stored.get("command") if agent_name in (None, stored["agent_name"]) else None
-        agent_record(agent_name or stored["agent_name"], command, stored["workspace_path"])
-    config.load(stored["workspace_path"])
+        command = metadata.get("command") if agent_name in (None, metadata["agent_name"]) else None
+        agent_record(agent_name or metadata["agent_name"], command, metadata["workspace_path"])
+    config.load(metadata["workspace_path"])
 
 
 def keeper_module(kind: str | None) -> str:

@@ -6,7 +6,7 @@ import time
 
 from agh.errors import KeeperDied, KeeperGone, TimedOut
 from agh.keeper import client
-from agh.store import lock
+from agh.store import lock as locks
 from agh.store.views import View, session_view
 
 LIMIT = 30.0
@@ -23,10 +23,10 @@ def stop_session(directory: str, reason: str | None = None) -> View:
         try:
             pid = client.call(directory, "stop", limit=LIMIT, reason=reason)["pid"]
         except (KeeperGone, KeeperDied):
-            if not lock.is_held(directory):
-                from agh.sessions.repair import end_left_over
+            if not locks.is_held(directory):
+                from agh.sessions.repair import end_leftovers_of
 
-                end_left_over(directory)
+                end_leftovers_of(directory)
                 return session_view(directory)
             if not client.await_end(directory, LISTEN_WAIT) and time.monotonic() > deadline:
                 raise TimedOut("the keeper", LIMIT) from None

@@ -9,7 +9,8 @@ from typing import Any
 from agh.errors import KeeperGone, SessionLive
 from agh.keeper import client
 from agh.sessions.new import check_name, checked_mode
-from agh.store import lock, meta, sessions
+from agh.store import lock as locks
+from agh.store import meta, sessions
 from agh.store.views import owned_update, session_view
 
 
@@ -24,7 +25,7 @@ def rename(directory: str, name: str) -> None:
 def archive(directory: str, *, undo: bool = False) -> None:
     """Put a session that is not live away, or take it out of the archive."""
     session_id = os.path.basename(directory)
-    if lock.is_held(directory) and not undo:
+    if locks.is_held(directory) and not undo:
         raise SessionLive(session_id)
     with sessions.naming():
         name = session_view(directory).get("name")
@@ -48,9 +49,9 @@ def _choose(directory: str, name: str, value: str) -> None:
     try:
         client.call(directory, "set", name=name, value=value)
     except KeeperGone:
-        stored = meta.read(directory)
-        meta.choose(stored, name, value)
-        owned_update(directory, **{key: stored.get(key) for key in ("model", "mode", "options")})
+        metadata = meta.read(directory)
+        meta.choose(metadata, name, value)
+        owned_update(directory, **{key: metadata.get(key) for key in ("model", "mode", "options")})
 
 
 def _change(directory: str, **changes: Any) -> None:

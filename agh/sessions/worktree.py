@@ -1,8 +1,8 @@
 """Git worktrees: a directory and a branch of its own for a session, beside the others of the repository.
 
-Promises: nothing that is not in a commit on a branch is ever deleted; a directory in the way is moved aside;
-what cannot be told is an error, never taken for missing; one command at a time changes the worktrees of a
-repository. It never pushes; it fetches only a branch that is nowhere here when its worktree is made again.
+Promises: only what is in a commit on a branch is ever deleted; a directory in the way is moved aside; a
+worktree that cannot be looked at is an error, never taken for missing; one command at a time changes the
+worktrees of a repository. agh never pushes; it fetches only to restore a worktree whose branch is gone here.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _NO_REPOSITORY = "not a git repository"
 
 
 def is_ours(tree: Tree | None) -> TypeGuard[Tree]:
-    """Whether this is a worktree that agh made, and not one that something else noted down."""
+    """Tell whether agh made this worktree, rather than something else noting it down."""
     return tree is not None and all(
         isinstance(tree.get(key), str) for key in ("path", "branch", "repository")
     )
 
 
 def add(workspace: str, branch: str = "", name: str | None = None, root: str = "") -> tuple[Tree, str]:
-    """A new worktree, and the workspace inside it. The branch is here, on origin, or made from HEAD.
+    """Add a worktree; return it and the workspace inside it. The branch is here, on origin, or new from HEAD.
 
     `root` is where worktrees are kept, one directory each; by default it is in the home.
     """
@@ -85,15 +85,15 @@ def add(workspace: str, branch: str = "", name: str | None = None, root: str = "
 
 
 def discard(tree: Tree) -> None:
-    """Undo `add`, for a session that did not come to be."""
+    """Undo `add`, for a session that could not be created."""
     with suppress(AghError), alone(tree["repository"]):
         git(tree["repository"], "worktree", "remove", "--force", tree["path"])
         _remove_folder(tree)
         _drop_branch(tree)
 
 
-def mend(session_id: str, tree: Tree) -> list[str]:
-    """See to it that the worktree is there; what had to be done, in words."""
+def restore(session_id: str, tree: Tree) -> list[str]:
+    """Restore the worktree if it is missing; return what had to be done, in sentences."""
     if _is_there(session_id, tree):
         return []
     path, repository = tree["path"], tree["repository"]
@@ -112,32 +112,32 @@ def mend(session_id: str, tree: Tree) -> list[str]:
 
 
 def _make_again(tree: Tree, in_the_way: bool) -> list[str]:
-    """On the branch that was last checked out in it, if git still knows, else on the one it was made for."""
-    path, repository, done = tree["path"], tree["repository"], []
+    """Check out the branch that was last in it, if git still knows it, else the one it was made for."""
+    path, repository, remarks = tree["path"], tree["repository"], []
     if in_the_way:
         aside = f"{path}.aside-{time.time_ns()}"
         os.rename(path, aside)
-        done.append(f"what was in the way of the worktree is now {aside}")
-    known = worktrees(repository).get(path, {})
-    if known:
+        remarks.append(f"what was in the way of the worktree is now {aside}")
+    entry = worktrees(repository).get(path, {})
+    if entry:
         git(repository, "worktree", "remove", "--force", path)  # what git knows of it: nothing else is there
     make_private_dir(os.path.dirname(path))
-    if known and "branch" not in known:
-        git(repository, "worktree", "add", "--detach", path, known["HEAD"], limit=CHECKOUT_LIMIT)
-        return [*done, f"the worktree {path} was made again at {known['HEAD'][:12]}"]
-    branch = known.get("branch", "").removeprefix("refs/heads/") or tree["branch"]
+    if entry and "branch" not in entry:
+        git(repository, "worktree", "add", "--detach", path, entry["HEAD"], limit=CHECKOUT_LIMIT)
+        return [*remarks, f"the worktree {path} was made again at {entry['HEAD'][:12]}"]
+    branch = entry.get("branch", "").removeprefix("refs/heads/") or tree["branch"]
     check_free(repository, branch)
     if not has(repository, f"refs/heads/{branch}") and not has(repository, f"refs/remotes/origin/{branch}"):
         with suppress(GitFailed):
             git(repository, "fetch", "-q", "origin", f"refs/heads/{branch}:refs/remotes/origin/{branch}")
     _check_out({**tree, "branch": branch}, None)
-    return [*done, f"the worktree {path} was made again from branch {branch}"]
+    return [*remarks, f"the worktree {path} was made again from branch {branch}"]
 
 
 def release(tree: Tree, users: Iterable[str]) -> list[str]:
     """Remove the worktree if nothing is lost by it, and the branch made for it if nothing is on it.
 
-    What was kept, in words. `users` are the other sessions that work in it.
+    Return what was kept, in sentences. `users` are the other sessions that work in it.
     """
     path, repository = tree["path"], tree["repository"]
     for other in users:
@@ -162,17 +162,17 @@ def release(tree: Tree, users: Iterable[str]) -> list[str]:
 
 
 def users_of(path: str, sessions: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The sessions, of those given, that work in the worktree at `path`."""
+    """List those of the sessions that work in the worktree at `path`."""
     return [
-        str(one["id"])
-        for one in sessions
-        if (one.get("worktree") or {}).get("path") == path
-        or f"{one.get('workspace_path') or ''}/".startswith(f"{path}/")
+        str(session["id"])
+        for session in sessions
+        if (session.get("worktree") or {}).get("path") == path
+        or f"{session.get('workspace_path') or ''}/".startswith(f"{path}/")
     ]
 
 
 def _is_there(session_id: str, tree: Tree) -> bool | None:
-    """True: our worktree. False: nothing is there. None: something else is."""
+    """Return True if our worktree is there, False if nothing is, None if something else is."""
     path, repository = tree["path"], tree["repository"]
     try:
         os.lstat(path)
@@ -232,21 +232,21 @@ def _drop_branch(tree: Tree) -> list[str]:
 def _check_out(tree: Tree, base: str | None) -> bool:
     """Add the worktree on its branch; True when the branch was made for it."""
     repository, path, branch = tree["repository"], tree["path"], tree["branch"]
-    made = not has(repository, f"refs/heads/{branch}")
-    if not made:
-        what = [path, branch]
+    is_new = not has(repository, f"refs/heads/{branch}")
+    if not is_new:
+        arguments = [path, branch]
     elif has(repository, f"refs/remotes/origin/{branch}"):
-        what = ["--track", "-b", branch, path, f"refs/remotes/origin/{branch}"]
+        arguments = ["--track", "-b", branch, path, f"refs/remotes/origin/{branch}"]
     elif base is not None:
-        what = ["--no-track", "-b", branch, path, base]
+        arguments = ["--no-track", "-b", branch, path, base]
     else:
         raise GitFailed("worktree", f"branch {branch} is neither here nor on origin")
-    git(repository, "worktree", "add", *what, limit=CHECKOUT_LIMIT)
-    return made
+    git(repository, "worktree", "add", *arguments, limit=CHECKOUT_LIMIT)
+    return is_new
 
 
 def _remove_folder(tree: Tree) -> None:
-    """The directories around a worktree that is gone; what is in them, such as a thing moved aside, stays."""
+    """Remove the empty directories around a worktree that is gone."""
     for folder in (tree["path"], os.path.dirname(tree["path"])):
         with suppress(OSError):
             os.rmdir(folder)

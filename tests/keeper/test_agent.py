@@ -11,7 +11,7 @@ from agh.adapters.launch import Launch
 from agh.keeper.agent.connection import Agent
 from agh.keeper.agent.launch import client_info
 from agh.keeper.loop import Loop
-from agh.sessions.probe import settle
+from agh.sessions.probe import take_answers as settle
 from tests.support.live import ECHO
 
 

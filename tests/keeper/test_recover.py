@@ -16,7 +16,7 @@ from agh.core.history import turns
 from agh.core.repair import plan
 from agh.errors import AghError, EventsMissing, MetaInvalid, SessionBusy, SessionLive
 from agh.sessions import repair as recovering
-from agh.sessions.repair import recover, repair
+from agh.sessions.repair import repair, repair_locked
 from agh.store import lock, meta, writer
 from agh.store.reader import Reader
 from agh.store.writer import Writer
@@ -203,7 +203,7 @@ def test_a_live_session_is_refused_and_left_alone(home: Home) -> None:
 
 def test_a_session_that_comes_alive_meanwhile_is_refused(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = _crashed(home)
-    monkeypatch.setattr(recovering.lock, "is_held", lambda path: False)
+    monkeypatch.setattr(recovering.locks, "is_held", lambda path: False)
     with held(directory), pytest.raises(SessionBusy):
         repair(str(directory))
     assert len(_read(directory)) == len(interrupted())
@@ -212,9 +212,9 @@ def test_a_session_that_comes_alive_meanwhile_is_refused(home: Home, monkeypatch
 def test_a_keeper_repairs_with_the_lock_it_holds(home: Home) -> None:
     directory = _crashed(home)
     with held(directory) as owner:
-        report = recover(owner)
+        report = repair_locked(owner)
         assert report["persisted"] and owner.fd >= 0 and lock.is_held(str(directory))
-        assert recover(owner)["persisted"] is False
+        assert repair_locked(owner)["persisted"] is False
 
 
 def test_orphaned_permissions_expire(home: Home) -> None:

@@ -208,7 +208,7 @@ def test_a_path_that_cannot_be_looked_at_is_not_missing(
 
     monkeypatch.setattr(os, "lstat", refuse)
     with pytest.raises(WorktreeUnclear, match="Permission denied"):
-        worktree.mend("sess-x", tree)
+        worktree.restore("sess-x", tree)
     (words,) = worktree.release(tree, [])
     assert "cannot be told: Permission denied" in words
     monkeypatch.undo()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agh.adapters import registry
-from agh.sessions.import_ import intake, look_around
+from agh.sessions.import_ import import_file, index_home
 from agh.store.reader import Reader
 from agh.store.views import messages
 from agh.store.writer import Writer
@@ -386,7 +386,7 @@ def test_what_a_file_has_more_is_appended(home: Home, kind: str, request: pytest
     lines = kept.path.read_text().splitlines(keepends=True)
 
     def take() -> tuple[str, Path]:
-        found = intake(str(kept.path), importer, look_around())
+        found = import_file(str(kept.path), importer, index_home())
         return found["status"], home.path / "sessions" / str(found["session_id"])
 
     def shown(directory: Path) -> list[tuple[object, ...]]:

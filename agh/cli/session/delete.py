@@ -7,7 +7,7 @@ import os
 import click
 
 from agh.console.output import output_option, talk, write_result
-from agh.sessions.delete import remove
+from agh.sessions.delete import delete
 from agh.store import sessions
 
 
@@ -18,7 +18,7 @@ from agh.store import sessions
 def delete_command(id: str, keep_agent_session: bool, output: str) -> None:
     """Remove a session that is not live, with everything it owns. This cannot be undone."""
     directory = sessions.resolve(id)
-    kept = remove(directory, agent_session=not keep_agent_session)
+    kept = delete(directory, agent_session=not keep_agent_session)
     for what in kept:
         talk(f"not removed: {what}")
     done = {"id": os.path.basename(directory), "not_removed": kept}

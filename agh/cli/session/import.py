@@ -18,7 +18,7 @@ from agh.console.output import output_option, talk, write_result
 from agh.console.progress import progress
 from agh.core.exchange import Importer
 from agh.errors import AghError, FormatUnknown, ImportInvalid, NothingToImport, Usage, WorkspaceGone
-from agh.sessions.import_ import Outcome, intake, look_around
+from agh.sessions.import_ import Outcome, import_file, index_home
 from agh.store import workspaces
 
 HEAD = 1 << 16
@@ -85,10 +85,10 @@ def _import_all(
     files: list[str], kinds: dict[str, Importer], source: str | None, **how: Any
 ) -> tuple[list[Outcome], list[AghError]]:
     """What became of each file. One that is refused keeps no other from being imported."""
-    known, done, failures = look_around(), list[Outcome](), list[AghError]()
+    known, done, failures = index_home(), list[Outcome](), list[AghError]()
     for path in progress(files, "importing", len(files)):
         try:
-            done.append(intake(path, _kind(path, kinds, source), known, **how))
+            done.append(import_file(path, _kind(path, kinds, source), known, **how))
         except AghError as error:
             if len(files) == 1:
                 raise

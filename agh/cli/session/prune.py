@@ -12,7 +12,7 @@ from agh.console.when import span
 from agh.core.events import timestamp
 from agh.core.status import LIVE_STATES
 from agh.errors import SessionLive, Usage
-from agh.sessions.delete import remove
+from agh.sessions.delete import delete
 from agh.store import sessions
 from agh.store.views import View, list_views
 
@@ -35,7 +35,7 @@ def prune_command(older_than: str | None, keep: int | None, dry_run: bool, outpu
         done = {"id": view["id"], "updated_at": view.get("updated_at"), "removed": not dry_run}
         if not dry_run:
             try:
-                done["not_removed"] = remove(sessions.resolve(view["id"]), agent_session=False)
+                done["not_removed"] = delete(sessions.resolve(view["id"]), agent_session=False)
             except SessionLive:
                 continue  # it was resumed meanwhile
             for what in done["not_removed"]:
