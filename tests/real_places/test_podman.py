@@ -168,3 +168,25 @@ def test_a_worktree_in_a_container_has_its_repository(live: Live) -> None:
     said = podman("exec", f"agh-{session.id}", "git", "-C", here, "branch", "--show-current")
     assert said == "inside"
     session.stop()
+
+
+@pytest.mark.parametrize("there_before", [True, False])
+def test_an_agent_in_a_container_cannot_write_what_agh_obeys(live: Live, there_before: bool) -> None:
+    """Also in a trusted workspace, where a hook that it wrote would run on the host at the next start."""
+    folder = live.workspace / ".agh"
+    if there_before:
+        folder.mkdir()
+    name(live, on=f"podman:run:{IMAGE}", options=[*ULIMITS, *mounts()])
+    config = live.home / "config.toml"
+    config.write_text(f'trusted_workspaces = ["{live.workspace}"]\n{config.read_text()}')
+    session = live.new(args=("--on", "box"))
+    hook = '[[hooks]]\nevent = "session_resume"\ncommand = "touch ran"\n'
+    script = f"printf '{hook}' > '{folder}/config.toml' || mv '{folder}' '{folder}.old'"
+    podman("exec", f"agh-{session.id}", "sh", "-c", script, check=False)
+    podman("exec", f"agh-{session.id}", "sh", "-c", f"touch '{live.workspace}/allowed'")
+    session.stop()
+    assert "resumed" in session.prompt("hello").stderr
+    session.stop()
+    assert not (folder / "config.toml").exists()
+    assert not (live.workspace / "ran").exists()
+    assert (live.workspace / "allowed").exists()

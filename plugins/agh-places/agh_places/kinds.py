@@ -76,7 +76,7 @@ def container(place: Place, launch: Launch, command: Sequence[str]) -> list[str]
         if place.memory or place.cpus:
             raise PlaceInvalid(place.name, "a running container has its limits already")
         return [*program(place), "exec", "-i", *place.options, place.target, *command]
-    mounts = [word for path in _mounts(place, launch) for word in ("--mount", path)]
+    mounts = _mounts(place, launch)
     named = ["--name", _name(launch.session_id or "probe"), "--label", f"agh.session={launch.session_id}"]
     entry = ["--entrypoint", command[0], image, *command[1:]]
     return [*program(place), "run", "--rm", "-i", *named, *mounts, *limits(place), *place.options, *entry]
@@ -103,18 +103,20 @@ def _name(session_id: str) -> str:
 
 
 def _mounts(place: Place, launch: Launch) -> list[str]:
-    """List what is mounted: the workspace, under its own path or the place's, and what it needs, such as a
-    worktree's repository; read-only, on top of these, what agh takes orders from."""
+    """Return the arguments that mount the workspace, under its own path or the place's, and what it needs,
+    such as a worktree's repository; read-only, on top of these, what agh takes orders from."""
     pairs = [(launch.workspace, launch.cwd), *((path, path) for path in launch.directories)]
     protected = [*_obeyed(launch.workspace, launch.cwd)]
     for path in (word for pair in [*pairs, *protected] for word in pair):
         if "," in path or '"' in path:
             raise PlaceInvalid(place.name, f"{path} cannot be mounted: it has a comma or a quote in its name")
-    writable = [f"type=bind,source={here},target={there}" for here, there in pairs]
-    return writable + [
-        f"type=bind,source={here},target={there},readonly" if here else f"type=tmpfs,target={there},readonly"
-        for here, there in protected
-    ]
+    words = [word for here, there in pairs for word in ("--mount", f"type=bind,source={here},target={there}")]
+    for here, there in protected:
+        if here:
+            words += ["--mount", f"type=bind,source={here},target={there},readonly"]
+        else:
+            words += ["--tmpfs", f"{there}:ro"]  # podman knows no readonly for a --mount of this type
+    return words
 
 
 def _obeyed(workspace: str, inside: str) -> Iterator[tuple[str, str]]:
