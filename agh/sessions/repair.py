@@ -30,7 +30,7 @@ def repair(directory: str, *, dry_run: bool = False, force: bool = False) -> Rep
     metadata = meta.read(directory)
     if locks.is_held(directory):
         raise SessionLive(metadata["id"])
-    if _ended_well(metadata) and not force:
+    if ended_well(metadata) and not force:
         return _report(metadata["id"], Plan(), persisted=False)
     if dry_run:
         return _report(metadata["id"], _plan(directory, metadata), persisted=False)
@@ -67,7 +67,8 @@ def end_leftovers_of(directory: str) -> None:
             end_leftovers(meta.read(directory))
 
 
-def _ended_well(metadata: Meta) -> bool:
+def ended_well(metadata: Meta) -> bool:
+    """Tell whether a session stopped cleanly, so that there is nothing to repair."""
     return metadata["state"] == "stopped" and metadata.get("stop_reason") not in _NEEDS_A_LOOK
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import orjson
 
-from agh import config
 from agh.errors import (
     EventsEmpty,
     KeeperDied,
@@ -93,9 +92,11 @@ def start(lock: Lock, **intent: Any) -> dict[str, Any]:
 
 def prepare(lock: Lock, metadata: Meta, agent_name: str | None) -> list[str]:
     """Check that a session can be started, then repair it; return what had to be done to its worktree."""
-    from agh.sessions.repair import repair_locked
+    from agh.sessions.repair import ended_well, repair_locked
 
-    check(metadata, lock.directory, agent_name)
+    check(metadata, lock.directory)
+    if not metadata.get("kind") and not ended_well(metadata):
+        check_agent(metadata, agent_name)  # else the keeper does, and nothing is changed before
     remarks = []
     if tree := metadata.get("worktree"):
         from agh.sessions import worktree
@@ -107,7 +108,7 @@ def prepare(lock: Lock, metadata: Meta, agent_name: str | None) -> list[str]:
     return remarks
 
 
-def check(metadata: Meta, directory: str, agent_name: str | None) -> None:
+def check(metadata: Meta, directory: str) -> None:
     """Refuse a session that cannot be started, before anything is touched."""
     if metadata.get("archived"):
         raise SessionArchived(metadata["id"])
@@ -116,11 +117,15 @@ def check(metadata: Meta, directory: str, agent_name: str | None) -> None:
     with Reader(directory) as reader:
         if metadata.get("turns") and not reader.last_sequence():
             raise EventsEmpty(metadata["id"])
-    if not metadata.get("kind"):
-        from agh.keeper.agent.launch import agent_record
 
-        command = metadata.get("command") if agent_name in (None, metadata["agent_name"]) else None
-        agent_record(agent_name or metadata["agent_name"], command, metadata["workspace_path"])
+
+def check_agent(metadata: Meta, agent_name: str | None) -> None:
+    """Refuse an agent that nobody knows, and settings that are wrong."""
+    from agh import config
+    from agh.keeper.agent.launch import agent_record
+
+    command = metadata.get("command") if agent_name in (None, metadata["agent_name"]) else None
+    agent_record(agent_name or metadata["agent_name"], command, metadata["workspace_path"])
     config.load(metadata["workspace_path"])
 
 
