@@ -114,11 +114,11 @@ def _suggest(reference: str) -> str:
 
 
 def _write(workspaces: list[Workspace]) -> None:
-    from agh.core.toml_text import literal
+    import tomlkit
 
     entries = [
-        "[[workspaces]]\n"
-        + "".join(f"{key} = {literal(getattr(one, key))}\n" for key in ("id", "name", "path"))
-        for one in sorted(workspaces, key=lambda one: str(one.name))
+        {"id": workspace.id, "name": workspace.name, "path": workspace.path}
+        for workspace in sorted(workspaces, key=lambda workspace: str(workspace.name))
     ]
-    replace_file(os.path.join(home_path(), FILE), "\n".join(entries).encode())
+    text = tomlkit.dumps({"workspaces": entries}) if entries else ""
+    replace_file(os.path.join(home_path(), FILE), text.encode())

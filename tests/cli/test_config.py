@@ -139,12 +139,19 @@ def test_a_file_with_a_fault_is_not_changed(private_home: Path, work: Path) -> N
     for text, words in (
         ("agnet = 1\n", "unknown key"),
         ("agent = ", ""),
-        ("session = {queue_cap = 1}\n", "by hand"),
     ):
         path.write_text(text)
         error = refused("set", "session.queue_cap", "2")
         assert words in error["message"] + error["hint"]
         assert path.read_text() == text
+
+
+def test_a_value_is_changed_however_it_is_written(private_home: Path, work: Path) -> None:
+    private_home.mkdir(mode=0o700)
+    path = private_home / "config.toml"
+    path.write_text("session = {queue_cap = 1} # mine\n")
+    config("set", "session.queue_cap", "2")
+    assert path.read_text() == "session = {queue_cap = 2} # mine\n"
 
 
 def test_the_same_value_again_writes_nothing(private_home: Path, work: Path) -> None:
