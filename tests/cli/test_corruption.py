@@ -288,7 +288,7 @@ def test_what_a_kill_left_is_read_and_left(agh: Agh, home: Home) -> None:
     assert shm.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_copy_of_a_session_is_a_session(agh: Agh, home: Home) -> None:
+def test_a_copy_under_another_id_is_damaged(agh: Agh, home: Home) -> None:
     first = home.session(conversation(), id=GOOD)
     shutil.copytree(first, first.with_name("sess-copy000000"))
     error_of(agh("session", "status", "sess-copy000000", "-o", "json", code=None), "meta_invalid", 8)

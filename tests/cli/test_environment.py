@@ -212,13 +212,21 @@ def test_any_width_of_terminal(columns: str) -> None:
         assert len(shown.splitlines()) >= 4
 
 
-def test_a_read_only_home(agh: Agh, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def read_only(home: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    """Run the program with the home on a file system that nobody can write to, not even root."""
+    script = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'
+    argv = ["unshare", "--mount", "sh", "-c", script, str(home), str(AGH), *args]
+    return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_a_read_only_home(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGH_HOME", str(home.path))
     directory = home.session(conversation())
-    for path in (directory / "events.db", directory / "meta.json", directory):
-        path.chmod(0o500 if path.is_dir() else 0o400)
-    try:
-        for command in ("status", "events", "history", "transcript", "recap"):
-            agh("session", command, directory.name)
-    finally:
-        directory.chmod(0o700)
+    assert read_only(home.path, "session", "rename", directory.name, "new").returncode != 0, (
+        "it cannot be written"
+    )
+    for command in ("status", "events", "history", "transcript", "recap"):
+        process = read_only(home.path, "session", command, directory.name)
+        assert process.returncode == 0, process.stderr
+        assert process.stdout
