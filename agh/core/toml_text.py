@@ -1,6 +1,6 @@
-"""TOML as text: writing a value, and changing one value in a file while the rest stays as it is. Pure.
+"""TOML as text: formatting a value, and changing one value in a file without touching the rest. Pure.
 
-An edit is made on the text, then parsed, and counts only if exactly the one value has changed: a file
+An edit is made on the text, then parsed, and accepted only if exactly that one value has changed. A file
 whose layout is not understood is left alone, never damaged.
 """
 
@@ -19,11 +19,11 @@ _SCALAR = re.compile(r'(?:"(?:[^"\\]|\\.)*"|\'[^\']*\'|[^\s#"\'\[{]+)')
 
 
 class CannotEdit(Exception):
-    """The text has no place where the change could be made for certain."""
+    """The text has no spot where the change could be made safely."""
 
 
 def literal(value: str | bool | int | float) -> str:
-    """A value as TOML writes it."""
+    """Format a value as TOML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
@@ -32,16 +32,16 @@ def literal(value: str | bool | int | float) -> str:
 
 
 def changed(text: str, key: str, value: str | bool | int | float | None) -> str:
-    """The text with the dotted `key` set to `value`, or without it when that is None."""
+    """Return the text with the dotted `key` set to `value`, or without the key if `value` is None."""
     before = dict(flat(tomllib.loads(text)))
-    wanted = {name: one for name, one in before.items() if name != key}
+    after = {name: old for name, old in before.items() if name != key}
     if value is not None:
-        wanted[key] = value
-    if wanted == before:
+        after[key] = value
+    if after == before:
         return text
     for candidate in _candidates(text, key, value):
         try:
-            if dict(flat(tomllib.loads(candidate))) == wanted:
+            if dict(flat(tomllib.loads(candidate))) == after:
                 return candidate
         except tomllib.TOMLDecodeError:
             continue
@@ -51,7 +51,7 @@ def changed(text: str, key: str, value: str | bool | int | float | None) -> str:
 def flat(
     table: Mapping[str, Any], prefix: str = "", whole: Collection[str] = ()
 ) -> Iterator[tuple[str, Any]]:
-    """Every value that is not a table, under its dotted key; the tables in `whole` are values too."""
+    """Yield each value with its dotted key, descending into tables except those named in `whole`."""
     for key, value in table.items():
         if isinstance(value, dict) and f"{prefix}{key}" not in whole:
             yield from flat(value, f"{prefix}{key}.", whole)
@@ -60,11 +60,11 @@ def flat(
 
 
 def _candidates(text: str, key: str, value: Any) -> Iterator[str]:
-    """Ways to make the change, the most natural first: in place, in its table, in a new one, at the top."""
+    """Yield edited texts, the most natural first: in place, in its table, in a new table, at the top."""
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = text.split(newline)
     table, _, name = key.rpartition(".")
-    ends: dict[str, int] = {"": 0}  # where a table's last entry ends; in the file's head at first
+    ends: dict[str, int] = {"": 0}  # the line after each table's last entry; "" is the top of the file
     current: str | None = ""
     for number, line in enumerate(lines):
         if _ANY_HEADER.match(line) and (header := _HEADER.match(line)):
@@ -86,16 +86,16 @@ def _candidates(text: str, key: str, value: Any) -> Iterator[str]:
     if value is None:
         return
     if table in ends:
-        yield _inserted(lines, ends[table], f"{name} = {literal(value)}", newline)
+        yield _insert(lines, ends[table], f"{name} = {literal(value)}", newline)
     if table:
         body = text.rstrip()
         gap = newline * 2 if body else ""
         yield f"{body}{gap}[{table}]{newline}{name} = {literal(value)}{newline}"
-    yield _inserted(lines, ends[""], f"{key} = {literal(value)}", newline)
+    yield _insert(lines, ends[""], f"{key} = {literal(value)}", newline)
 
 
-def _inserted(lines: list[str], at: int, line: str, newline: str) -> str:
-    if not at:  # below the file's own heading, if it has one
+def _insert(lines: list[str], at: int, line: str, newline: str) -> str:
+    if not at:  # below the comment at the top of the file, if it has one
         while at < len(lines) and lines[at].startswith("#"):
             at += 1
         at = at if at < len(lines) and not lines[at].strip() else 0

@@ -19,7 +19,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from agh.core.events import TURN_END_TYPES, Row, draft
-from agh.core.exchange import TRUSTED, Imported, Importer, TableRow, told
+from agh.core.exchange import TRUSTED, Imported, Importer, TableRow, select_metadata
 from agh.errors import AghError, ImportInvalid, SessionExists, StoreFailed
 from agh.home import SESSION_ID, new_session_id, session_id_of, session_path
 from agh.sessions.build import build, fill
@@ -56,7 +56,7 @@ def intake(
         with _blamed(importer):
             found = importer.read(path)
         found = replace(found, records=_told(importer, found.records))
-        session = told(found.session, trust=trust)
+        session = select_metadata(found.session, trust=trust)
         own_id = found.session.get("id")
         if own_id is not None and not SESSION_ID.fullmatch(str(own_id)):
             raise ValueError(f"{own_id!r} is not the id of a session")
