@@ -16,7 +16,7 @@ import orjson
 
 from agh.core.events import Row
 from agh.core.exchange import SCHEMA, TABLES, Imported, Importer, TableRow, check_row
-from agh.core.frames import outgrown
+from agh.core.json_text import find_excess
 from agh.core.members import member
 
 LINE = 128 << 20  # bytes; a frame of the longest kind is told twice in its event
@@ -65,7 +65,7 @@ def _records(path: str, counts: dict[str, Any]) -> Iterator[Row | TableRow]:
 def _parsed(data: bytes, number: int) -> dict[str, Any]:
     if len(data) > LINE:
         raise ValueError(f"line {number}: it is longer than {LINE >> 20} MB")
-    if reason := outgrown(data, MAX_VALUES, MAX_DEPTH):
+    if reason := find_excess(data, MAX_VALUES, MAX_DEPTH):
         raise ValueError(f"line {number}: {reason}")
     try:
         value = orjson.loads(data)

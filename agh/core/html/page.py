@@ -196,7 +196,7 @@ def _output_blocks(output: Any) -> Iterator[str]:
 
 
 def _part_blocks(label: str, value: Any, depth: int = 0) -> Iterator[str]:
-    """Yield blocks for a tool's output in any shape: text, diffs, lists of contents; anything else as JSON."""
+    """Yield blocks for a tool's output in any shape: text, diffs, lists of contents; JSON for the rest."""
     kind = value.get("type") if isinstance(value, dict) else None
     if value is None:
         return

@@ -37,7 +37,7 @@ _ODD = re.compile(
 
 
 def patch(value: Any) -> str:
-    """Return a unified diff if the value is a replaced text, a hunk, or a list of these; otherwise nothing."""
+    """Return a unified diff if the value is a replaced text, a hunk, or a list of these; else nothing."""
     if isinstance(value, list):
         changes = [patch(item) if isinstance(item, dict) else "" for item in value]
         return "\n".join(changes) if all(changes) else ""
@@ -137,10 +137,8 @@ def _tame_links(tokens: Iterable[Token]) -> Iterator[Token]:
             token.type, token.content, outer = "html_inline", f"</{outer}>", ""
         elif token.type == "image":
             label = f"[image: {escape(token.content or target)}]"
-            token.type, token.content = (
-                "html_inline",
-                label if outer else f"<{tag} {attributes}>{label}</{tag}>",
-            )
+            token.type = "html_inline"
+            token.content = label if outer else f"<{tag} {attributes}>{label}</{tag}>"
         yield token
 
 
