@@ -59,18 +59,18 @@ def page(path: tuple[str, ...], command: click.Command, owners: dict[str, str]) 
     help = inspect.cleandoc(command.help or "").replace("\b\n", "") + about + more
     return header(title(path), 1) + "".join(
         (
-            section("NAME", f"{escape(title(path))} \\- {escape(_summary(command))}"),
-            section("SYNOPSIS", _synopsis(name, command)),
+            section("NAME", f"{escape(title(path))} \\- {escape(_summarise(command))}"),
+            section("SYNOPSIS", _format_synopsis(name, command)),
             section("DESCRIPTION", paragraphs(help)),
-            section("COMMANDS", _commands(path, command)),
-            section("OPTIONS", _options(command)),
-            section("SETTINGS", _settings() if path in ((), ("config",)) else ""),
+            section("COMMANDS", _format_commands(path, command)),
+            section("OPTIONS", _format_options(command)),
+            section("SETTINGS", _format_settings() if path in ((), ("config",)) else ""),
             section("PROMISES", promises() if not path else ""),
-            section("EXIT STATUS", _exits(command)),
-            section("FILES", _files(path)),
-            section("ENVIRONMENT", _environment(path)),
+            section("EXIT STATUS", _format_exits(command)),
+            section("FILES", _format_files(path)),
+            section("ENVIRONMENT", _format_environment(path)),
             section("EXAMPLES", verbatim("\n".join(examples(command)))),
-            section("SEE ALSO", _see_also(path)),
+            section("SEE ALSO", _format_see_also(path)),
         )
     )
 
@@ -91,18 +91,18 @@ def promises() -> str:
     )
 
 
-def _summary(command: click.Command) -> str:
+def _summarise(command: click.Command) -> str:
     first = re.split(r"(?<=[.:])\s|\n\s*\n", inspect.cleandoc(command.help or ""))[0]
     return " ".join(first.split()).rstrip(".:")
 
 
-def _synopsis(name: str, command: click.Command) -> str:
+def _format_synopsis(name: str, command: click.Command) -> str:
     context = click.Context(command, info_name=name)
     pieces = [italic(piece) for piece in command.collect_usage_pieces(context)]
     return f"{bold(name)} {' '.join(pieces)}"
 
 
-def _commands(path: tuple[str, ...], command: click.Command) -> str:
+def _format_commands(path: tuple[str, ...], command: click.Command) -> str:
     if not isinstance(command, click.Group):
         return ""
     children = [
@@ -111,20 +111,20 @@ def _commands(path: tuple[str, ...], command: click.Command) -> str:
         if len(child_path) == len(path) + 1
     ]
     return tagged(
-        [(f"{bold(title(child_path))}(1)", escape(_summary(child) + ".")) for child_path, child in children]
+        [(f"{bold(title(child_path))}(1)", escape(_summarise(child) + ".")) for child_path, child in children]
     )
 
 
-def _options(command: click.Command) -> str:
+def _format_options(command: click.Command) -> str:
     context = click.Context(command, help_option_names=["-h", "--help"])
     terms = []
     for option in command.get_params(context):
         if isinstance(option, click.Option) and not option.hidden:
-            terms.append((_term(option, context), _meaning(option)))
+            terms.append((_format_option(option, context), _explain_option(option)))
     return tagged(terms)
 
 
-def _term(option: click.Option, context: click.Context) -> str:
+def _format_option(option: click.Option, context: click.Context) -> str:
     names = ", ".join(bold(name) for name in (*option.opts, *option.secondary_opts))
     if option.is_flag or option.count:
         return names
@@ -132,7 +132,7 @@ def _term(option: click.Option, context: click.Context) -> str:
     return f"{names} {italic((option.name or '').upper() if choice else option.make_metavar(context))}"
 
 
-def _meaning(option: click.Option) -> str:
+def _explain_option(option: click.Option) -> str:
     text = prose(option.help or "")
     if isinstance(option.type, click.Choice):
         text += f" One of {', '.join(bold(str(value)) for value in option.type.choices)}."
@@ -141,13 +141,13 @@ def _meaning(option: click.Option) -> str:
     return text
 
 
-def _settings() -> str:
+def _format_settings() -> str:
     terms = [
         (
             bold(name),
             prose(
                 f"{setting.meaning[0].upper()}{setting.meaning[1:]}. "
-                f"The default is {_value(setting.default)}."
+                f"The default is {_format_default(setting.default)}."
             ),
         )
         for name, setting in SETTINGS.items()
@@ -155,16 +155,16 @@ def _settings() -> str:
     return f"{prose('Keys of `config.toml`; a dot stands for a table.')}\n{tagged(terms)}"
 
 
-def _value(default: object) -> str:
+def _format_default(default: object) -> str:
     return f"`{default}`" if default not in ("", []) else "empty"
 
 
-def _exits(command: click.Command) -> str:
+def _format_exits(command: click.Command) -> str:
     """List the exit statuses, without those of a keeper if the command never talks to one."""
     statuses = set(EXITS)
     module = command.callback.__module__ if command.callback else ""
     if module.startswith("agh.cli.") and not isinstance(command, click.Group):
-        sources = _sources(module)
+        sources = _collect_sources(module)
         if "agh.keeper" not in sources:
             classes = [cls for cls in vars(errors).values() if isinstance(cls, type) and hasattr(cls, "exit")]
             raised = {cls.exit for cls in classes if re.search(rf"\b{cls.__name__}\b", sources)}
@@ -172,7 +172,7 @@ def _exits(command: click.Command) -> str:
     return tagged([(bold(str(number)), prose(EXITS[number])) for number in sorted(statuses)])
 
 
-def _sources(module: str) -> str:
+def _collect_sources(module: str) -> str:
     """Return the source of a command's module and of all it imports from agh.cli and agh.sessions."""
     texts: dict[str, str] = {}
     pending = [module]
@@ -184,17 +184,17 @@ def _sources(module: str) -> str:
     return "\n".join(texts.values())
 
 
-def _files(path: tuple[str, ...]) -> str:
+def _format_files(path: tuple[str, ...]) -> str:
     files = FILES_OF.get(path[0], FILES) if path else FILES
     return tagged([(italic(name), prose(meaning)) for name, meaning in files.items()])
 
 
-def _environment(path: tuple[str, ...]) -> str:
+def _format_environment(path: tuple[str, ...]) -> str:
     variables = ENVIRONMENT | (FOR_AGENTS if not path else {})
     return tagged([(bold(name), prose(meaning)) for name, meaning in variables.items()])
 
 
-def _see_also(path: tuple[str, ...]) -> str:
+def _format_see_also(path: tuple[str, ...]) -> str:
     parents = [title(path[:-1])] if path else []
     topics = sorted(page.stem for page in MAN.glob("man7/*.7"))
     pages = [f"{bold(parent)}(1)" for parent in parents] + [f"{bold(topic)}(7)" for topic in topics]

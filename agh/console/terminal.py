@@ -19,12 +19,12 @@ _HOSTILE = re.compile(
 
 def clean(text: str) -> str:
     """Escape everything in the text that could control a terminal, e.g. as `\\x1b`."""
-    return _HOSTILE.sub(_visible, text.replace("\r\n", "\n")) if _HOSTILE.search(text) else text
+    return _HOSTILE.sub(_escape, text.replace("\r\n", "\n")) if _HOSTILE.search(text) else text
 
 
 def clean_json(text: str) -> str:
     """Escape the same characters in JSON text as JSON escapes, which keeps its meaning."""
-    return _HOSTILE.sub(_json_escape, text) if _HOSTILE.search(text) else text
+    return _HOSTILE.sub(_escape_json, text) if _HOSTILE.search(text) else text
 
 
 def one_line(text: str, width: int) -> str:
@@ -62,12 +62,12 @@ def styled(text: str, style: str) -> str:
     return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if has_colour() else text
 
 
-def _visible(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _json_escape(match: re.Match[str]) -> str:
+def _escape_json(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code < 0x10000:
         return f"\\u{code:04x}"

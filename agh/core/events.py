@@ -111,13 +111,13 @@ def draft_of(
     fields: dict[str, Any],
     raw: bytes | memoryview | None = None,
 ) -> Draft:
-    """Draft an event from a mapping of fields; faster than `draft`, for use on every chunk of a stream.
+    """Draft an event from a mapping of fields, such as those of every chunk of a stream.
 
     `raw` is JSON text as the agent sent it; it becomes the field of that name.
     """
     if None in fields.values():
         fields = {key: value for key, value in fields.items() if value is not None}
-    head = _head(type, agent_session, turn_id, at)
+    head = _encode_head(type, agent_session, turn_id, at)
     if raw is not None and len(raw) > LONG:
         body = memoryview(orjson.dumps(fields))[1:-1]
         start = (head.encode(), b"," if body else b"", body)
@@ -129,7 +129,7 @@ def draft_of(
 
 
 @lru_cache(64)
-def _head(type: str, agent_session: str | None, turn_id: str, at: str) -> str:
+def _encode_head(type: str, agent_session: str | None, turn_id: str, at: str) -> str:
     """Return the shared fields as JSON without the closing brace; cached because a batch shares them."""
     shared = {
         "schema": SCHEMA,
@@ -142,12 +142,14 @@ def _head(type: str, agent_session: str | None, turn_id: str, at: str) -> str:
 
 
 def marker(kind: str, summary: str, *, severity: str = "info", at: str | None = None, **fields: Any) -> Draft:
+    """Draft a marker, a note in the transcript about the session itself."""
     at = at or timestamp()
     fields |= {"kind": kind, "severity": severity, "summary": summary, "occurred_at": at}
     return draft(MARKER_CREATED, at=at, **fields)
 
 
 def quoted(text: str) -> str:
+    """Format text as a JSON string."""
     return orjson.dumps(text).decode()
 
 
@@ -156,8 +158,8 @@ def envelopes(
 ) -> Iterator[str]:
     """Yield each row as one line of JSON, without a newline at its end."""
     head = f'","session_id":{quoted(session_id)},"sequence":'
-    workspace = f',"workspace_id":{_quoted_or_null(workspace_id)},"workspace_path":'
-    workspace += f'{_quoted_or_null(workspace_path)},"content":'
+    workspace = f',"workspace_id":{_quote_or_null(workspace_id)},"workspace_path":'
+    workspace += f'{_quote_or_null(workspace_path)},"content":'
     middles: dict[tuple[str, str, str], str] = {}
     for sequence, turn_id, type, agent_name, content, at in rows:
         middle = middles.get((turn_id, type, agent_name))
@@ -167,10 +169,10 @@ def envelopes(
             names = f'"turn_id":{quoted(turn_id)},"type":{quoted(type)},"agent_name":{quoted(agent_name)}'
             middle = f",{names}{workspace}"
             middles[turn_id, type, agent_name] = middle
-        if "\n" in content or "\r" in content:  # only between tokens: inside strings it is escaped
+        if "\n" in content or "\r" in content:  # only between tokens: inside strings they are escaped
             content = content.replace("\n", " ").replace("\r", " ")
         yield f'{{"id":"evt-{sequence:06d}{head}{sequence}{middle}{content},"timestamp":"{at}"}}'
 
 
-def _quoted_or_null(text: str | None) -> str:
+def _quote_or_null(text: str | None) -> str:
     return "null" if text is None else quoted(text)

@@ -100,7 +100,7 @@ class Splitter:
         self._start_line()
         if sha256:
             reason = f"longer than {self.max_line} bytes"
-            return [Malformed(reason, length, sha256.hexdigest(), _head(line), tail)]
+            return [Malformed(reason, length, sha256.hexdigest(), _decode_head(line), tail)]
         return [parse(line)] if line and not line.isspace() else []
 
     def _append(self, piece: bytes) -> None:
@@ -120,47 +120,47 @@ class Splitter:
 def parse(line: bytes) -> Frame:
     """Parse one line, repairing it if necessary."""
     if len(line) > 2 * MAX_DEPTH and (reason := find_excess(line)):
-        return _malformed(reason, line)
+        return _reject(reason, line)
     sanitized = False
     try:
         message, raw = orjson.loads(line), line
     except ValueError:
         repaired = repair(line) if re.search(REPAIRABLE, line) else None
         if repaired is None:
-            return _malformed("not JSON", line)
+            return _reject("not JSON", line)
         raw, message = repaired
         sanitized = True
     if type(message) is not dict:
-        return _malformed("not an object", line)
+        return _reject("not an object", line)
     id = message.get("id")
     if id is not None and type(id) is not int and type(id) is not str:
-        return _malformed("its id is neither a 64-bit integer, a string nor null", line)
+        return _reject("its id is neither a 64-bit integer, a string nor null", line)
     method = message.get("method")
     if method is not None:
         if type(method) is not str:
-            return _malformed("its method is not a string", line)
+            return _reject("its method is not a string", line)
         params = message.get("params")
         if params is not None and type(params) is not dict and type(params) is not list:
-            return _malformed("its params are neither an object nor an array", line)
+            return _reject("its params are neither an object nor an array", line)
         if "id" in message:
             return Request(id, method, params, raw, sanitized)
         return Notification(method, params, raw, sanitized)
     if "id" not in message:
-        return _malformed("neither method nor id", line)
+        return _reject("neither method nor id", line)
     error = message.get("error")
     if error is None and "result" in message:
         return Response(id, message["result"], None, raw, sanitized)
     if "error" in message:
-        return Response(id, None, _normal_error(error), raw, sanitized)
-    return _malformed("neither method, result nor error", line)
+        return Response(id, None, _normalise_error(error), raw, sanitized)
+    return _reject("neither method, result nor error", line)
 
 
 def encode_request(id: int | str, method: str, params: Params = None) -> bytes:
-    return _encode({"jsonrpc": "2.0", "id": id, "method": method} | _unless_none("params", params))
+    return _encode({"jsonrpc": "2.0", "id": id, "method": method} | _optional_field("params", params))
 
 
 def encode_notification(method: str, params: Params = None) -> bytes:
-    return _encode({"jsonrpc": "2.0", "method": method} | _unless_none("params", params))
+    return _encode({"jsonrpc": "2.0", "method": method} | _optional_field("params", params))
 
 
 def encode_result(id: Id, result: Any) -> bytes:
@@ -188,11 +188,11 @@ def redacted_error(error: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
 
 
 def encode_error(id: Id, code: int, message: str, data: Any = None) -> bytes:
-    error = {"code": code, "message": message} | _unless_none("data", data)
+    error = {"code": code, "message": message} | _optional_field("data", data)
     return _encode({"jsonrpc": "2.0", "id": id, "error": error})
 
 
-def _unless_none(key: str, value: Any) -> dict[str, Any]:
+def _optional_field(key: str, value: Any) -> dict[str, Any]:
     return {} if value is None else {key: value}
 
 
@@ -205,7 +205,7 @@ def _encode(message: dict[str, Any]) -> bytes:
         return (repaired[0] if repaired else text) + b"\n"
 
 
-def _normal_error(error: Any) -> dict[str, Any]:
+def _normalise_error(error: Any) -> dict[str, Any]:
     match error:
         case {"code": int(code), "message": str()} if code is not True and code is not False:
             return error  # type: ignore[no-any-return]
@@ -214,11 +214,11 @@ def _normal_error(error: Any) -> dict[str, Any]:
     return {"code": INTERNAL_ERROR, "message": "an error of no known form", "data": error}
 
 
-def _malformed(reason: str, line: bytes) -> Malformed:
-    return Malformed(reason, len(line), _sha256(line).hexdigest(), _head(line))
+def _reject(reason: str, line: bytes) -> Malformed:
+    return Malformed(reason, len(line), _sha256(line).hexdigest(), _decode_head(line))
 
 
-def _head(line: bytes) -> str:
+def _decode_head(line: bytes) -> str:
     return line[:HEAD].decode(errors="replace")
 
 

@@ -42,7 +42,7 @@ def find_excess(line: bytes, max_values: int = MAX_VALUES, max_depth: int = MAX_
     if opened <= max_depth and (len(line) <= max_values or opened + line.count(b",") <= max_values):
         return None
     values = depth = 0
-    for structure in _outside_strings(line):
+    for structure in _strip_strings(line):
         values += structure.count(b"[") + structure.count(b"{") + structure.count(b",")
         if values > max_values:
             return "too many values"
@@ -55,22 +55,22 @@ def find_excess(line: bytes, max_values: int = MAX_VALUES, max_depth: int = MAX_
     return None
 
 
-def _backslashes(line: bytes, start: int) -> bytes:
+def _match_backslashes(line: bytes, start: int) -> bytes:
     match = re.compile(rb"\\*+").match(line, start)
     return match[0] if match else b""
 
 
-def _outside_strings(line: bytes) -> Iterator[bytes]:
+def _strip_strings(line: bytes) -> Iterator[bytes]:
     """Yield the text outside of strings, block by block; doing it all at once would take much more memory."""
-    inside = start = 0
+    in_string = start = 0
     while start < len(line):
         end = start + BLOCK
         if line[end - 1 : end] == b"\\":  # never split an escape
-            end += len(_backslashes(line, end)) + 1
+            end += len(_match_backslashes(line, end)) + 1
         bare = line[start:end].replace(b"\\\\", b"").replace(b'\\"', b"")
         parts = bare.split(b'"')
-        yield b"".join(parts[inside::2])
-        inside ^= len(parts) + 1 & 1
+        yield b"".join(parts[in_string::2])
+        in_string ^= len(parts) + 1 & 1
         start = end
 
 

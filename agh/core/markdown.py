@@ -14,12 +14,12 @@ _RESULT_PARTS = ("error", "stdout", "stderr", "content")
 
 def markdown(messages: Sequence[Message]) -> str:
     """Format each message as a section of Markdown."""
-    return "\n\n".join(_message_markdown(message) for message in messages) + ("\n" if messages else "")
+    return "\n\n".join(_format_markdown(message) for message in messages) + ("\n" if messages else "")
 
 
 def plain(messages: Sequence[Message]) -> str:
     """Format each message as a block of plain text that begins with the speaker."""
-    return "\n".join(_message_plain(message) for message in messages) + ("\n" if messages else "")
+    return "\n".join(_format_plain(message) for message in messages) + ("\n" if messages else "")
 
 
 def result_text(result: Any) -> str:
@@ -33,7 +33,7 @@ def result_text(result: Any) -> str:
     return "\n".join(dict.fromkeys(texts))
 
 
-def _message_markdown(message: Message) -> str:
+def _format_markdown(message: Message) -> str:
     role = message["role"]
     if role == "user":
         return f"## User\n\n{message['content']}"
@@ -47,40 +47,38 @@ def _message_markdown(message: Message) -> str:
     if role == "tool_call":
         tool_input = message.get("tool_input")
         body = (
-            f"\n\n{_fenced(orjson.dumps(tool_input, option=orjson.OPT_INDENT_2).decode(), 'json')}"
+            f"\n\n{_fence(orjson.dumps(tool_input, option=orjson.OPT_INDENT_2).decode(), 'json')}"
             if tool_input
             else ""
         )
-        return f"### Tool call: {_tool_label(message)}{body}"
+        return f"### Tool call: {_label_tool(message)}{body}"
     if role == "tool_result":
         output = result_text(message.get("tool_result"))
-        return f"### Tool result: {_tool_label(message)} ({_outcome(message)})" + (
-            f"\n\n{_fenced(output)}" if output else ""
+        return f"### Tool result: {_label_tool(message)} ({_outcome(message)})" + (
+            f"\n\n{_fence(output)}" if output else ""
         )
     return f"> **{message.get('kind')}**: {message.get('summary')}"
 
 
-def _message_plain(message: Message) -> str:
+def _format_plain(message: Message) -> str:
     role = message["role"]
     if role == "user":
-        return _prefixed("user", message["content"])
+        return _prefix("user", message["content"])
     if role == "assistant":
-        thinking = [_prefixed("thinking", message["thinking"])] if message.get("thinking") else []
+        thinking = [_prefix("thinking", message["thinking"])] if message.get("thinking") else []
         speaker = _one_line(message.get("agent_id") or "assistant")
-        return "\n".join(
-            [*thinking, *([_prefixed(speaker, message["content"])] if message["content"] else [])]
-        )
+        return "\n".join([*thinking, *([_prefix(speaker, message["content"])] if message["content"] else [])])
     if role == "tool_call":
-        return f"tool: {_tool_label(message)}"
+        return f"tool: {_label_tool(message)}"
     if role == "tool_result":
         output = result_text(message.get("tool_result"))
-        return f"tool: {_tool_label(message)} {_outcome(message)}" + (
-            f"\n{_indented(output)}" if output else ""
+        return f"tool: {_label_tool(message)} {_outcome(message)}" + (
+            f"\n{_indent(output)}" if output else ""
         )
     return f"note: {message.get('kind')}: {_one_line(message.get('summary'))}"
 
 
-def _tool_label(message: Message) -> str:
+def _label_tool(message: Message) -> str:
     name, title = message.get("tool_name"), message.get("title")
     words = [_one_line(word) for word in (name, title) if word]
     return ": ".join(dict.fromkeys(words)) or _one_line(message["tool_call_id"])
@@ -94,21 +92,21 @@ def _outcome(message: Message) -> str:
     return str(message.get("outcome") or ("failed" if message.get("tool_error") else "ok"))
 
 
-def _fenced(text: str, language: str = "") -> str:
+def _fence(text: str, language: str = "") -> str:
     fence = "```"
     while fence in text:
         fence += "`"
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def _prefixed(speaker: str, text: str) -> str:
+def _prefix(speaker: str, text: str) -> str:
     first, *rest = text.split("\n")
-    return "\n".join([f"{speaker}: {first}", *_indented_lines(rest)])
+    return "\n".join([f"{speaker}: {first}", *_indent_lines(rest)])
 
 
-def _indented(text: str) -> str:
-    return "\n".join(_indented_lines(text.split("\n")))
+def _indent(text: str) -> str:
+    return "\n".join(_indent_lines(text.split("\n")))
 
 
-def _indented_lines(lines: Iterable[str]) -> list[str]:
+def _indent_lines(lines: Iterable[str]) -> list[str]:
     return [f"  {line}" if line else "" for line in lines]

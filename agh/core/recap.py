@@ -40,7 +40,7 @@ def recap(
     return {
         "session": {key: session.get(key) for key in ("id", "badge", "state")},
         "recent_markers": [redactor.json(_without_role(marker)) for marker in recent_markers],
-        "recent_messages": _redacted(talk, redactor)[len(talk) - len(recent_talk) :],
+        "recent_messages": _redact_messages(talk, redactor)[len(talk) - len(recent_talk) :],
         "pending_markers": _count_pending(markers),
         "pending_inputs": pending_inputs,
         "pending_permissions": pending_permissions,
@@ -58,7 +58,7 @@ def recap(
     }
 
 
-def _redacted(talk: Sequence[Message], redactor: Redactor) -> list[Message]:
+def _redact_messages(talk: Sequence[Message], redactor: Redactor) -> list[Message]:
     """Return the messages without secrets, even a secret that a tool call split across two messages."""
     clean: list[Message] = [redactor.json(message) for message in talk]
     for key in ("content", "thinking"):

@@ -30,7 +30,7 @@ def event_of(update: Fields) -> tuple[str, Fields]:
         return "plan", {}
     if kind == "usage_update":
         return "usage", {"usage": context_usage(update)}
-    return "system", {"title": _title(kind, update)}
+    return "system", {"title": _system_title(kind, update)}
 
 
 def update_text(frame: bytes, update: Fields) -> bytes | memoryview:
@@ -115,7 +115,7 @@ def _tool_event(update: Fields) -> tuple[str, Fields]:
     if update.get("status") not in _FINISHED:
         return "tool_call", fields
     failed = update["status"] == "failed"
-    return "tool_result", fields | {"tool_result": _result(update, failed), "tool_error": failed}
+    return "tool_result", fields | {"tool_result": _tool_result(update, failed), "tool_error": failed}
 
 
 def tool_name(update: Fields) -> str | None:
@@ -128,7 +128,7 @@ def tool_name(update: Fields) -> str | None:
     return kind if isinstance(kind, str) and kind != "other" else None
 
 
-def _result(update: Fields, failed: bool) -> Fields:
+def _tool_result(update: Fields, failed: bool) -> Fields:
     result: Fields = {}
     texts, patches = [], []
     for block in only_dicts(update.get("content")):
@@ -162,7 +162,7 @@ def only_dicts(value: Any) -> list[Fields]:
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
-def _title(kind: Any, update: Fields) -> str:
+def _system_title(kind: Any, update: Fields) -> str:
     detail = next(
         (update[key] for key in ("title", "currentModeId", "modeId") if isinstance(update.get(key), str)),
         None,

@@ -31,7 +31,7 @@ def document(
 ) -> str:
     """Fill in the template `frame` with a session, as returned by `status.view`, and its transcript."""
     badge = as_text(session.get("badge")) or "unknown"
-    facts = (f"<div><dt>{key}</dt><dd>{fact}</dd></div>" for key, fact in _session_facts(session, messages))
+    facts = (f"<div><dt>{key}</dt><dd>{fact}</dd></div>" for key, fact in _list_facts(session, messages))
     fields = {
         "title": escape(
             as_text(session.get("title") or session.get("name") or session.get("id")) or "Session"
@@ -39,8 +39,8 @@ def document(
         "badge": escape(badge),
         "mood": _MOODS.get(badge, "calm"),
         "facts": "\n".join(facts),
-        "contents": _prompt_links(messages),
-        "generated": _time(generated_at),
+        "contents": _link_prompts(messages),
+        "generated": _format_time(generated_at),
     }
     fields = {key: visible(html) for key, html in fields.items()}
     main = article(messages) or '<p class="empty">Nothing has been said yet.</p>'
@@ -64,9 +64,9 @@ def fragment(message: Message, result: Message | None = None) -> str:
     """Format one message as an element; `result` is the tool_result that belongs to a tool_call."""
     role = message.get("role")
     if role in ("tool_call", "tool_result"):
-        kind, body = _tool_card(message, message if role == "tool_result" else result)
+        kind, body = _format_tool_card(message, message if role == "tool_result" else result)
     elif role == "marker":
-        kind, body = _notice(message)
+        kind, body = _format_notice(message)
     else:
         speaker = escape(as_text(message.get("agent_id")) or "Assistant")
         kind, body = ("user", "<h2>User</h2>\n") if role == "user" else ("assistant", f"<h2>{speaker}</h2>\n")
@@ -75,16 +75,18 @@ def fragment(message: Message, result: Message | None = None) -> str:
             body += f'<details class="thinking"><summary>{heading}</summary>\n{render(thinking)}</details>\n'
         if content := as_text(message.get("content")):
             body += plain(content) if role == "user" else render(content)
-    return visible(f'<article class="{kind}"{_anchor(message)}>{_when(message)}\n{body}</article>')
+    return visible(f'<article class="{kind}"{_anchor(message)}>{_link_time(message)}\n{body}</article>')
 
 
-def _session_facts(session: Mapping[str, Any], messages: Sequence[Message]) -> Iterator[tuple[str, str]]:
+def _list_facts(session: Mapping[str, Any], messages: Sequence[Message]) -> Iterator[tuple[str, str]]:
     worktree, failure = (
         value if isinstance(value := session.get(key), dict) else {} for key in ("worktree", "failure")
     )
     roles = [message.get("role") for message in messages]
     counts = [f"{n} {word}{'s' * (n != 1)}" for role, word in _COUNTED.items() if (n := roles.count(role))]
-    failed = sum(_state(message) == "failed" for message in messages if message.get("role") == "tool_result")
+    failed = sum(
+        _tool_state(message) == "failed" for message in messages if message.get("role") == "tool_result"
+    )
     counts += [f"{failed} failed"] if failed else []
     facts: dict[str, list[Any]] = {
         "Session": [session.get("id")],
@@ -99,10 +101,10 @@ def _session_facts(session: Mapping[str, Any], messages: Sequence[Message]) -> I
             yield key, " · ".join(texts)
     for key in ("Created", "Updated"):
         if stamp := session.get(f"{key.lower()}_at"):
-            yield key, _time(stamp)
+            yield key, _format_time(stamp)
 
 
-def _prompt_links(messages: Iterable[Message]) -> str:
+def _link_prompts(messages: Iterable[Message]) -> str:
     """Return links to the prompts, if there are enough of them to get lost."""
     prompts = [message for message in messages if message.get("role") == "user"]
     if len(prompts) < 3:
@@ -127,9 +129,9 @@ def _pair_results(messages: Iterable[Message]) -> list[tuple[Message, Message | 
     return pairs
 
 
-def _tool_card(message: Message, result: Message | None) -> tuple[str, str]:
+def _format_tool_card(message: Message, result: Message | None) -> tuple[str, str]:
     merged = {**message, **(result or {})}
-    state, tool_input = _state(result), merged.get("tool_input")
+    state, tool_input = _tool_state(result), merged.get("tool_input")
     name = as_text(merged.get("tool_name"))
     title = as_text(merged.get("title")).removeprefix(f"{name} ")
     if title in ("", name) and isinstance(tool_input, dict):
@@ -138,12 +140,12 @@ def _tool_card(message: Message, result: Message | None) -> tuple[str, str]:
     line += f' <span class="state"><span aria-hidden="true">{_STATES[state]}</span> {state}</span>'
     body = "".join(_input_blocks(tool_input))
     if result is not None and result is not message:
-        body += f'<p class="result"{_anchor(result)}>Result {_when(result)}</p>\n'
+        body += f'<p class="result"{_anchor(result)}>Result {_link_time(result)}</p>\n'
     body += "".join(_output_blocks(merged.get("tool_result"))) or '<p class="empty">No output.</p>\n'
     return f"tool {state.split()[0]}", f"<details><summary>{line}</summary>\n{body}</details>"
 
 
-def _state(result: Message | None) -> str:
+def _tool_state(result: Message | None) -> str:
     if result is None:
         return "no result"
     if result.get("outcome") == "unknown":
@@ -153,7 +155,7 @@ def _state(result: Message | None) -> str:
     return "failed" if result.get("tool_error", error) else "ok"
 
 
-def _notice(message: Message) -> tuple[str, str]:
+def _format_notice(message: Message) -> tuple[str, str]:
     kind, summary, diagnostic = (as_text(message.get(key)) for key in ("kind", "summary", "diagnostic"))
     body = f"<p><b>{short(kind.replace('_', ' '), 60)}</b> <bdi>{escape(summary)}</bdi>"
     body += " <i>redacted</i></p>" if message.get("redacted") else "</p>"
@@ -223,11 +225,11 @@ def _anchor(message: Message) -> str:
     return f' id="{_id(message)}"' if message.get("id") else ""
 
 
-def _when(message: Message) -> str:
-    return f'<a class="when" href="#{_id(message)}">{_time(message.get("timestamp"), clock=True)}</a>'
+def _link_time(message: Message) -> str:
+    return f'<a class="when" href="#{_id(message)}">{_format_time(message.get("timestamp"), clock=True)}</a>'
 
 
-def _time(stamp: Any, clock: bool = False) -> str:
+def _format_time(stamp: Any, clock: bool = False) -> str:
     match = _STAMP.fullmatch(text := as_text(stamp))
     if not match:
         return f"<bdi>{escape(text) or '#'}</bdi>"

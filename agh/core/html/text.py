@@ -143,10 +143,12 @@ def _tame_links(tokens: Iterable[Token]) -> Iterator[Token]:
 
 
 def plain(text: str) -> str:
+    """Escape the text and keep its line breaks."""
     return f'<div class="plain">{escape(text)}</div>\n'
 
 
 def as_text(value: Any) -> str:
+    """Return a string unchanged, nothing for None, and any other value as indented JSON."""
     if value is None or isinstance(value, str):
         return value or ""
     try:
@@ -156,6 +158,7 @@ def as_text(value: Any) -> str:
 
 
 def short(text: str, most: int) -> str:
+    """Escape the text on one line, cut to `most` characters."""
     text = " ".join(text[: most * 4].split())
     return f"<bdi>{escape(text if len(text) <= most else text[: most - 1] + '…')}</bdi>"
 
@@ -165,8 +168,8 @@ def visible(html: str) -> str:
     return _ODD.sub(_name_character, html)
 
 
-def _name_character(odd: re.Match[str]) -> str:
-    if odd[0] == "\r\n":
+def _name_character(match: re.Match[str]) -> str:
+    if match[0] == "\r\n":
         return "\n"
-    code = ord(odd[0])
+    code = ord(match[0])
     return chr(0x2400 + code) if code < 0x20 else f"⟨U+{code:04X}⟩"
