@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agh.core.rules import Rule
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw]?)")
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+SECONDS_PER_UNIT = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 PERMISSION_MODES = ("deny-all", "approve-reads", "approve-all")
 
 
@@ -31,7 +31,7 @@ def seconds(value: Any) -> float:
     match = _SPAN.fullmatch(str(value)) if isinstance(value, str | int | float) else None
     if match is None:
         raise ValueError(f"{value!r} is not a time span such as 30s, 5m, 2h")
-    return float(match[1]) * _UNITS[match[2]]
+    return float(match[1]) * SECONDS_PER_UNIT[match[2]]
 
 
 def count(value: Any) -> int:

@@ -56,7 +56,7 @@ def test_every_command_has_a_page(path: tuple[str, ...]) -> None:
 
 
 def test_every_command_and_option_says_what_it_does() -> None:
-    assert manpages.silences(root) == []
+    assert manpages.help_gaps(root) == []
 
 
 def test_silence_is_heard() -> None:
@@ -65,7 +65,7 @@ def test_silence_is_heard() -> None:
     group.add_command(click.Command("old", help="Be old.", epilog="Example:"))
     silent = ["agh new: no help", "agh new: no example in its epilog", "agh new --so: no help"]
     silent.append("agh old: no example in its epilog")
-    assert manpages.silences(group) == silent
+    assert manpages.help_gaps(group) == silent
     with pytest.raises(ValueError, match="agh old: no example"):
         manpages.manual(group)
 

@@ -1,1 +1,1 @@
-"""What makes the documents: `python -m tools`, run by `make docs`."""
+"""The generator of the documents: `python -m tools`, run by `make docs`."""

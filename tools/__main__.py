@@ -1,7 +1,7 @@
-"""`make docs`: write what is made from the commands. `python -m tools --check` says what is out of date.
+"""`make docs`: generate documents from the commands. `python -m tools --check` lists those out of date.
 
-Made are the pages of `man/man1`, the hooks and fields in `man/man7/agh-plugins.7`, and the table behind the
-Tab key. Only the plugins of this repository count, so that the result is the same on every machine.
+It generates the pages of `man/man1`, the hooks and fields in `man/man7/agh-plugins.7`, and the table for
+shell completion. It uses only the plugins of this repository, so the result is the same on every machine.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ MAN = ROOT / "man"
 
 
 def plugins() -> list[str]:
-    """The entry points of the plugins in this repository."""
-    found: list[str] = []
+    """Return the entry points of the plugins in this repository."""
+    entry_points: list[str] = []
     for path in sorted(ROOT.glob("plugins/*/pyproject.toml")):
-        found += tomllib.loads(path.read_text())["project"].get("entry-points", {}).get("agh", {})
-    return sorted(found)
+        entry_points += tomllib.loads(path.read_text())["project"].get("entry-points", {}).get("agh", {})
+    return sorted(entry_points)
 
 
 def documents() -> dict[Path, str]:
-    """Every file that is made, and its text."""
+    """Return every generated file with its text."""
     os.environ["AGH_PLUGINS"] = ",".join(plugins())
     from agh.cli.main import root
     from tools import contract, manpages
 
     page = MAN / "man7/agh-plugins.7"
-    text = contract.filled(page.read_text(), "hooks", contract.hooks())
+    text = contract.fill(page.read_text(), "hooks", contract.hooks())
     return {
         TABLE: table(root),
-        page: contract.filled(text, "agents", contract.agent_fields()),
+        page: contract.fill(text, "agents", contract.agent_fields()),
         **{MAN / "man1" / name: text for name, text in manpages.manual(root).items()},
     }
 
 
 def table(root: Any) -> str:
-    """The table of commands as JSON, a command to a line, so that a change is easy to see."""
+    """Return the table of commands as JSON, one command per line to keep diffs small."""
     from agh.cli.tree import describe
 
     lines = [f"{_json(path)}:{_json(entry)}" for path, entry in describe(root).items()]
@@ -54,18 +54,18 @@ def _json(value: Any) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    made = documents()
-    stale = [path for path, text in made.items() if not path.exists() or path.read_text() != text]
-    left = sorted(set((MAN / "man1").glob("*.1")) - set(made))
-    checking = arguments == ["--check"]
-    if not checking:
+    texts = documents()
+    stale = [path for path, text in texts.items() if not path.exists() or path.read_text() != text]
+    leftover = sorted(set((MAN / "man1").glob("*.1")) - set(texts))
+    check_only = arguments == ["--check"]
+    if not check_only:
         for path in stale:
-            path.write_text(made[path])
-        for path in left:
+            path.write_text(texts[path])
+        for path in leftover:
             path.unlink()
-    for path in stale + left:
+    for path in stale + leftover:
         print(path.relative_to(ROOT))
-    return 1 if checking and (stale or left) else 0
+    return 1 if check_only and (stale or leftover) else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the manual says of every command: exit statuses, files, the environment."""
+"""Facts that the manual repeats for many commands: exit statuses, files, the environment."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FILES = {
     "~/.agh/logs/crash-bundles/": "One redacted file per failure.",
     "~/.cache/agh/": "What can be made again, such as the index of the search; it may be removed.",
 }
-# By the first word of a command; all others may touch any file.
+# By the first word of a command; other commands may touch any file.
 FILES_OF = {
     "agent": {name: FILES[name] for name in ("~/.agh/config.toml", "~/.agh/agents/NAME.toml")},
     "config": {name: FILES[name] for name in ("~/.agh/config.toml",)},

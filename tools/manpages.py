@@ -1,4 +1,4 @@
-"""The manual: a page of section 1 for every command."""
+"""The manual: one page of section 1 for every command."""
 
 from __future__ import annotations
 
@@ -27,24 +27,23 @@ MAN = Path(__file__).parent.parent / "man"
 
 
 def manual(root: click.Group) -> dict[str, str]:
-    """Every page of section 1, by its file's name."""
+    """Return every page of section 1 by its file name; raise ValueError if a command lacks help."""
     owners = plugins_of_commands()
-    silent = silences(root)
-    if silent:
-        raise ValueError("there is nothing to write about:\n" + "\n".join(silent))
+    if gaps := help_gaps(root):
+        raise ValueError("there is nothing to write about:\n" + "\n".join(gaps))
     return {f"{title(path)}.1": page(path, command, owners) for path, command in commands(root)}
 
 
-def silences(root: click.Group) -> list[str]:
-    """What the commands do not say of themselves, and should: help, an example, help for every option."""
-    found = []
+def help_gaps(root: click.Group) -> list[str]:
+    """List commands and options that lack help, and commands that lack an example."""
+    gaps = []
     for path, command in commands(root):
         name = " ".join(("agh", *path))
-        found += [f"{name}: no help"] * (not command.help)
-        found += [f"{name}: no example in its epilog"] * (not examples(command))
-        options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
-        found += [f"{name} {one.opts[0]}: no help" for one in options if not one.help]
-    return found
+        gaps += [f"{name}: no help"] * (not command.help)
+        gaps += [f"{name}: no example in its epilog"] * (not examples(command))
+        options = [param for param in command.params if isinstance(param, click.Option) and not param.hidden]
+        gaps += [f"{name} {option.opts[0]}: no help" for option in options if not option.help]
+    return gaps
 
 
 def title(path: tuple[str, ...]) -> str:
@@ -52,7 +51,7 @@ def title(path: tuple[str, ...]) -> str:
 
 
 def page(path: tuple[str, ...], command: click.Command, owners: dict[str, str]) -> str:
-    """One command, in the order in which people look for things."""
+    """Format the page of one command, with the sections in the order in which readers look for them."""
     name = " ".join(("agh", *path))
     plugin = owners.get(path[0], "") if path else ""
     more = f"\n\nThis command comes with the plugin `{plugin}`." if plugin else ""
@@ -60,66 +59,72 @@ def page(path: tuple[str, ...], command: click.Command, owners: dict[str, str]) 
     help = inspect.cleandoc(command.help or "").replace("\b\n", "") + about + more
     return header(title(path), 1) + "".join(
         (
-            section("NAME", f"{escape(title(path))} \\- {escape(_summary(command))}"),
-            section("SYNOPSIS", _synopsis(name, command)),
+            section("NAME", f"{escape(title(path))} \\- {escape(_summarise(command))}"),
+            section("SYNOPSIS", _format_synopsis(name, command)),
             section("DESCRIPTION", paragraphs(help)),
-            section("COMMANDS", _commands(path, command)),
-            section("OPTIONS", _options(command)),
-            section("SETTINGS", _settings() if path in ((), ("config",)) else ""),
+            section("COMMANDS", _format_commands(path, command)),
+            section("OPTIONS", _format_options(command)),
+            section("SETTINGS", _format_settings() if path in ((), ("config",)) else ""),
             section("PROMISES", promises() if not path else ""),
-            section("EXIT STATUS", _exits(command)),
-            section("FILES", _files(path)),
-            section("ENVIRONMENT", _environment(path)),
+            section("EXIT STATUS", _format_exits(command)),
+            section("FILES", _format_files(path)),
+            section("ENVIRONMENT", _format_environment(path)),
             section("EXAMPLES", verbatim("\n".join(examples(command)))),
-            section("SEE ALSO", _see_also(path)),
+            section("SEE ALSO", _format_see_also(path)),
         )
     )
 
 
 def examples(command: click.Command) -> list[str]:
-    """The command lines of the epilog."""
+    """Return the command lines in the epilog."""
     text = re.sub(r"^Examples?(?: \([^)]*\))?:\s*", "", (command.epilog or "").lstrip("\b\n"))
     return [line.strip() for line in text.splitlines() if "agh" in line]
 
 
 def promises() -> str:
-    """The promises of the README, and what is not promised."""
+    """Format the promises of the README, including what is not promised."""
     text = (MAN.parent / "README.md").read_text()
     body = text.partition("\n## Promises\n")[2].partition("\n## ")[0].strip()
-    listed = re.findall(r"^(\d+)\. ((?:.+\n?(?!\d+\. ))+)", body, flags=re.M)
-    return "\n".join(f".IP {number}. 4\n{prose(promise)}" for number, promise in listed) + (
+    numbered = re.findall(r"^(\d+)\. ((?:.+\n?(?!\d+\. ))+)", body, flags=re.M)
+    return "\n".join(f".IP {number}. 4\n{prose(promise)}" for number, promise in numbered) + (
         "\n.PP\n" + paragraphs(body[body.index("Not promised") :])
     )
 
 
-def _summary(command: click.Command) -> str:
+def _summarise(command: click.Command) -> str:
     first = re.split(r"(?<=[.:])\s|\n\s*\n", inspect.cleandoc(command.help or ""))[0]
     return " ".join(first.split()).rstrip(".:")
 
 
-def _synopsis(name: str, command: click.Command) -> str:
+def _format_synopsis(name: str, command: click.Command) -> str:
     context = click.Context(command, info_name=name)
     pieces = [italic(piece) for piece in command.collect_usage_pieces(context)]
     return f"{bold(name)} {' '.join(pieces)}"
 
 
-def _commands(path: tuple[str, ...], command: click.Command) -> str:
+def _format_commands(path: tuple[str, ...], command: click.Command) -> str:
     if not isinstance(command, click.Group):
         return ""
-    below = [(one, found) for one, found in commands(command, path) if len(one) == len(path) + 1]
-    return tagged([(f"{bold(title(one))}(1)", escape(_summary(found) + ".")) for one, found in below])
+    children = [
+        (child_path, child)
+        for child_path, child in commands(command, path)
+        if len(child_path) == len(path) + 1
+    ]
+    return tagged(
+        [(f"{bold(title(child_path))}(1)", escape(_summarise(child) + ".")) for child_path, child in children]
+    )
 
 
-def _options(command: click.Command) -> str:
+def _format_options(command: click.Command) -> str:
     context = click.Context(command, help_option_names=["-h", "--help"])
-    shown = []
+    terms = []
     for option in command.get_params(context):
         if isinstance(option, click.Option) and not option.hidden:
-            shown.append((_term(option, context), _meaning(option)))
-    return tagged(shown)
+            terms.append((_format_option(option, context), _explain_option(option)))
+    return tagged(terms)
 
 
-def _term(option: click.Option, context: click.Context) -> str:
+def _format_option(option: click.Option, context: click.Context) -> str:
     names = ", ".join(bold(name) for name in (*option.opts, *option.secondary_opts))
     if option.is_flag or option.count:
         return names
@@ -127,7 +132,7 @@ def _term(option: click.Option, context: click.Context) -> str:
     return f"{names} {italic((option.name or '').upper() if choice else option.make_metavar(context))}"
 
 
-def _meaning(option: click.Option) -> str:
+def _explain_option(option: click.Option) -> str:
     text = prose(option.help or "")
     if isinstance(option.type, click.Choice):
         text += f" One of {', '.join(bold(str(value)) for value in option.type.choices)}."
@@ -136,58 +141,61 @@ def _meaning(option: click.Option) -> str:
     return text
 
 
-def _settings() -> str:
-    shown = [
+def _format_settings() -> str:
+    terms = [
         (
             bold(name),
-            prose(f"{one.meaning[0].upper()}{one.meaning[1:]}. The default is {_value(one.default)}."),
+            prose(
+                f"{setting.meaning[0].upper()}{setting.meaning[1:]}. "
+                f"The default is {_format_default(setting.default)}."
+            ),
         )
-        for name, one in SETTINGS.items()
+        for name, setting in SETTINGS.items()
     ]
-    return f"{prose('Keys of `config.toml`; a dot stands for a table.')}\n{tagged(shown)}"
+    return f"{prose('Keys of `config.toml`; a dot stands for a table.')}\n{tagged(terms)}"
 
 
-def _value(default: object) -> str:
+def _format_default(default: object) -> str:
     return f"`{default}`" if default not in ("", []) else "empty"
 
 
-def _exits(command: click.Command) -> str:
-    """What can happen; a command that neither starts an agent nor talks to a keeper spares us some."""
-    shown = set(EXITS)
+def _format_exits(command: click.Command) -> str:
+    """List the exit statuses, without those of a keeper if the command never talks to one."""
+    statuses = set(EXITS)
     module = command.callback.__module__ if command.callback else ""
     if module.startswith("agh.cli.") and not isinstance(command, click.Group):
-        sources = _sources(module)
+        sources = _collect_sources(module)
         if "agh.keeper" not in sources:
-            kinds = [one for one in vars(errors).values() if isinstance(one, type) and hasattr(one, "exit")]
-            raised = {one.exit for one in kinds if re.search(rf"\b{one.__name__}\b", sources)}
-            shown -= set(OF_KEEPERS) - raised
-    return tagged([(bold(str(number)), prose(EXITS[number])) for number in sorted(shown)])
+            classes = [cls for cls in vars(errors).values() if isinstance(cls, type) and hasattr(cls, "exit")]
+            raised = {cls.exit for cls in classes if re.search(rf"\b{cls.__name__}\b", sources)}
+            statuses -= set(OF_KEEPERS) - raised
+    return tagged([(bold(str(number)), prose(EXITS[number])) for number in sorted(statuses)])
 
 
-def _sources(module: str) -> str:
-    """Return the source of a command's module, and of those of the command line and of sessions below it."""
+def _collect_sources(module: str) -> str:
+    """Return the source of a command's module and of all it imports from agh.cli and agh.sessions."""
     texts: dict[str, str] = {}
-    wanted = [module]
-    while wanted:
-        name = wanted.pop()
+    pending = [module]
+    while pending:
+        name = pending.pop()
         if name not in texts:
             texts[name] = inspect.getsource(import_module(name))
-            wanted += re.findall(r"^\s*from (agh\.(?:cli|sessions)\.[\w.]+) import", texts[name], flags=re.M)
+            pending += re.findall(r"^\s*from (agh\.(?:cli|sessions)\.[\w.]+) import", texts[name], flags=re.M)
     return "\n".join(texts.values())
 
 
-def _files(path: tuple[str, ...]) -> str:
-    shown = FILES_OF.get(path[0], FILES) if path else FILES
-    return tagged([(italic(name), prose(meaning)) for name, meaning in shown.items()])
+def _format_files(path: tuple[str, ...]) -> str:
+    files = FILES_OF.get(path[0], FILES) if path else FILES
+    return tagged([(italic(name), prose(meaning)) for name, meaning in files.items()])
 
 
-def _environment(path: tuple[str, ...]) -> str:
-    shown = ENVIRONMENT | (FOR_AGENTS if not path else {})
-    return tagged([(bold(name), prose(meaning)) for name, meaning in shown.items()])
+def _format_environment(path: tuple[str, ...]) -> str:
+    variables = ENVIRONMENT | (FOR_AGENTS if not path else {})
+    return tagged([(bold(name), prose(meaning)) for name, meaning in variables.items()])
 
 
-def _see_also(path: tuple[str, ...]) -> str:
-    above = [title(path[:-1])] if path else []
-    others = sorted(page.stem for page in MAN.glob("man7/*.7"))
-    pages = [f"{bold(one)}(1)" for one in above] + [f"{bold(one)}(7)" for one in others]
+def _format_see_also(path: tuple[str, ...]) -> str:
+    parents = [title(path[:-1])] if path else []
+    topics = sorted(page.stem for page in MAN.glob("man7/*.7"))
+    pages = [f"{bold(parent)}(1)" for parent in parents] + [f"{bold(topic)}(7)" for topic in topics]
     return ", ".join(pages)

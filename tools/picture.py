@@ -1,7 +1,7 @@
-"""`make picture`: docs/terminal.svg, what a terminal shows when these commands are really run.
+"""`make picture`: docs/terminal.svg, the terminal after these commands have really run.
 
-The home is a temporary one and the agent is the embedded echo agent, so that the picture can be made
-anywhere. It is recorded from a pseudo-terminal; nothing in it is drawn by hand.
+It uses a temporary home and the embedded echo agent, so that the picture can be made anywhere. It is recorded
+from a pseudo-terminal; nothing in it is drawn by hand.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PIECE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])|(.)", re.S)
 
 
 class Screen:
-    """As much of a terminal as the commands use: styles, line feeds, carriage returns, erasing, up."""
+    """The part of a terminal that commands use: styles, line feeds, carriage returns, erasing, moving up."""
 
     def __init__(self) -> None:
         self.lines: list[list[str]] = [[]]
@@ -42,13 +42,13 @@ class Screen:
         self._style = ""
 
     def feed(self, text: str) -> None:
-        for given, command, character in _PIECE.findall(text):
+        for argument, command, character in _PIECE.findall(text):
             if command == "m":
-                self._style = "" if given in ("", "0") else f"{self._style}\x1b[{given}m"
+                self._style = "" if argument in ("", "0") else f"{self._style}\x1b[{argument}m"
             elif command == "K":
                 self.lines[self._row] = []
             elif command == "A":
-                self._row = max(0, self._row - int(given or 1))
+                self._row = max(0, self._row - int(argument or 1))
             elif character == "\n":
                 self._row += 1
                 self.lines += [[] for _ in range(self._row + 1 - len(self.lines))]
@@ -65,7 +65,7 @@ class Screen:
 
 
 def record(commands: tuple[str, ...], env: dict[str, str], cwd: str) -> Text:
-    """The screen after these commands were typed."""
+    """Run the commands and return the screen after the last one."""
     screen = Screen()
     for command in commands:
         screen.feed(f"\x1b[32m$\x1b[0m \x1b[1m{command}\x1b[0m\r\n")
@@ -83,22 +83,22 @@ def _run(command: str, env: dict[str, str], cwd: str) -> str:
         try:
             while data := os.read(ours, 65536):
                 out += data
-        except OSError:  # nobody has the other end any more
+        except OSError:  # the other end is closed
             pass
         os.close(ours)
     return out.decode()
 
 
 def picture(text: Text) -> str:
-    """As SVG that needs nothing from elsewhere: no fonts are fetched."""
+    """Render the text as a self-contained SVG that fetches no fonts."""
     with open(os.devnull, "w") as nowhere:
         console = Console(
             record=True, width=WIDTH, file=nowhere, force_terminal=True, color_system="truecolor"
         )
         console.print(text)
         template = re.sub(r"@font-face \{\{.*?\}\}|<!--.*?-->", "", CONSOLE_SVG_FORMAT, flags=re.S)
-        made = console.export_svg(title="agh", code_format=template, unique_id="agh")
-    return re.sub(r"[ \t]+$", "", made, flags=re.M).strip() + "\n"
+        svg = console.export_svg(title="agh", code_format=template, unique_id="agh")
+    return re.sub(r"[ \t]+$", "", svg, flags=re.M).strip() + "\n"
 
 
 def main() -> None:
@@ -112,12 +112,12 @@ def main() -> None:
             "COLUMNS": str(WIDTH),
         }
         try:
-            shown = record(STORY, env, scratch)
+            screen = record(STORY, env, scratch)
         finally:
             subprocess.run(["agh", "session", "stop", "fix-login"], env=env, capture_output=True)
     PICTURE.parent.mkdir(exist_ok=True)
-    PICTURE.write_text(picture(shown))
-    print(shown.plain)
+    PICTURE.write_text(picture(screen))
+    print(screen.plain)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Text as roff: the few requests of man(7) that the manual needs. Pure."""
+"""Formatting text as roff, with the few man(7) requests that the manual needs. Pure."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _CHARACTERS = str.maketrans(
 
 
 def escape(text: str) -> str:
-    """Text that roff takes literally; a line of it never reads as a request."""
-    text = re.sub(r"[^\x00-\x7f]", lambda one: rf"\[u{ord(one[0]):04X}]", text.translate(_CHARACTERS))
+    """Escape text for roff; no line of it is taken as a request."""
+    text = re.sub(r"[^\x00-\x7f]", lambda match: rf"\[u{ord(match[0]):04X}]", text.translate(_CHARACTERS))
     return re.sub(r"^\.", r"\\&.", text, flags=re.M)
 
 
@@ -35,24 +35,24 @@ def italic(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """A paragraph of help or of a docstring: what stands between backquotes is bold."""
+    """Format a paragraph of help or of a docstring, with bold for text between backquotes."""
     parts = re.split(r"`([^`\n]+)`", " ".join(text.split()))
     return "".join(bold(part) if number % 2 else escape(part) for number, part in enumerate(parts))
 
 
 def paragraphs(text: str) -> str:
-    """Prose divided by empty lines."""
+    """Format paragraphs separated by empty lines."""
     return "\n.PP\n".join(prose(part) for part in re.split(r"\n\s*\n", text.strip()))
 
 
 def verbatim(text: str) -> str:
-    """Lines that stay as they are."""
+    """Format lines verbatim."""
     lines = "\n".join(escape(line) for line in text.rstrip().splitlines())
     return f".PP\n.RS 4\n.nf\n{lines}\n.fi\n.RE"
 
 
 def tagged(items: list[tuple[str, str]]) -> str:
-    """A list of terms, already roff, each with its explanation."""
+    """Format a list of terms with their explanations, both already roff."""
     return "\n".join(f".TP\n{term}\n{text}" for term, text in items)
 
 
@@ -61,5 +61,5 @@ def section(title: str, body: str) -> str:
 
 
 def header(name: str, number: int) -> str:
-    made_by = '.\\" Made by "make docs"; change what it is made from.\n'
-    return f'{made_by}.TH {escape(name.upper())} {number} "" "agh" "agh manual"\n'
+    comment = '.\\" Made by "make docs"; change what it is made from.\n'
+    return f'{comment}.TH {escape(name.upper())} {number} "" "agh" "agh manual"\n'

@@ -15,8 +15,8 @@ from urllib.parse import quote
 import orjson
 
 from agh.core.events import Row
-from agh.core.exchange import SCHEMA, TABLES, Imported, Importer, TableRow, checked
-from agh.core.frames import outgrown
+from agh.core.exchange import SCHEMA, TABLES, Imported, Importer, TableRow, check_row
+from agh.core.json_text import find_excess
 from agh.core.members import member
 
 LINE = 128 << 20  # bytes; a frame of the longest kind is told twice in its event
@@ -56,7 +56,7 @@ def _records(path: str, counts: dict[str, Any]) -> Iterator[Row | TableRow]:
             del value  # a long line must be gone before what was taken from it is checked and stored
             row = Row(sequence, turn_id, type, agent_name, _content(data), at)
             del data
-            yield checked(row)
+            yield check_row(row)
     for table, count in seen.items():
         if counts.get(table, 0) != count:
             raise ValueError(f"it is not whole: {count} of {counts.get(table)} rows of {table}")
@@ -65,7 +65,7 @@ def _records(path: str, counts: dict[str, Any]) -> Iterator[Row | TableRow]:
 def _parsed(data: bytes, number: int) -> dict[str, Any]:
     if len(data) > LINE:
         raise ValueError(f"line {number}: it is longer than {LINE >> 20} MB")
-    if reason := outgrown(data, MAX_VALUES, MAX_DEPTH):
+    if reason := find_excess(data, MAX_VALUES, MAX_DEPTH):
         raise ValueError(f"line {number}: {reason}")
     try:
         value = orjson.loads(data)
@@ -105,7 +105,7 @@ def _database_records(path: str) -> Iterator[Row | TableRow]:
     with _opened(path) as db:
         columns = "sequence, turn_id, type, agent_name, content, timestamp"
         for row in db.execute(f"SELECT {columns} FROM events ORDER BY sequence"):
-            yield checked(Row._make(row))
+            yield check_row(Row._make(row))
         for table in TABLES:
             cursor = db.execute(f"SELECT * FROM {table} ORDER BY rowid")
             names = [column[0] for column in cursor.description]

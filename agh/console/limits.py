@@ -1,4 +1,4 @@
-"""The limits of a session, as people write them."""
+"""The limits of a session, as users write them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from agh.errors import Usage
 
 
 def limits(max_cost: float | None, max_turns: int | None, max_time: str | None) -> dict[str, float]:
-    """The limits that were given."""
+    """Return the limits that are set; raise Usage if one is invalid."""
     time = span(max_time, "--max-time") if max_time else None
     try:
         max_cost = None if max_cost is None else amount(max_cost)
     except ValueError as error:
         raise Usage(f"--max-cost: {error}", hint="give a number that is not below 0") from None
-    given = {"max_cost": max_cost, "max_turns": max_turns, "max_time": time}
-    return {name: value for name, value in given.items() if value is not None}
+    options = {"max_cost": max_cost, "max_turns": max_turns, "max_time": time}
+    return {name: value for name, value in options.items() if value is not None}

@@ -1,7 +1,7 @@
-"""How results leave a command: the -o option, JSON documents, JSON lines and aligned columns.
+"""How commands print results: the -o option, JSON documents, JSON lines and aligned columns.
 
-stdout is data, stderr is talk. JSON is UTF-8 whatever the locale. On a terminal, characters that
-could act on it are escaped.
+Results go to stdout, remarks to stderr. JSON is UTF-8 whatever the locale. On a terminal, characters that
+could control it are escaped.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ def output_option(*choices: str, default: str | None = "human") -> Callable[[F],
 
 
 def write_text(text: str) -> None:
-    """Text for stdout that was already made safe."""
-    with _told():
+    """Write text that has already been cleaned to stdout."""
+    with _reporting_failure():
         sys.stdout.write(text)
         sys.stdout.flush()
 
 
 def write_utf8(text: str) -> None:
-    """Text that says of itself that it is UTF-8, whatever the locale."""
-    with _told():
+    """Write text as UTF-8 to stdout, whatever the locale."""
+    with _reporting_failure():
         sys.stdout.flush()
         sys.stdout.buffer.write(text.encode())
         sys.stdout.buffer.flush()
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """A full disk is no bug of ours; a reader that went away is the funnel's business."""
+def _reporting_failure() -> Iterator[None]:
+    """Turn a failed write, such as on a full disk, into OutputFailed; let a broken pipe through."""
     try:
         yield
     except BrokenPipeError:
@@ -58,7 +58,7 @@ def _told() -> Iterator[None]:
 
 
 def write_lines(lines: Iterable[str]) -> None:
-    """JSON lines as UTF-8, flushed: a reader gets whole lines."""
+    """Write JSON lines as UTF-8 and flush them, so that a reader gets whole lines."""
     data = "\n".join(lines)
     if not data:
         return
@@ -68,25 +68,25 @@ def write_lines(lines: Iterable[str]) -> None:
 
 
 def write_json(value: Any, *, lines: bool = False) -> None:
-    """One JSON document; indented for a person at a terminal, compact in a pipe."""
+    """Write one JSON document, indented on a terminal and compact in a pipe."""
     option = orjson.OPT_INDENT_2 if terminal.is_terminal() and not lines else 0
     write_lines([orjson.dumps(value, option=option).decode()])
 
 
 def write_result(noun: str, value: Any, output: str, human: Callable[[], str]) -> None:
-    """A command's result: `{noun: value}` as json, `value` line by line as jsonl, or for people."""
+    """Write a result: `{noun: value}` as json, `value` line by line as jsonl, or the text from `human`."""
     if output == "json":
         write_json({noun: value})
     elif output == "jsonl":
-        for one in value if isinstance(value, list) else [value]:
-            write_json(one, lines=True)
+        for record in value if isinstance(value, list) else [value]:
+            write_json(record, lines=True)
     else:
         text = human()
         write_text(text if text.endswith("\n") or not text else text + "\n")
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Left-aligned columns of text that was already cleaned."""
+    """Format left-aligned columns of text that has already been cleaned."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -96,5 +96,5 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def talk(text: str) -> None:
-    """A remark for the person, on stderr."""
+    """Print a remark for the user on stderr."""
     print(terminal.clean(text), file=sys.stderr, flush=True)

@@ -1,8 +1,8 @@
-"""A progress bar for work that takes long, on a terminal only.
+"""A progress bar for long work, on a terminal only.
 
-It goes to stderr, appears after half a second, and is gone when the work is done; with stderr in a pipe,
-a file or cron nothing is written and rich is not imported. What is written to stderr meanwhile stands
-above the bar; results for stdout are best written after the loop.
+It is drawn on stderr after half a second and erased when the work is done; if stderr is a pipe or a file,
+nothing is written and rich is not imported. Other output to stderr appears above the bar; write results to
+stdout after the loop.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ PATIENCE = 0.5
 
 
 def progress(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
-    """The items, one by one, while a bar says how many of `total` were dealt with."""
+    """Yield the items one by one while a bar shows how many of `total` are done."""
     if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") in ("", "dumb"):
         yield from items
         return
-    bar, appears = None, time.monotonic() + PATIENCE
+    bar, start_time = None, time.monotonic() + PATIENCE
     try:
         for number, item in enumerate(items):
             if bar is not None:
                 bar.update(bar.task_ids[0], completed=number)
-            elif time.monotonic() >= appears:
-                bar = _start(what, total, number)
+            elif time.monotonic() >= start_time:
+                bar = _start_bar(what, total, number)
             yield item
     finally:
         if bar is not None:
             bar.stop()
 
 
-def _start(what: str, total: int | None, completed: int) -> Any:
+def _start_bar(what: str, total: int | None, completed: int) -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -46,7 +46,7 @@ def _start(what: str, total: int | None, completed: int) -> Any:
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
-        redirect_stdout=False,  # stdout is data, and not ours
+        redirect_stdout=False,  # stdout is for results only
     )
     bar.add_task(what, total=total, completed=completed)
     bar.start()

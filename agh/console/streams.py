@@ -1,4 +1,4 @@
-"""The standard streams, whatever the program was started with. Imported before click is."""
+"""Usable standard streams, however the program was started. Must be imported before click."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def ensure_standard_streams() -> None:
-    """A closed 0, 1 or 2 would be given to the next file that is opened; fill it with /dev/null."""
+    """Open a closed 0, 1 or 2 as /dev/null, so that the next file to be opened does not take its number."""
     for fd in (0, 1, 2):
         try:
             os.fstat(fd)

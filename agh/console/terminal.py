@@ -1,4 +1,4 @@
-"""What may reach a person's terminal, and what the terminal can do.
+"""What may be written to a terminal, and what the terminal can do.
 
 Agent text cannot drive the terminal: control characters, escape sequences and characters that
 reorder or hide text come out as visible escapes. Line feed and tab stay.
@@ -18,17 +18,17 @@ _HOSTILE = re.compile(
 
 
 def clean(text: str) -> str:
-    """The text with everything that could act on a terminal made visible, e.g. `\\x1b`."""
-    return _HOSTILE.sub(_visible, text.replace("\r\n", "\n")) if _HOSTILE.search(text) else text
+    """Escape everything in the text that could control a terminal, e.g. as `\\x1b`."""
+    return _HOSTILE.sub(_escape, text.replace("\r\n", "\n")) if _HOSTILE.search(text) else text
 
 
 def clean_json(text: str) -> str:
-    """The same for JSON text: hostile characters become JSON escapes, so its meaning stays."""
-    return _HOSTILE.sub(_json_escape, text) if _HOSTILE.search(text) else text
+    """Escape the same characters in JSON text as JSON escapes, which keeps its meaning."""
+    return _HOSTILE.sub(_escape_json, text) if _HOSTILE.search(text) else text
 
 
 def one_line(text: str, width: int) -> str:
-    """Cleaned, on one line, cut to `width` characters."""
+    """Clean the text, put it on one line and cut it to `width` characters."""
     text = clean(" ".join(text[: width * 4].split()))
     return text if len(text) <= width else text[: max(0, width - 1)] + "…"
 
@@ -38,7 +38,7 @@ def is_terminal() -> bool:
 
 
 def is_fancy() -> bool:
-    """Whether stdout is a terminal that understands more than plain text."""
+    """Tell whether stdout is a terminal that can do more than plain text."""
     return is_terminal() and os.environ.get("TERM", "dumb") not in ("", "dumb")
 
 
@@ -47,9 +47,9 @@ def has_colour() -> bool:
 
 
 def width() -> int:
-    given = os.environ.get("COLUMNS", "")
+    columns = os.environ.get("COLUMNS", "")
     try:
-        return int(given) if given.isdecimal() and int(given) else os.get_terminal_size().columns or 80
+        return int(columns) if columns.isdecimal() and int(columns) else os.get_terminal_size().columns or 80
     except OSError:
         return 80
 
@@ -58,16 +58,16 @@ _STYLES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", 
 
 
 def styled(text: str, style: str) -> str:
-    """Text that was already cleaned, in a style where the terminal has colour."""
+    """Style text that has already been cleaned, if the terminal has colour."""
     return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if has_colour() else text
 
 
-def _visible(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _json_escape(match: re.Match[str]) -> str:
+def _escape_json(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code < 0x10000:
         return f"\\u{code:04x}"

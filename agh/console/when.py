@@ -1,18 +1,16 @@
-"""Times as people write and read them."""
+"""Times and durations, as users write and read them."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from agh.config import seconds
+from agh.config import SECONDS_PER_UNIT, seconds
 from agh.core.events import timestamp
 from agh.errors import Usage
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-
 
 def span(text: str, option: str) -> float:
-    """Seconds in `90s`, `5m`, `2h`, `3d`, or a plain number of seconds."""
+    """Parse `90s`, `5m`, `2h`, `3d` or a plain number, and return seconds."""
     try:
         return seconds(text)
     except ValueError as error:
@@ -20,10 +18,10 @@ def span(text: str, option: str) -> float:
 
 
 def moment(text: str, option: str) -> str:
-    """A timestamp from RFC 3339, or from how long ago it was."""
+    """Parse RFC 3339, or a duration meaning that long ago, and return a timestamp."""
     when = None
     try:
-        if text[-1:] in _UNITS and text[:1].isdigit():
+        if text[-1:] in SECONDS_PER_UNIT and text[:1].isdigit():
             when = datetime.now(UTC) - timedelta(seconds=span(text, option))
         else:
             when = (
@@ -39,12 +37,12 @@ def moment(text: str, option: str) -> str:
 
 
 def age(at: str | None, now: datetime) -> str:
-    """How long ago, in one unit: 5s, 12m, 3h, 4d."""
+    """Format how long ago it was in one unit: 5s, 12m, 3h, 4d."""
     try:
-        seconds = (now - datetime.fromisoformat(at or "")).total_seconds()
+        elapsed = (now - datetime.fromisoformat(at or "")).total_seconds()
     except (ValueError, TypeError):
         return "-"
     for unit in "wdhm":
-        if seconds >= _UNITS[unit]:
-            return f"{int(seconds // _UNITS[unit])}{unit}"
-    return f"{max(0, int(seconds))}s"
+        if elapsed >= SECONDS_PER_UNIT[unit]:
+            return f"{int(elapsed // SECONDS_PER_UNIT[unit])}{unit}"
+    return f"{max(0, int(elapsed))}s"

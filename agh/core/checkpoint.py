@@ -1,8 +1,8 @@
-"""A checkpoint: what a paused session needs to go on, as one sealed JSON document. Pure.
+"""A checkpoint: what a paused session needs to continue, as one sealed JSON document. Pure.
 
-It is derived from the log and can be made again from it; the same rows give the same bytes. The seal is
-a SHA-256 over the whole text with the digest itself taken as zeros, so that no bit of it can change
-unseen.
+It is derived from the log and can be rebuilt from it; the same rows give the same bytes. The seal is a
+SHA-256 of the whole text, computed with zeros in place of the digest itself, so a change to any bit of it
+is detected.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def checkpoint(
     last_sequence: int,
     created_at: str,
 ) -> Checkpoint:
-    """The document, not yet sealed."""
+    """Return the document, not yet sealed."""
     return {
         "session_id": session_id,
         "constraint_state": {
@@ -58,7 +58,7 @@ def agent(
     expertise_snapshot: str | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """One agent of the session: who it is, and the end of its own conversation and nobody else's."""
+    """Describe one agent of the session: its identity, and the tail of its own conversation only."""
     return {
         "agent_id": agent_id,
         "parent_agent_id": parent_agent_id,
@@ -71,22 +71,24 @@ def agent(
     }
 
 
-def seal(made: Checkpoint) -> bytes:
-    """The document as it is stored."""
-    blank = orjson.dumps({**made, "sha256": _BLANK}, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+def seal(document: Checkpoint) -> bytes:
+    """Return the document as it is stored, with its digest."""
+    blank = orjson.dumps(
+        {**document, "sha256": _BLANK}, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    )
     return _with_digest(blank, _BLANK, _hash(blank))
 
 
-def unseal(stored: bytes) -> Checkpoint:
-    """The document as it was made. ValueError says why it is not that."""
+def unseal(text: bytes) -> Checkpoint:
+    """Parse a stored document; raise ValueError with the reason if it is damaged."""
     try:
-        found = orjson.loads(stored)
+        document = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error}") from None
-    digest = found.get("sha256") if isinstance(found, dict) else None
-    if not isinstance(digest, str) or _hash(_with_digest(stored, digest, _BLANK)) != digest:
+    digest = document.get("sha256") if isinstance(document, dict) else None
+    if not isinstance(digest, str) or _hash(_with_digest(text, digest, _BLANK)) != digest:
         raise ValueError("its sha256 does not match")
-    return dict(found)
+    return dict(document)
 
 
 def _hash(text: bytes) -> str:
@@ -96,6 +98,6 @@ def _hash(text: bytes) -> str:
 
 
 def _with_digest(text: bytes, old: str, new: str) -> bytes:
-    """The digest is the last thing in the document."""
-    before, found, after = text.rpartition(old.encode(errors="surrogatepass"))
-    return before + new.encode() + after if found else b""
+    """Replace the digest, which is the last field of the document; return nothing if it is not there."""
+    before, digest, after = text.rpartition(old.encode(errors="surrogatepass"))
+    return before + new.encode() + after if digest else b""

@@ -1,7 +1,7 @@
-"""Events: the types, the content they carry, and the one JSON form in which they are printed.
+"""Events: their types, the content they carry, and the one JSON form in which they are printed.
 
-A stored row keeps `content` as JSON text. Printing splices that text into the envelope unparsed, so
-what an agent sent comes out as it came in and a million rows cost no million parses.
+A stored row keeps `content` as JSON text. Printing splices that text into the envelope without parsing it,
+so what an agent sent is printed unchanged and a million rows don't cost a million parses.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 
 SCHEMA = "agh.session.event.v1"
-LONG = 1 << 20  # bytes of a frame; what is longer is copied as seldom as can be
+LONG = 1 << 20  # bytes of a frame; anything longer is copied as rarely as possible
 
 CHAT_TYPES = ("user_message", "agent_message", "thought", "tool_call", "tool_result")
 MARKER_CREATED, MARKER_REDACTED = "transcript_marker.created", "transcript_marker.redacted"
@@ -60,10 +60,10 @@ class Row(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """An event that has no sequence yet: what a writer is given to append.
+    """An event that has no sequence number yet, for a writer to append.
 
-    Content that is very long comes in pieces of UTF-8, and `content` is empty: to join them is left to the
-    writer, who does it once the frame they were taken from is gone.
+    Very long content is in `pieces` of UTF-8, and `content` is then empty. The writer joins them after the
+    frame they point into has been freed.
     """
 
     type: str
@@ -82,13 +82,13 @@ def event_id(sequence: int) -> str:
 
 
 def timestamp(when: datetime | None = None) -> str:
-    """UTC, RFC 3339, milliseconds, Z."""
+    """Format a time, or the current one, as RFC 3339 in UTC: milliseconds and a final Z."""
     when = when.astimezone(UTC) if when else datetime.now(UTC)
     return when.isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
 
 
 def parse_content(content: str) -> dict[str, Any]:
-    """The content as a mapping; content that is not a JSON object reads as empty."""
+    """Parse the content; return an empty mapping if it is not a JSON object."""
     try:
         value = orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -99,7 +99,7 @@ def parse_content(content: str) -> dict[str, Any]:
 def draft(
     type: str, *, turn_id: str = "", agent_session: str | None = None, at: str | None = None, **fields: Any
 ) -> Draft:
-    """An event with the shared content fields filled in; fields that are None are left out."""
+    """Draft an event and fill in the shared content fields; leave out fields that are None."""
     return draft_of(type, turn_id, agent_session, at or timestamp(), fields)
 
 
@@ -111,13 +111,13 @@ def draft_of(
     fields: dict[str, Any],
     raw: bytes | memoryview | None = None,
 ) -> Draft:
-    """The same for fields that are at hand as a mapping: one is made for every chunk of a stream.
+    """Draft an event from a mapping of fields, such as those of every chunk of a stream.
 
-    `raw` is JSON as the agent sent it, and becomes the field of that name.
+    `raw` is JSON text as the agent sent it; it becomes the field of that name.
     """
     if None in fields.values():
         fields = {key: value for key, value in fields.items() if value is not None}
-    head = _head(type, agent_session, turn_id, at)
+    head = _encode_head(type, agent_session, turn_id, at)
     if raw is not None and len(raw) > LONG:
         body = memoryview(orjson.dumps(fields))[1:-1]
         start = (head.encode(), b"," if body else b"", body)
@@ -129,8 +129,8 @@ def draft_of(
 
 
 @lru_cache(64)
-def _head(type: str, agent_session: str | None, turn_id: str, at: str) -> str:
-    """The shared fields as JSON without the closing brace: the same for the chunks of one batch."""
+def _encode_head(type: str, agent_session: str | None, turn_id: str, at: str) -> str:
+    """Return the shared fields as JSON without the closing brace; cached because a batch shares them."""
     shared = {
         "schema": SCHEMA,
         "type": type,
@@ -142,22 +142,24 @@ def _head(type: str, agent_session: str | None, turn_id: str, at: str) -> str:
 
 
 def marker(kind: str, summary: str, *, severity: str = "info", at: str | None = None, **fields: Any) -> Draft:
+    """Draft a marker, a note in the transcript about the session itself."""
     at = at or timestamp()
     fields |= {"kind": kind, "severity": severity, "summary": summary, "occurred_at": at}
     return draft(MARKER_CREATED, at=at, **fields)
 
 
 def quoted(text: str) -> str:
+    """Format text as a JSON string."""
     return orjson.dumps(text).decode()
 
 
 def envelopes(
     rows: Iterable[Row], session_id: str, workspace_id: str | None, workspace_path: str | None
 ) -> Iterator[str]:
-    """Each row as one line of JSON (no newline at its end)."""
+    """Yield each row as one line of JSON, without a newline at its end."""
     head = f'","session_id":{quoted(session_id)},"sequence":'
-    workspace = f',"workspace_id":{_quoted_or_null(workspace_id)},"workspace_path":'
-    workspace += f'{_quoted_or_null(workspace_path)},"content":'
+    workspace = f',"workspace_id":{_quote_or_null(workspace_id)},"workspace_path":'
+    workspace += f'{_quote_or_null(workspace_path)},"content":'
     middles: dict[tuple[str, str, str], str] = {}
     for sequence, turn_id, type, agent_name, content, at in rows:
         middle = middles.get((turn_id, type, agent_name))
@@ -167,10 +169,10 @@ def envelopes(
             names = f'"turn_id":{quoted(turn_id)},"type":{quoted(type)},"agent_name":{quoted(agent_name)}'
             middle = f",{names}{workspace}"
             middles[turn_id, type, agent_name] = middle
-        if "\n" in content or "\r" in content:  # white space between tokens: inside strings it is escaped
+        if "\n" in content or "\r" in content:  # only between tokens: inside strings they are escaped
             content = content.replace("\n", " ").replace("\r", " ")
         yield f'{{"id":"evt-{sequence:06d}{head}{sequence}{middle}{content},"timestamp":"{at}"}}'
 
 
-def _quoted_or_null(text: str | None) -> str:
+def _quote_or_null(text: str | None) -> str:
     return "null" if text is None else quoted(text)

@@ -1,7 +1,7 @@
-"""What passes between a session and a file, and what exporters and importers are. Pure data.
+"""The data that passes between a session and a file, and the types of exporters and importers. Pure.
 
-A file that comes in was written by others: `checked` lets no row through that a reader could stumble
-over, and only what a session is, not what it may do, is taken from a file that is not trusted.
+Imported files were written by others. `check_row` rejects every row that could trip a reader, and a file
+that is not trusted can only describe a session, never decide what it may do.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ SCHEMA = "agh.session.export.v1"
 TABLES = ("token_usage", "hook_runs", "inputs", "permissions")
 _TIMESTAMP = r"(?a)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z"
 _TYPE = r"(?a)[a-z][a-z0-9_.]{0,63}"
-# What says who a session is and what became of it. Anything else decides what runs when it is resumed.
-_TOLD: Mapping[str, type | tuple[type, ...]] = {
+# These describe a session and how it ended. Anything else decides what runs when it is resumed.
+_DESCRIPTIVE: Mapping[str, type | tuple[type, ...]] = {
     "name": str,
     "title": str,
     "model": str,
@@ -65,7 +65,7 @@ class TableRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Copy:
-    """One moment of a session. `rows` may be called again; `database` writes it all as one SQLite file."""
+    """A snapshot of a session. `rows` can be called again; `database` writes it all as an SQLite file."""
 
     session: dict[str, Any]
     last_sequence: int
@@ -76,7 +76,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Exporter:
-    """`write` is given the copy and the path of an empty, private file to fill."""
+    """A file format to export to. `write` gets the copy and the path of an empty, private file to fill."""
 
     name: str
     meaning: str
@@ -87,11 +87,11 @@ class Exporter:
 
 @dataclass(frozen=True)
 class Imported:
-    """A session as a file tells it: metadata, and rows in order.
+    """A session as described by a file: its metadata, and its rows in order.
 
-    Without an `id` in the metadata its `acp_session_id` says which conversation it is: the same one is
-    never imported twice, and what a grown file has more is appended. `source` is kept beside the file's
-    name: what is worth knowing of it.
+    If the metadata has no `id`, its `acp_session_id` identifies the conversation: the same one is never
+    imported twice, and only the new rows of a file that has grown are appended. `source` holds details
+    about the file that are stored next to its name.
     """
 
     session: dict[str, Any]
@@ -101,17 +101,17 @@ class Imported:
 
 @dataclass(frozen=True)
 class Importer:
-    """`recognises` is given a path and the file's first bytes; `read` raises ValueError with the reason."""
+    """A file format to import. `recognises` gets a path and the first bytes; `read` may raise ValueError."""
 
     name: str
     meaning: str
     recognises: Callable[[str, bytes], bool]
     read: Callable[[str], Imported]
-    find: Callable[[], Iterable[str]] = tuple  # the files to import when none is named
+    find: Callable[[], Iterable[str]] = tuple  # returns the files to import when none is named
 
 
-def checked(row: Row) -> Row:
-    """The row, if every reader can take it; ValueError says what is wrong with it."""
+def check_row(row: Row) -> Row:
+    """Return the row if every reader can handle it; raise ValueError with the reason otherwise."""
     number = row.sequence
     if type(number) is not int or not 0 < number < 1 << 63:
         raise ValueError(f"the sequence {number!r} is not a positive number")
@@ -122,31 +122,31 @@ def checked(row: Row) -> Row:
     if len(row.turn_id) > 200 or len(row.agent_name) > 200:
         raise ValueError(f"event {number}: the name of its turn or agent is too long")
     try:
-        whole = isinstance(orjson.loads(row.content), dict)
+        is_object = isinstance(orjson.loads(row.content), dict)
     except orjson.JSONDecodeError:
-        whole = False
-    if not whole:
+        is_object = False
+    if not is_object:
         raise ValueError(f"event {number}: its content is not a JSON object")
     return row
 
 
-def told(session: Mapping[str, Any], *, trust: bool) -> dict[str, Any]:
-    """What may be taken over of a file's metadata. A field of the wrong kind is refused."""
-    taken: dict[str, Any] = {}
-    for key, kind in _TOLD.items():
+def select_metadata(session: Mapping[str, Any], *, trust: bool) -> dict[str, Any]:
+    """Return the fields of a file's metadata that may be imported; raise ValueError if one is invalid."""
+    selected: dict[str, Any] = {}
+    for key, expected_type in _DESCRIPTIVE.items():
         value = session.get(key)
         if value is None:
             continue
-        if not isinstance(value, kind):
+        if not isinstance(value, expected_type):
             raise ValueError(f"the session's {key} cannot be {value!r:.80}")
-        taken[key] = value
+        selected[key] = value
     for key in ("agent_name", "workspace_path", "created_at", "updated_at"):
-        if not taken.get(key):
+        if not selected.get(key):
             raise ValueError(f"the session has no {key}")
-    if not taken["workspace_path"].startswith("/"):
+    if not selected["workspace_path"].startswith("/"):
         raise ValueError("the session's workspace_path is not absolute")
-    if not all(re.fullmatch(_TIMESTAMP, taken[key]) for key in ("created_at", "updated_at")):
+    if not all(re.fullmatch(_TIMESTAMP, selected[key]) for key in ("created_at", "updated_at")):
         raise ValueError("the session's times cannot be read")
-    if not all(isinstance(token, str) for token in taken.get("acp_session_ids", [])):
+    if not all(isinstance(session_id, str) for session_id in selected.get("acp_session_ids", [])):
         raise ValueError("the session's acp_session_ids are not texts")
-    return taken | {key: session[key] for key in TRUSTED if trust and session.get(key) is not None}
+    return selected | {key: session[key] for key in TRUSTED if trust and session.get(key) is not None}

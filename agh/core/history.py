@@ -1,4 +1,4 @@
-"""The log grouped by turn. Pure. Events outside any turn (lifecycle, late news) are not in it."""
+"""The log grouped by turn. Pure. Leaves out events that belong to no turn, such as lifecycle events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agh.core.events import TURN_END_TYPES, Row, envelopes
 
 
 class Turn:
-    """One prompt and everything that came of it; `ended_at` is None while it is open."""
+    """One prompt and everything it led to; `ended_at` is None while the turn is open."""
 
     def __init__(self, first: Row) -> None:
         self.turn_id = first.turn_id
@@ -29,22 +29,22 @@ class Turn:
 
 
 def turns(rows: Iterable[Row]) -> list[Turn]:
-    """Turns in the order in which they began."""
-    found: dict[str, Turn] = {}
+    """Group the rows by turn, in the order in which the turns started."""
+    turns_by_id: dict[str, Turn] = {}
     for row in rows:
         if row.turn_id:
-            if row.turn_id not in found:
-                found[row.turn_id] = Turn(row)
-            found[row.turn_id].add(row)
-    return list(found.values())
+            if row.turn_id not in turns_by_id:
+                turns_by_id[row.turn_id] = Turn(row)
+            turns_by_id[row.turn_id].add(row)
+    return list(turns_by_id.values())
 
 
-def turn_json(turn: Turn, place: tuple[str, str | None, str | None]) -> str:
-    """Write a turn and its events as one JSON object."""
+def turn_json(turn: Turn, origin: tuple[str, str | None, str | None]) -> str:
+    """Format a turn and its events as one JSON object; `origin` holds the last arguments of `envelopes`."""
     head = {
         "turn_id": turn.turn_id,
         "started_at": turn.started_at,
         "ended_at": turn.ended_at,
         "stop_reason": turn.stop_reason,
     }
-    return orjson.dumps(head).decode()[:-1] + ',"events":[' + ",".join(envelopes(turn.rows, *place)) + "]}"
+    return orjson.dumps(head).decode()[:-1] + ',"events":[' + ",".join(envelopes(turn.rows, *origin)) + "]}"

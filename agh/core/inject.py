@@ -1,7 +1,7 @@
 """History as text for an agent that has lost its own memory of a session. Pure.
 
-The newest part is kept within a budget of characters, and what was left out is said. Text is cut
-between characters, never inside one.
+The newest part that fits into a budget of characters is kept, and a note says how much was left out. Text
+is cut between characters, never inside one.
 """
 
 from __future__ import annotations
@@ -21,43 +21,43 @@ MESSAGE_LIMIT, RESULT_LIMIT, BUDGET = 2_000, 500, 60_000
 
 
 def history(messages: Sequence[Message], budget: int = BUDGET, omitted: int = 0) -> str | None:
-    """The execution history, or None when there is nothing to tell. `omitted` messages came before these."""
-    lines = [line for message in messages if (line := _line(message))]
+    """Return the execution history, or None if it is empty. `omitted` messages came before these."""
+    lines = [line for message in messages if (line := _format(message))]
     if omitted or sum(map(len, lines)) + len(lines) - 1 > budget:
-        budget -= len(_left_out(omitted + len(lines))) + 1
-    kept: list[str] = []
+        budget -= len(_omission_note(omitted + len(lines))) + 1
+    newest_first: list[str] = []
     for line in reversed(lines):
         budget -= len(line) + 1
         if budget < -1:
             break
-        kept.append(line)
-    if left_out := omitted + len(lines) - len(kept):
-        kept.append(_left_out(left_out))
-    return "\n".join(reversed(kept)) if lines else None
+        newest_first.append(line)
+    if left_out := omitted + len(lines) - len(newest_first):
+        newest_first.append(_omission_note(left_out))
+    return "\n".join(reversed(newest_first)) if lines else None
 
 
 def size(messages: Sequence[Message]) -> int:
-    """How many characters these messages take in a history."""
-    return sum(len(_line(message)) + 1 for message in messages)
+    """Return how many characters these messages take up in a history."""
+    return sum(len(_format(message)) + 1 for message in messages)
 
 
-def _left_out(count: int) -> str:
+def _omission_note(count: int) -> str:
     return f"[{count} earlier entries are left out]"
 
 
-def with_history(told: str, prompt: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The prompt with the history before its text and the instructions after it."""
+def with_history(past: str, prompt: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the prompt with the `past` before its text and the instructions after it."""
     texts = [str(block["text"]) for block in prompt if block.get("type") == "text"]
     others = [block for block in prompt if block.get("type") != "text"]
     request = "\n".join(texts)
     text = (
-        f"{HEADER}\n\n=== EXECUTION HISTORY ===\n{told}\n\n=== CURRENT REQUEST ===\n{request}\n\n"
+        f"{HEADER}\n\n=== EXECUTION HISTORY ===\n{past}\n\n=== CURRENT REQUEST ===\n{request}\n\n"
         f"=== INSTRUCTIONS ===\n{INSTRUCTIONS}"
     )
     return [{"type": "text", "text": text}, *others]
 
 
-def _line(message: Message) -> str:
+def _format(message: Message) -> str:
     role = message["role"]
     if role == "user":
         return f"[USER]: {_cut(message['content'], MESSAGE_LIMIT)}"

@@ -13,16 +13,17 @@ _RESULT_PARTS = ("error", "stdout", "stderr", "content")
 
 
 def markdown(messages: Sequence[Message]) -> str:
-    return "\n\n".join(_markdown(message) for message in messages) + ("\n" if messages else "")
+    """Format each message as a section of Markdown."""
+    return "\n\n".join(_format_markdown(message) for message in messages) + ("\n" if messages else "")
 
 
 def plain(messages: Sequence[Message]) -> str:
-    """One block per message, each line of speech prefixed with who spoke."""
-    return "\n".join(_plain(message) for message in messages) + ("\n" if messages else "")
+    """Format each message as a block of plain text that begins with the speaker."""
+    return "\n".join(_format_plain(message) for message in messages) + ("\n" if messages else "")
 
 
 def result_text(result: Any) -> str:
-    """What a tool said, as text: its error, its output, its content; its raw output when that is all."""
+    """Return a tool's result as text: its error, output and content, or its raw output if it has no other."""
     if not isinstance(result, dict):
         return "" if result is None else str(result)
     parts = [result[key] for key in _RESULT_PARTS if result.get(key) not in (None, "")]
@@ -32,7 +33,7 @@ def result_text(result: Any) -> str:
     return "\n".join(dict.fromkeys(texts))
 
 
-def _markdown(message: Message) -> str:
+def _format_markdown(message: Message) -> str:
     role = message["role"]
     if role == "user":
         return f"## User\n\n{message['content']}"
@@ -44,38 +45,40 @@ def _markdown(message: Message) -> str:
             parts.append(message["content"])
         return "\n\n".join(parts)
     if role == "tool_call":
-        given = message.get("tool_input")
+        tool_input = message.get("tool_input")
         body = (
-            f"\n\n{_fenced(orjson.dumps(given, option=orjson.OPT_INDENT_2).decode(), 'json')}"
-            if given
+            f"\n\n{_fence(orjson.dumps(tool_input, option=orjson.OPT_INDENT_2).decode(), 'json')}"
+            if tool_input
             else ""
         )
-        return f"### Tool call: {_tool(message)}{body}"
+        return f"### Tool call: {_label_tool(message)}{body}"
     if role == "tool_result":
-        said = result_text(message.get("tool_result"))
-        return f"### Tool result: {_tool(message)} ({_outcome(message)})" + (
-            f"\n\n{_fenced(said)}" if said else ""
+        output = result_text(message.get("tool_result"))
+        return f"### Tool result: {_label_tool(message)} ({_outcome(message)})" + (
+            f"\n\n{_fence(output)}" if output else ""
         )
     return f"> **{message.get('kind')}**: {message.get('summary')}"
 
 
-def _plain(message: Message) -> str:
+def _format_plain(message: Message) -> str:
     role = message["role"]
     if role == "user":
-        return _prefixed("user", message["content"])
+        return _prefix("user", message["content"])
     if role == "assistant":
-        thinking = [_prefixed("thinking", message["thinking"])] if message.get("thinking") else []
-        who = _one_line(message.get("agent_id") or "assistant")
-        return "\n".join([*thinking, *([_prefixed(who, message["content"])] if message["content"] else [])])
+        thinking = [_prefix("thinking", message["thinking"])] if message.get("thinking") else []
+        speaker = _one_line(message.get("agent_id") or "assistant")
+        return "\n".join([*thinking, *([_prefix(speaker, message["content"])] if message["content"] else [])])
     if role == "tool_call":
-        return f"tool: {_tool(message)}"
+        return f"tool: {_label_tool(message)}"
     if role == "tool_result":
-        said = result_text(message.get("tool_result"))
-        return f"tool: {_tool(message)} {_outcome(message)}" + (f"\n{_indented(said)}" if said else "")
+        output = result_text(message.get("tool_result"))
+        return f"tool: {_label_tool(message)} {_outcome(message)}" + (
+            f"\n{_indent(output)}" if output else ""
+        )
     return f"note: {message.get('kind')}: {_one_line(message.get('summary'))}"
 
 
-def _tool(message: Message) -> str:
+def _label_tool(message: Message) -> str:
     name, title = message.get("tool_name"), message.get("title")
     words = [_one_line(word) for word in (name, title) if word]
     return ": ".join(dict.fromkeys(words)) or _one_line(message["tool_call_id"])
@@ -89,21 +92,21 @@ def _outcome(message: Message) -> str:
     return str(message.get("outcome") or ("failed" if message.get("tool_error") else "ok"))
 
 
-def _fenced(text: str, language: str = "") -> str:
+def _fence(text: str, language: str = "") -> str:
     fence = "```"
     while fence in text:
         fence += "`"
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def _prefixed(who: str, text: str) -> str:
+def _prefix(speaker: str, text: str) -> str:
     first, *rest = text.split("\n")
-    return "\n".join([f"{who}: {first}", *_lines(rest)])
+    return "\n".join([f"{speaker}: {first}", *_indent_lines(rest)])
 
 
-def _indented(text: str) -> str:
-    return "\n".join(_lines(text.split("\n")))
+def _indent(text: str) -> str:
+    return "\n".join(_indent_lines(text.split("\n")))
 
 
-def _lines(lines: Iterable[str]) -> list[str]:
+def _indent_lines(lines: Iterable[str]) -> list[str]:
     return [f"  {line}" if line else "" for line in lines]

@@ -1,4 +1,4 @@
-"""MCP servers as a user writes them in settings, and as the protocol wants them. Pure."""
+"""MCP servers: from how a user writes them in settings to how the protocol expects them. Pure."""
 
 from __future__ import annotations
 
@@ -7,42 +7,41 @@ from typing import Any
 _STDIO, _REMOTE = {"name", "command", "args", "env"}, {"name", "type", "url", "headers"}
 
 
-def read_servers(given: Any) -> list[dict[str, Any]]:
-    """Servers from a list of tables: `name` and `command`, or `name`, `type` (http, sse) and `url`."""
-    if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+def read_servers(tables: Any) -> list[dict[str, Any]]:
+    """Read servers from tables with `name` and `command`, or `name`, `type` (http, sse) and `url`."""
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise ValueError("MCP servers are a list of tables: [[mcp_servers]]")
-    return [_server(one, number) for number, one in enumerate(given, 1)]
+    return [_read_server(table, number) for number, table in enumerate(tables, 1)]
 
 
-def _server(given: dict[str, Any], number: int) -> dict[str, Any]:
-    known = _REMOTE if "url" in given else _STDIO
-    unknown = set(given) - known
-    if unknown:
-        raise ValueError(
-            f"server {number}: unknown key {sorted(unknown)[0]!r}; known are {', '.join(sorted(known))}"
-        )
-    if not isinstance(given.get("name"), str):
+def _read_server(table: dict[str, Any], number: int) -> dict[str, Any]:
+    allowed_keys = _REMOTE if "url" in table else _STDIO
+    unknown_keys = set(table) - allowed_keys
+    if unknown_keys:
+        allowed = ", ".join(sorted(allowed_keys))
+        raise ValueError(f"server {number}: unknown key {sorted(unknown_keys)[0]!r}; known are {allowed}")
+    if not isinstance(table.get("name"), str):
         raise ValueError(f"server {number} has no name")
-    if "url" in given:
-        if given.get("type") not in ("http", "sse"):
+    if "url" in table:
+        if table.get("type") not in ("http", "sse"):
             raise ValueError(f"server {number}: type is http or sse")
         return {
-            "type": given["type"],
-            "name": given["name"],
-            "url": str(given["url"]),
-            "headers": _pairs(given.get("headers"), number),
+            "type": table["type"],
+            "name": table["name"],
+            "url": str(table["url"]),
+            "headers": _read_pairs(table.get("headers"), number),
         }
-    if not isinstance(given.get("command"), str) or not isinstance(given.get("args", []), list):
+    if not isinstance(table.get("command"), str) or not isinstance(table.get("args", []), list):
         raise ValueError(f"server {number} needs a command, and a list of args if it has any")
     return {
-        "name": given["name"],
-        "command": given["command"],
-        "args": list(map(str, given.get("args", []))),
-        "env": _pairs(given.get("env"), number),
+        "name": table["name"],
+        "command": table["command"],
+        "args": list(map(str, table.get("args", []))),
+        "env": _read_pairs(table.get("env"), number),
     }
 
 
-def _pairs(given: Any, number: int) -> list[dict[str, str]]:
-    if not isinstance(given or {}, dict):
+def _read_pairs(table: Any, number: int) -> list[dict[str, str]]:
+    if not isinstance(table or {}, dict):
         raise ValueError(f"server {number}: env and headers are tables")
-    return [{"name": str(key), "value": str(value)} for key, value in (given or {}).items()]
+    return [{"name": str(key), "value": str(value)} for key, value in (table or {}).items()]

@@ -1,7 +1,7 @@
-"""Where the value of a key stands in the JSON text of an object. Pure.
+"""Finding the value of a key in the JSON text of an object, without parsing it. Pure.
 
-The text must be JSON that a parser has accepted. Time is linear in its length, and the memory needed does
-not grow with it: the patterns are possessive, since one that can go back remembers every step.
+The text must be JSON that a parser has accepted. Time is linear in its length, and memory does not grow
+with it: the patterns are possessive, because one that can backtrack remembers every step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BETWEEN_BRACKETS = rb'(?s)(?:[^"{}\[\]]++|' + _STRING + rb")*+"
 
 
 def member(text: bytes, start: int, key: str) -> tuple[int, int] | None:
-    """Return where the value stands in the object that begins at or after `start`; of equal keys the last."""
+    """Return the span of the key's value in the object that begins at or after `start`; the last key wins."""
     keys, commas = re.compile(_KEY), re.compile(_NEXT)
     span = None
     pos = text.find(b"{", start) + 1

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from agh.core.redact import Redactor
 
 DEFAULT_LIMIT, MAX_LIMIT = 20, 100
-# A marker of the first kind waits until one of the second comes; those settle one, or all that wait.
-_SETTLES_ONE = {"prompt_accepted": "prompt_queued", "prompt_dropped": "prompt_queued"}
-_SETTLES_ALL = {"session_recovered": "session_unhealthy"}
-_WAITING = ("prompt_queued", "session_unhealthy", "mcp_auth_required")
+# A pending marker stays pending until another kind of marker resolves one of them, or all of them.
+_RESOLVES_ONE = {"prompt_accepted": "prompt_queued", "prompt_dropped": "prompt_queued"}
+_RESOLVES_ALL = {"session_recovered": "session_unhealthy"}
+_PENDING_KINDS = ("prompt_queued", "session_unhealthy", "mcp_auth_required")
 
 
 def recap(
@@ -30,20 +30,23 @@ def recap(
     queue_generation: int,
     omitted_messages: int = 0,
 ) -> dict[str, Any]:
-    """`messages` is the end of the transcript and all markers; the caller counts the messages before it."""
+    """Summarise the last `limit` messages and markers.
+
+    `messages` is the tail of the transcript and all markers; `omitted_messages` came before it.
+    """
     markers = [message for message in messages if message["role"] == "marker"]
     talk = [message for message in messages if message["role"] != "marker"]
-    shown_markers, shown_talk = (group[max(0, len(group) - limit) :] for group in (markers, talk))
+    recent_markers, recent_talk = (group[max(0, len(group) - limit) :] for group in (markers, talk))
     return {
         "session": {key: session.get(key) for key in ("id", "badge", "state")},
-        "recent_markers": [redactor.json(_without_role(marker)) for marker in shown_markers],
-        "recent_messages": _redacted(talk, redactor)[len(talk) - len(shown_talk) :],
-        "pending_markers": _pending(markers),
+        "recent_markers": [redactor.json(_without_role(marker)) for marker in recent_markers],
+        "recent_messages": _redact_messages(talk, redactor)[len(talk) - len(recent_talk) :],
+        "pending_markers": _count_pending(markers),
         "pending_inputs": pending_inputs,
         "pending_permissions": pending_permissions,
         "omitted": {
-            "messages": omitted_messages + len(talk) - len(shown_talk),
-            "markers": len(markers) - len(shown_markers),
+            "messages": omitted_messages + len(talk) - len(recent_talk),
+            "markers": len(markers) - len(recent_markers),
         },
         "snapshot": {
             "generated_at": generated_at,
@@ -55,32 +58,32 @@ def recap(
     }
 
 
-def _redacted(talk: Sequence[Message], redactor: Redactor) -> list[Message]:
-    """Return the messages without secrets, also those of which a tool call has made two messages."""
+def _redact_messages(talk: Sequence[Message], redactor: Redactor) -> list[Message]:
+    """Return the messages without secrets, even a secret that a tool call split across two messages."""
     clean: list[Message] = [redactor.json(message) for message in talk]
     for key in ("content", "thinking"):
-        places = [number for number, message in enumerate(talk) if _is_said(message, key)]
-        texts = redactor.chunks([talk[number][key] for number in places])
-        for number, text in zip(places, texts, strict=True):
-            clean[number][key] = text
+        indexes = [index for index, message in enumerate(talk) if _is_spoken(message, key)]
+        texts = redactor.chunks([talk[index][key] for index in indexes])
+        for index, text in zip(indexes, texts, strict=True):
+            clean[index][key] = text
     return clean
 
 
-def _is_said(message: Message, key: str) -> bool:
+def _is_spoken(message: Message, key: str) -> bool:
     return message["role"] == "assistant" and isinstance(message.get(key), str)
 
 
-def _pending(markers: Sequence[Message]) -> int:
-    waiting = dict.fromkeys(_WAITING, 0)
+def _count_pending(markers: Sequence[Message]) -> int:
+    pending = dict.fromkeys(_PENDING_KINDS, 0)
     for marker in markers:
         kind = str(marker.get("kind"))
-        if kind in waiting:
-            waiting[kind] += 1
-        elif kind in _SETTLES_ONE:
-            waiting[_SETTLES_ONE[kind]] = max(0, waiting[_SETTLES_ONE[kind]] - 1)
-        elif kind in _SETTLES_ALL:
-            waiting[_SETTLES_ALL[kind]] = 0
-    return sum(waiting.values())
+        if kind in pending:
+            pending[kind] += 1
+        elif kind in _RESOLVES_ONE:
+            pending[_RESOLVES_ONE[kind]] = max(0, pending[_RESOLVES_ONE[kind]] - 1)
+        elif kind in _RESOLVES_ALL:
+            pending[_RESOLVES_ALL[kind]] = 0
+    return sum(pending.values())
 
 
 def _without_role(message: Message) -> Message:

@@ -1,21 +1,21 @@
 r"""Hide secrets in text before it is stored or shown.
 
-Three sources, each of which sees the holes that the one before it left: values of secret-looking environment
-variables, found verbatim; tokens with a shape of their own (prefixes and lengths after the gitleaks rules and
-the vendors' documents, the lengths loosened); values assigned to a secret-looking name.
+Three searches, each of which sees the holes left by the one before: values of secret-looking environment
+variables, searched verbatim; tokens with a recognisable shape (prefixes and lengths from the gitleaks rules
+and the vendors' documentation, with looser lengths); values assigned to a secret-looking name.
 
-Bias: a shaped token is always hidden. A named value is hidden only when it reads as a literal, because a log
-with `token = parser.next()` blotted out is of no use. Quoted text, `UPPER=value` and flags count as literals;
-anything else needs a digit, an inner symbol or base64 padding, and must not read as an identifier, an
-attribute, a call, a path or a template.
+Bias: a shaped token is always hidden. A named value is hidden only if it looks like a literal, because a log
+in which `token = parser.next()` is blotted out is useless. Quoted text, `UPPER=value` and flags count as
+literals; anything else needs a digit, an inner symbol or base64 padding, and must not look like an
+identifier, an attribute, a call, a path or a template.
 
 Promises: `text(text(s)) == text(s)`; time linear in the input; text outside a secret and the structure of
-JSON stay as they are, also where a key is a secret. A plugin's pattern keeps the first two if it is linear
-itself and does not look at the characters around its match.
+JSON stay unchanged, even where a key is a secret. A plugin's pattern keeps the first two promises if it is
+linear itself and does not look at the characters around its match.
 
 Never: reads the environment, decodes base64 or percent escapes, guesses by entropy. It misses bare
 plain-word passwords (`password: swordfish`), quoted phrases with spaces, positional secrets (`curl -u a:b`),
-and the rest of a secret whose beginning is not in the text, so give `chunks` all the parts.
+and the rest of a secret whose beginning is not in the text, so pass all the parts to `chunks`.
 """
 
 import re
@@ -25,13 +25,13 @@ from typing import Any
 
 MARK = "[redacted]"
 
-# Stands for each hidden character while the next source looks. A pattern may run over a hole but must not
-# need one in order to match, so a second pass, which sees more holes, finds nothing that the first did not.
+# Replaces each hidden character before the next search. A pattern may run over a hole but must not need one
+# to match, so a second pass, which sees more holes, finds nothing new.
 _HOLE = "\0"
 
 
-def _apart(prefix: str) -> str:
-    """The prefix where no word runs into it (`task-`), except the end of an escape or of a colour code."""
+def _at_word_start(prefix: str) -> str:
+    """Match the prefix unless a word runs into it (`task-`); escapes and colour codes may precede it."""
     n = len(prefix)
     return re.escape(prefix) + rf"(?:(?<![A-Za-z0-9].{{{n}}})|(?<=\\[nrt].{{{n}}})|(?<=[\d;\[]m.{{{n}}}))"
 
@@ -43,25 +43,31 @@ _PEM_BODY = r"(?=(?:[^\0-]|-(?!----)){0,400}?[A-Za-z0-9+/]{16})(?:[^\0-]++|-(?!-
 _PEM_NEWLINE = r"(?:[ \t\r]|\\[rt])*+(?:\n|\\n)(?:\s|\\[nrt])*+"
 _PEM_LINE = _PEM_NEWLINE + r"(?:[A-Z][\w-]*+: [^\s\\\0]++|[A-Za-z0-9+/=]{16,}+|[A-Za-z0-9+/=]++\Z)"
 
-# What must occur in the lower-cased text, and the pattern. Each takes all the letters and digits that follow,
-# so that what is left never begins in the middle of a word.
+# A hint that must occur in the lower-cased text, and the pattern. Each pattern consumes all the letters and
+# digits that follow, so the remaining text never begins in the middle of a word.
 _SHAPES = (
     ("private key", rf"-----BEGIN {_PEM}(?:{_PEM_BODY}{_PEM}|(?:{_PEM_LINE})++)"),
     ("eyj", r"(?P<secret>eyJ[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]*+){0,3}+)|eyJ[\w-]*+"),
     ("sk-ant-", r"sk-ant-[\w-]{8,}+"),
-    ("sk-", _apart("sk-") + r"(?:[A-Za-z0-9]{20}|proj-[\w-]{16}|(?=[A-Za-z_-]{0,40}\d)[\w-]{20})[\w-]*+"),
+    (
+        "sk-",
+        _at_word_start("sk-") + r"(?:[A-Za-z0-9]{20}|proj-[\w-]{16}|(?=[A-Za-z_-]{0,40}\d)[\w-]{20})[\w-]*+",
+    ),
     ("gh", r"gh[pousr]_[A-Za-z0-9]{20}\w*+"),
     ("github_pat_", r"github_pat_\w{20,}+"),
     ("glpat-", r"glpat-[\w-]{16,}+(?:\.\w++)*+"),
     ("xox", r"xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}+"),
-    ("akia", _apart("AKIA") + r"[A-Z0-9]{16}[A-Za-z0-9]*+"),
-    ("asia", _apart("ASIA") + r"[A-Z0-9]{16}[A-Za-z0-9]*+"),
-    ("aiza", _apart("AIza") + r"[\w-]{30,}+"),
+    ("akia", _at_word_start("AKIA") + r"[A-Z0-9]{16}[A-Za-z0-9]*+"),
+    ("asia", _at_word_start("ASIA") + r"[A-Z0-9]{16}[A-Za-z0-9]*+"),
+    ("aiza", _at_word_start("AIza") + r"[\w-]{30,}+"),
     ("npm_", r"npm_[A-Za-z0-9]{20,}+"),
     ("pypi-", r"pypi-(?:AgE[\w-]{16}|\w{32})[\w-]*+"),
     ("hf_", r"hf_[A-Za-z0-9]{20,}+"),
-    *((k, _apart(k) + r"[A-Za-z0-9]{16,}+") for k in ("sk_live_", "rk_live_", "sk_test_", "rk_test_")),
-    ("sg.", _apart("SG.") + r"[\w-]{16,}+\.[\w-]{16,}+"),
+    *(
+        (k, _at_word_start(k) + r"[A-Za-z0-9]{16,}+")
+        for k in ("sk_live_", "rk_live_", "sk_test_", "rk_test_")
+    ),
+    ("sg.", _at_word_start("SG.") + r"[\w-]{16,}+\.[\w-]{16,}+"),
     ("ya29.", r"ya29\.[\w.-]{20,}+"),
     ("://", r"""://[^\s/:@"'`<>\\\0]*+:(?P<secret>[^\s/"'`<>{}\\\0]+)(?=@)"""),
     ("bearer", r"(?i:bearer)[ \t]++(?=[\w.~+/-]*\d)(?P<secret>[\w.~+/-]{16,}+=*+)"),
@@ -94,7 +100,7 @@ _NAME = (
     r"""|\\*+["'`]?+\]?+[ \t]*+(?::[ \t]*+[\w.&|\[\]]{1,40}+[ \t]*+=[ \t]*+(?=["'`])"""
     r"|(?:=>|={1,3}+|:=|:(?!:))[ \t]*+)))"
 )
-# The whole of a bare value is taken, even if it is then refused: a name within it is not looked at again.
+# A bare value is consumed whole, even if it is then rejected: names inside it are not searched again.
 _BARE = r"""\s"'`,;(){}\[\]<>|&\\"""
 _VALUE = (
     r"""(?:[bBrRuU]?\\*+(?P<quote>["'`]))?"""
@@ -102,14 +108,14 @@ _VALUE = (
     r"(?P<value>(?(quote)(?:(?!(?P=quote))[^\s\\]|\\++(?!(?P=quote))[^\s\\])++(?=\\*+(?P=quote)|\Z)"
     rf"|[^{_BARE}]*[^{_BARE}.]))\.*+(?P<call>[(\[{{])?"
 )
-_PLACE = r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\][\w.@/\\ -]*|\w+://[^\s?=@]*"
-_DULL = (  # filler, places, colours, references, templates, names of secrets, stock words
-    rf"(.)\1*|{_PLACE}|#[\da-fA-F]{{3,8}}|[$%:@][A-Za-z_]+%?|[$#%{{]?[{{(<\[].*|.*(?:\$\{{|\{{\{{|#\{{).*"
+_PATH = r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\][\w.@/\\ -]*|\w+://[^\s?=@]*"
+_DULL = (  # filler, paths, colours, references, templates, names of secrets, stock words
+    rf"(.)\1*|{_PATH}|#[\da-fA-F]{{3,8}}|[$%:@][A-Za-z_]+%?|[$#%{{]?[{{(<\[].*|.*(?:\$\{{|\{{\{{|#\{{).*"
     r"|(?:[A-Za-z]++[_-])*+(?i:passw(?:or)?d|secret|token|key|credential)s?"
     r"|_*[A-Za-z][a-z]*(?:[A-Z][a-z]+)*(?:Password|Secret|Token|Key)"
     r"|(?i:string|number|integer|boolean|required|optional|undefined|disabled|enabled|default|changeme|example)"
 )
-_ORDINARY = rf"(.)\1*|{_PLACE}|[A-Z]?[a-z]{{0,20}}|[A-Z]{{0,20}}|[-+\d.,:_]*"
+_ORDINARY = rf"(.)\1*|{_PATH}|[A-Z]?[a-z]{{0,20}}|[A-Z]{{0,20}}|[-+\d.,:_]*"
 _CODE = (  # a hexadecimal number; identifiers joined by dots and the like, with few digits
     r"0[xX][\da-fA-F_]+"
     r"|[$@&*!-]*+[A-Za-z_]++(?:(?:\d{1,3}_++|\d{0,3}(?:\.|::|\?\.))[A-Za-z_]++)*+\d{0,2}+[:?!]?"
@@ -117,33 +123,33 @@ _CODE = (  # a hexadecimal number; identifiers joined by dots and the like, with
 # A digit and a letter, a symbol between word characters, or base64 padding.
 _RANDOM = r"^(?=\D*+\d)[^A-Za-z]*+[A-Za-z]|\w[!@#$%^~]++\w|=$"
 
-LONGEST = 16_000  # characters; a longer secret may show where a text is cut
-_SHORTEST = 8  # characters of a known value; no token of a vendor is shorter
+LONGEST = 16_000  # characters; part of a longer secret may be visible where a text is cut
+_SHORTEST = 8  # characters of a secret from the environment; no vendor's token is shorter
 _Span = tuple[int, int]
 
 
 class Redactor:
-    """Hides known values, what plugins' patterns match, and what the tables of this module describe."""
+    """Hides given secrets, what plugins' patterns match, and what the tables of this module describe."""
 
-    __slots__ = ("_extra", "_known")
+    __slots__ = ("_extra", "_secrets")
 
-    def __init__(self, known: Iterable[str], extra: Iterable[re.Pattern[str]]) -> None:
-        self._known = tuple(known)
+    def __init__(self, secrets: Iterable[str], extra: Iterable[re.Pattern[str]]) -> None:
+        self._secrets = tuple(secrets)
         self._extra = tuple(extra)
 
     def text(self, s: str) -> str:
         return self.chunks((s,))[0]
 
     def json(self, value: Any) -> Any:
-        """A redacted copy of a JSON value. `{"name": N, "value": V}` is treated as `{N: V}`."""
-        return self._walk(value, False)
+        """Return a redacted copy of a JSON value. `{"name": N, "value": V}` is treated as `{N: V}`."""
+        return self._redact_json(value, False)
 
     def beginning(self, s: str, length: int) -> str:
-        """Return the redacted beginning of a text; a secret that the cut goes through is hidden."""
+        """Return the redacted beginning of a text; a secret that extends beyond it is hidden too."""
         return self.text(s[: length + LONGEST])[:length]
 
     def end(self, s: str, length: int) -> str:
-        """Return the redacted end of a text; of a secret that began before it nothing is left."""
+        """Return the redacted end of a text; nothing is left of a secret that begins before it."""
         start = max(0, len(s) - length)
         return self.chunks((s[max(0, start - LONGEST) : start], s[start:]))[1]
 
@@ -152,57 +158,58 @@ class Redactor:
         joined = "".join(parts)
         spans = iter(self._spans(joined))
         span = next(spans, None)
-        out = []
-        done = end = 0
+        redacted_parts = []
+        pos = end = 0
         for part in parts:
             end += len(part)
-            kept: list[str] = []
+            pieces: list[str] = []
             while span and span[0] < end:
-                kept += joined[done : span[0]], MARK
-                done, span = span[1], next(spans, None)
-            kept.append(joined[done:end])
-            done = max(done, end)
-            out.append("".join(kept))
-        return out
+                pieces += joined[pos : span[0]], MARK
+                pos, span = span[1], next(spans, None)
+            pieces.append(joined[pos:end])
+            pos = max(pos, end)
+            redacted_parts.append("".join(pieces))
+        return redacted_parts
 
-    def _walk(self, value: Any, secret: bool) -> Any:
+    def _redact_json(self, value: Any, secret: bool) -> Any:
         if isinstance(value, str):
             return MARK if secret and value else self.text(value)
         if isinstance(value, list | tuple):
-            return [self._walk(item, secret) for item in value]
+            return [self._redact_json(item, secret) for item in value]
         if isinstance(value, dict):
-            pair = _is_secret_name(value.get("name"))
+            is_secret_pair = _is_secret_name(value.get("name"))
             clean: dict[Any, Any] = {}
             for key, item in value.items():
-                shown = self._key(key, clean)
-                clean[shown] = self._walk(item, _is_secret_name(key) or (pair and key == "value"))
+                clean_key = self._redact_key(key, clean)
+                is_secret = _is_secret_name(key) or (is_secret_pair and key == "value")
+                clean[clean_key] = self._redact_json(item, is_secret)
             return clean
         return value
 
-    def _key(self, key: Any, taken: dict[Any, Any]) -> Any:
-        """Return the key without its secret; numbered where another one became the same."""
+    def _redact_key(self, key: Any, used_keys: dict[Any, Any]) -> Any:
+        """Return the key without its secrets; add a number if the result is already used."""
         if not isinstance(key, str) or (len(key) < _SHORTEST and not self._extra):
             return key
-        shown = clean = self.text(key)
-        number = len(taken)
-        while shown in taken:
+        unique = clean = self.text(key)
+        number = len(used_keys)
+        while unique in used_keys:
             number += 1
-            shown = f"{clean} {number}"
-        return shown
+            unique = f"{clean} {number}"
+        return unique
 
     def _spans(self, s: str) -> list[_Span]:
-        seen = s.replace(MARK, _HOLE * len(MARK))
-        spans: list[_Span] = []
-        for find in (self._find_known, self._find_shaped, _find_named):
-            found = _merge(find(seen))
-            seen = _punch(seen, found)
-            spans += found
-        return _merge(spans)
+        holed = s.replace(MARK, _HOLE * len(MARK))
+        all_spans: list[_Span] = []
+        for find in (self._find_secrets, self._find_shaped, _find_named):
+            spans = _merge(find(holed))
+            holed = _punch(holed, spans)
+            all_spans += spans
+        return _merge(all_spans)
 
-    def _find_known(self, s: str) -> Iterator[_Span]:
-        for value in self._known:
-            if value in s:
-                yield from (m.span() for m in re.finditer(re.escape(value), s))
+    def _find_secrets(self, s: str) -> Iterator[_Span]:
+        for secret in self._secrets:
+            if secret in s:
+                yield from (m.span() for m in re.finditer(re.escape(secret), s))
 
     def _find_shaped(self, s: str) -> Iterator[_Span]:
         lower = s.lower()
@@ -213,7 +220,7 @@ class Redactor:
 
 
 def redactor(environ: Mapping[str, str] = {}, extra: Iterable[re.Pattern[str]] = ()) -> Redactor:
-    """A redactor for this environment; where an extra pattern has a group `secret`, only that is hidden."""
+    """Make a redactor for this environment; if an extra pattern has a group `secret`, only that is hidden."""
     values = {value.strip() for name, value in environ.items() if re.match(_ENVIRON_NAME, name.lower())}
     return Redactor(
         sorted(v for v in values if len(v) >= _SHORTEST and not re.fullmatch(_ORDINARY, v)), extra
@@ -251,19 +258,19 @@ def _is_literal(name: re.Match[str], match: re.Match[str]) -> bool:
     value, quoted, scheme = match["value"], match["quote"], match["scheme"]
     if match["call"] or _HOLE in value:
         return not match["call"]
-    flag = name["flag"] is not None
-    sure = quoted or scheme or flag or (name["sep"] == "=" and name["name"].isupper())
-    if len(value) < (6 if sure else 8) or re.fullmatch(_DULL, value):
+    is_flag = name["flag"] is not None
+    is_explicit = quoted or scheme or is_flag or (name["sep"] == "=" and name["name"].isupper())
+    if len(value) < (6 if is_explicit else 8) or re.fullmatch(_DULL, value):
         return False
-    if not quoted and re.fullmatch(_CODE, value) and ("." in value or not sure):
+    if not quoted and re.fullmatch(_CODE, value) and ("." in value or not is_explicit):
         return False
     if re.search(_RANDOM, value):
         return True
-    if not sure:
+    if not is_explicit:
         return False
-    prose = flag and not quoted and name["sep"] != "="
-    phrase = re.search(rf"{_PHRASE}_?\d*$", name["name"].lower()) and not prose
-    return bool(phrase or (scheme and not value.islower()) or re.search("[A-Za-z]{16}", value))
+    may_be_prose = is_flag and not quoted and name["sep"] != "="
+    is_passphrase = re.search(rf"{_PHRASE}_?\d*$", name["name"].lower()) and not may_be_prose
+    return bool(is_passphrase or (scheme and not value.islower()) or re.search("[A-Za-z]{16}", value))
 
 
 def _merge(spans: Iterable[_Span]) -> list[_Span]:
@@ -277,9 +284,9 @@ def _merge(spans: Iterable[_Span]) -> list[_Span]:
 
 
 def _punch(s: str, spans: list[_Span]) -> str:
-    out: list[str] = []
+    pieces: list[str] = []
     pos = 0
     for start, end in spans:
-        out += s[pos:start], _HOLE * (end - start)
+        pieces += s[pos:start], _HOLE * (end - start)
         pos = end
-    return "".join(out) + s[pos:] if out else s
+    return "".join(pieces) + s[pos:] if pieces else s

@@ -1,8 +1,8 @@
-"""What a log needs after its keeper died: a plan of events to append. Pure; never edits what is there.
+"""Repairing a log whose keeper died: a plan of events to append. Pure; never edits existing rows.
 
-Laws: applying a plan twice is applying it once; a plan only adds after the last row; every open turn
-is closed, not only the last. A tool call that nobody saw finish gets a result whose outcome is
-"unknown": it is never called a success.
+Promises: applying a plan twice has the same effect as applying it once; a plan only adds after the last row;
+it closes every open turn, not only the last. A tool call without a result gets one whose outcome is
+"unknown": it never counts as a success.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ UNKNOWN_OUTCOME = "the outcome is unknown: the session was interrupted while the
 
 @dataclass
 class Plan:
-    """`issues` and `actions` are for reports; `drafts` is what gets appended, in this order."""
+    """A repair. `issues` and `actions` are for reports; `drafts` are the events to append, in this order."""
 
     issues: list[dict[str, Any]] = field(default_factory=list)
     actions: list[dict[str, Any]] = field(default_factory=list)
@@ -27,7 +27,7 @@ class Plan:
 
 
 class Permission(NamedTuple):
-    """A request for permission that is still without a decision."""
+    """A permission request that has no decision yet."""
 
     request_id: str
     turn_id: str
@@ -37,32 +37,32 @@ class Permission(NamedTuple):
 
 
 @dataclass
-class _Open:
-    """A turn with no end: its last row, and the tool calls without a result."""
+class _OpenTurn:
+    """A turn with no end: its last row, and its tool calls without a result."""
 
     last: Row
     tools: dict[str, tuple[Row, dict[str, Any]]] = field(default_factory=dict)
     finished: set[str] = field(default_factory=set)
 
 
-def plan(rows: Iterable[Row], at: str, asked: Iterable[Permission] = ()) -> Plan:
-    """The repair of a log with these rows (all, or at least all of every open turn).
+def plan(rows: Iterable[Row], at: str, orphaned: Iterable[Permission] = ()) -> Plan:
+    """Plan the repair of a log with these rows: all of them, or at least those of every open turn.
 
-    `asked` are the permission requests that nobody can answer any more.
+    `orphaned` are the permission requests that can no longer be answered.
     """
-    made = Plan()
-    for request in asked:
-        _expire(made, request, at)
+    repair = Plan()
+    for request in orphaned:
+        _expire(repair, request, at)
     for turn_id, turn in _open_turns(rows).items():
-        made.issues.append(
+        repair.issues.append(
             issue("open_turn", "error", "the turn has no done and no error event", turn_id, turn.last.id)
         )
         agent_session = turn.last.parsed().get("session_id")
         for call_id, (row, content) in turn.tools.items():
             name = content.get("tool_name")
             detail = f"tool call {call_id} has no result"
-            made.issues.append(issue("dangling_tool_call", "warning", detail, turn_id, row.id))
-            made.drafts.append(
+            repair.issues.append(issue("dangling_tool_call", "warning", detail, turn_id, row.id))
+            repair.drafts.append(
                 draft(
                     "tool_result",
                     turn_id=turn_id,
@@ -76,8 +76,8 @@ def plan(rows: Iterable[Row], at: str, asked: Iterable[Permission] = ()) -> Plan
                     outcome="unknown",
                 )
             )
-            made.actions.append(action("append_tool_result", turn_id, call_id, name))
-        made.drafts.append(
+            repair.actions.append(action("append_tool_result", turn_id, call_id, name))
+        repair.drafts.append(
             draft(
                 "error",
                 turn_id=turn_id,
@@ -87,15 +87,15 @@ def plan(rows: Iterable[Row], at: str, asked: Iterable[Permission] = ()) -> Plan
                 stop_reason="interrupted",
             )
         )
-        made.actions.append(action("append_error", turn_id))
-    return made
+        repair.actions.append(action("append_error", turn_id))
+    return repair
 
 
-def _expire(made: Plan, request: Permission, at: str) -> None:
+def _expire(repair: Plan, request: Permission, at: str) -> None:
     detail = f"permission request {request.request_id} has no answer"
-    made.issues.append(issue("orphaned_permission", "warning", detail, request.turn_id))
-    made.actions.append(action("expire_permission", request.turn_id, request.tool_call_id))
-    made.drafts.append(
+    repair.issues.append(issue("orphaned_permission", "warning", detail, request.turn_id))
+    repair.actions.append(action("expire_permission", request.turn_id, request.tool_call_id))
+    repair.drafts.append(
         draft(
             "permission",
             turn_id=request.turn_id,
@@ -109,8 +109,8 @@ def _expire(made: Plan, request: Permission, at: str) -> None:
     )
 
 
-def _open_turns(rows: Iterable[Row]) -> dict[str, _Open]:
-    turns: dict[str, _Open] = {}
+def _open_turns(rows: Iterable[Row]) -> dict[str, _OpenTurn]:
+    turns: dict[str, _OpenTurn] = {}
     ended: set[str] = set()
     for row in rows:
         if not row.turn_id or row.turn_id in ended:
@@ -119,7 +119,7 @@ def _open_turns(rows: Iterable[Row]) -> dict[str, _Open]:
             ended.add(row.turn_id)
             turns.pop(row.turn_id, None)
             continue
-        turn = turns.setdefault(row.turn_id, _Open(row))
+        turn = turns.setdefault(row.turn_id, _OpenTurn(row))
         turn.last = row
         if row.type in ("tool_call", "tool_result"):
             content = row.parsed()
@@ -128,8 +128,9 @@ def _open_turns(rows: Iterable[Row]) -> dict[str, _Open]:
                 turn.tools.pop(call_id, None)
                 turn.finished.add(call_id)
             elif call_id not in turn.finished:
-                known = turn.tools.get(call_id, (row, {}))[1]
-                turn.tools[call_id] = (row, {**known, **{k: v for k, v in content.items() if v is not None}})
+                earlier = turn.tools.get(call_id, (row, {}))[1]
+                update = {key: value for key, value in content.items() if value is not None}
+                turn.tools[call_id] = (row, {**earlier, **update})
     return turns
 
 

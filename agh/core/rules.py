@@ -1,9 +1,9 @@
-"""Permission rules: what the user has decided beforehand. Pure.
+"""Permission rules: what the user has decided in advance. Pure.
 
-A rule matches a request when every pattern it gives matches; the first rule that matches decides.
-Patterns are shell patterns (`*`, `?`, `[…]`); a path pattern is taken from the workspace on, unless it is
-absolute. A command is matched whole. Of several paths each is judged by itself, and the strictest
-decision counts.
+A rule matches a request if all of its patterns match; the first matching rule decides. Patterns are shell
+patterns (`*`, `?`, `[…]`); a path pattern is relative to the workspace unless it is absolute. A command is
+matched as a whole. If a request has several paths, each is judged by itself and the strictest decision
+counts.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ DECISIONS = ("allow", "deny", "ask")
 _PATTERNS = ("kind", "name", "path", "command")
 _TOOL = r"([\w.*?:/-]+)(?:\((.+)\))?"
 _SHELL = r"[;&|<>`$()\n\r]"
-_RUNNING = ("execute", "bash", "shell", "terminal")
+_SHELL_TOOLS = ("execute", "bash", "shell", "terminal")
 
 
 class Asking(NamedTuple):
-    """What is asked for. Paths are real and absolute."""
+    """A permission request. Paths are real and absolute."""
 
     kind: str
     name: str | None = None
@@ -43,7 +43,7 @@ class Asking(NamedTuple):
 
     @property
     def resource(self) -> str | None:
-        """What it is about, in one line."""
+        """Return the command or the first path that the request is about."""
         return self.command or (self.paths[0] if self.paths else None)
 
 
@@ -55,81 +55,83 @@ class Rule(NamedTuple):
     command: str | None = None
 
 
-def read_rules(given: Any) -> list[Rule]:
-    """Rules from a list of tables; ValueError says which one is wrong and why."""
-    if not isinstance(given, list):
+def read_rules(tables: Any) -> list[Rule]:
+    """Read rules from a list of tables; raise ValueError that names the first bad one and says why."""
+    if not isinstance(tables, list):
         raise ValueError("rules are a list of tables: [[permissions.rules]]")
-    return [_rule(one, number) for number, one in enumerate(given, 1)]
+    return [_read_rule(table, number) for number, table in enumerate(tables, 1)]
 
 
 def decide(rules: Sequence[Rule], asking: Asking, workspace: str) -> str | None:
-    """allow, deny or ask; None when no rule speaks of it, or not of all of it."""
+    """Return allow, deny or ask; None if no rule matches the request, or not all of it."""
     if len(asking.paths) > 1:
-        found = {decide(rules, asking._replace(paths=(path,)), workspace) for path in asking.paths}
-        return next((one for one in ("deny", "ask", None) if one in found), "allow")
+        decisions = {decide(rules, asking._replace(paths=(path,)), workspace) for path in asking.paths}
+        return next((decision for decision in ("deny", "ask", None) if decision in decisions), "allow")
     return next((rule.decision for rule in rules if _matches(rule, asking, workspace)), None)
 
 
-def allowing(tools: Sequence[str]) -> list[Rule]:
-    """Rules that allow tools, each given as KIND, NAME, or either with (PATTERN) for its path or command.
+def allow_rules(tools: Sequence[str]) -> list[Rule]:
+    """Return rules that allow tools, written as KIND, NAME, or either with (PATTERN) for a path or command.
 
-    As in Claude Code, `(git log:*)` is the command `git log` with any arguments.
+    As in Claude Code, `(git log:*)` means the command `git log` with any arguments.
     """
-    made = []
+    rules = []
     for tool in tools:
         match = re.fullmatch(_TOOL, tool)
         if match is None:
             raise ValueError(f"{tool!r} is not a tool such as edit, Read or execute(git *)")
         name, pattern = match[1], match[2]
-        who = {"kind": name} if name in KINDS else {"name": name}
+        selector = {"kind": name} if name in KINDS else {"name": name}
         if pattern is None:
-            made.append(Rule("allow", **who))
+            rules.append(Rule("allow", **selector))
             continue
-        about = "command" if name.lower() in _RUNNING else "path"
+        field = "command" if name.lower() in _SHELL_TOOLS else "path"
         whole, any_arguments = pattern.removesuffix(":*"), pattern.endswith(":*")
-        for one in (whole, f"{whole} *") if any_arguments else (whole,):
-            made.append(Rule("allow", **who, **{about: one}))
-    return made
+        for alternative in (whole, f"{whole} *") if any_arguments else (whole,):
+            rules.append(Rule("allow", **selector, **{field: alternative}))
+    return rules
 
 
 def is_allowed(tools: Sequence[str], asking: Asking, workspace: str) -> bool:
-    """Whether a tool is among those allowed. A pattern for a command never covers a line that could run
-    another one too (`git log; rm x`)."""
-    known = allowing(tools)
+    """Tell whether one of the tools covers the request.
+
+    A command pattern never covers a line that could also run another command (`git log; rm x`).
+    """
+    rules = allow_rules(tools)
     if asking.command is not None and re.search(_SHELL, asking.command):
-        known = [rule for rule in known if rule.command is None]
-    return decide(known, asking, workspace) == "allow"
+        rules = [rule for rule in rules if rule.command is None]
+    return decide(rules, asking, workspace) == "allow"
 
 
 def exactly(text: str) -> str:
-    """A pattern that matches this text and nothing else."""
+    """Return a pattern that matches this text and nothing else."""
     return re.sub(r"([*?[])", r"[\1]", text)
 
 
-def _rule(given: Any, number: int) -> Rule:
-    if not isinstance(given, dict):
+def _read_rule(table: Any, number: int) -> Rule:
+    if not isinstance(table, dict):
         raise ValueError(f"rule {number} is not a table")
-    unknown = set(given) - {"decision", *_PATTERNS}
-    if unknown:
-        raise ValueError(f"rule {number}: unknown key {sorted(unknown)[0]!r}")
-    if given.get("decision") not in DECISIONS:
+    unknown_keys = set(table) - {"decision", *_PATTERNS}
+    if unknown_keys:
+        raise ValueError(f"rule {number}: unknown key {sorted(unknown_keys)[0]!r}")
+    if table.get("decision") not in DECISIONS:
         raise ValueError(f"rule {number}: decision is one of {', '.join(DECISIONS)}")
-    patterns = {key: given[key] for key in _PATTERNS if key in given}
+    patterns = {key: table[key] for key in _PATTERNS if key in table}
     if not patterns or not all(isinstance(value, str) for value in patterns.values()):
         raise ValueError(f"rule {number}: give at least one pattern of {', '.join(_PATTERNS)}, as text")
-    return Rule(given["decision"], **patterns)
+    return Rule(table["decision"], **patterns)
 
 
 def _matches(rule: Rule, asking: Asking, workspace: str) -> bool:
     path = rule.path
     if path is not None and not path.startswith("/"):
         path = f"{exactly(workspace.rstrip('/'))}/{path}"
-    wanted = (
+    pairs = (
         (rule.kind, asking.kind),
         (rule.name, asking.name),
         (rule.command, asking.command),
         (path, asking.paths[0] if asking.paths else None),
     )
     return all(
-        pattern is None or (value is not None and fnmatchcase(value, pattern)) for pattern, value in wanted
+        pattern is None or (value is not None and fnmatchcase(value, pattern)) for pattern, value in pairs
     )

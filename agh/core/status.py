@@ -1,7 +1,7 @@
 """What a session is doing, derived from its metadata and its lock. Pure: reading never writes.
 
-A session whose metadata says live but whose lock is free lost its keeper: it is shown as ended at
-once, with the same words that the next writer will store.
+If the metadata says a session is live but its lock is free, it has lost its keeper: it is shown as stopped
+immediately, with the same text that the next writer will store.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PHASE_OF_STOP = {
 
 
 def settled(meta: Mapping[str, Any], lock_held: bool) -> dict[str, Any]:
-    """The metadata as it should read: unchanged, or with the end of a vanished keeper filled in."""
+    """Return the metadata, marked as stopped if its keeper has vanished."""
     state = meta.get("state")
     if lock_held or state not in LIVE_STATES:
         return dict(meta)
@@ -47,7 +47,7 @@ def settled(meta: Mapping[str, Any], lock_held: bool) -> dict[str, Any]:
 
 
 def phase(meta: Mapping[str, Any]) -> str:
-    """starting, running, waiting_for_input, waiting_for_permission, or how it ended."""
+    """Return starting, running, waiting_for_input, waiting_for_permission, or how the session ended."""
     state, activity = meta.get("state"), meta.get("activity") or {}
     if state == "starting":
         return "starting"
@@ -63,24 +63,24 @@ def phase(meta: Mapping[str, Any]) -> str:
 
 
 def badge(meta: Mapping[str, Any]) -> str:
-    """One word for people; the first that applies, from the most to the least alarming."""
+    """Return the first word that applies, from the most to the least alarming."""
     activity = meta.get("activity") or {}
-    now = phase(meta)
+    current_phase = phase(meta)
     if meta.get("state") == "stopped":
-        return {"failed": "failed", "paused": "paused"}.get(now, "stopped")
+        return {"failed": "failed", "paused": "paused"}.get(current_phase, "stopped")
     if meta.get("state") not in LIVE_STATES:
         return "unknown"
     if activity.get("health") in ("hung", "unhealthy"):
         return str(activity["health"])
     if activity.get("waiting_for_auth"):
         return "waiting-for-auth"
-    if now == "waiting_for_permission":
+    if current_phase == "waiting_for_permission":
         return "waiting-for-input"
-    return "idle" if now == "waiting_for_input" else "running"
+    return "idle" if current_phase == "waiting_for_input" else "running"
 
 
 def attachable(meta: Mapping[str, Any], now: str, holder: str | None = None) -> bool:
-    """Whether `holder` may attach at the time `now`: live, well, and not leased to someone else."""
+    """Tell whether `holder` may attach at the time `now`: live, healthy, and not leased to someone else."""
     lease = meta.get("attach") or {}
     leased = bool(lease) and lease.get("attached_to") != holder and str(lease.get("attach_expires_at")) > now
     return (
@@ -92,9 +92,9 @@ def attachable(meta: Mapping[str, Any], now: str, holder: str | None = None) -> 
 
 
 def recovery(meta: Mapping[str, Any], lock_held: bool, keeper_answers: bool) -> dict[str, Any]:
-    """Whether the agent runs, whether the session can and should be resumed, and why.
+    """Tell whether the agent runs, whether the session can and should be resumed, and why.
 
-    `meta` is settled. `keeper_answers` is asked of the control socket only while the lock is held.
+    `meta` comes from `settled`. `keeper_answers` matters only while the lock is held.
     """
     archived = bool(meta.get("archived"))
     needs_resume = False
@@ -116,12 +116,12 @@ def recovery(meta: Mapping[str, Any], lock_held: bool, keeper_answers: bool) -> 
 
 
 def view(meta: Mapping[str, Any], lock_held: bool, now: str) -> dict[str, Any]:
-    """A session as it is printed: settled metadata, and what is derived from it."""
-    shown = settled(meta, lock_held)
-    lease = shown.get("attach") or {}
-    shown["phase"] = phase(shown)
-    shown["badge"] = badge(shown)
-    shown["attachable"] = shown["state"] == "active" and attachable(shown, now)
-    shown["attached_to"] = lease.get("attached_to")
-    shown["attach_expires_at"] = lease.get("attach_expires_at")
-    return shown
+    """Return a session as it is printed: its settled metadata and what follows from it."""
+    view = settled(meta, lock_held)
+    lease = view.get("attach") or {}
+    view["phase"] = phase(view)
+    view["badge"] = badge(view)
+    view["attachable"] = view["state"] == "active" and attachable(view, now)
+    view["attached_to"] = lease.get("attached_to")
+    view["attach_expires_at"] = lease.get("attach_expires_at")
+    return view

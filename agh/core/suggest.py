@@ -1,12 +1,12 @@
-"""What was probably meant. Pure; the import that costs happens only when something was mistyped."""
+"""Suggestions for mistyped words. Pure; imports difflib only when something was mistyped."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 
-def closest(word: str, known: Iterable[str], alike: float = 0.6) -> str:
-    """The known word most like the given one; empty when none is alike enough."""
+def closest(word: str, candidates: Iterable[str], alike: float = 0.6) -> str:
+    """Return the candidate most similar to the word; empty if none is similar enough."""
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(word, list(known), n=1, cutoff=alike)), "")
+    return next(iter(get_close_matches(word, list(candidates), n=1, cutoff=alike)), "")

@@ -1,8 +1,8 @@
-"""The conversation, put together from events. Pure and deterministic: the same rows give the same messages.
+"""The conversation, assembled from events. Pure and deterministic: the same rows give the same messages.
 
 Roles: user, assistant, tool_call, tool_result, marker. Chunks of one message join into `content`,
 thoughts into `thinking`; the pieces of a tool call are stitched by `tool_call_id` within their turn.
-A message has the id of the event that began its text. Empty chunks are dropped, white space is kept.
+A message has the id of the event in which its text begins. Empty chunks are dropped; white space is kept.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from agh.core.events import CHAT_TYPES, MARKER_CREATED, MARKER_REDACTED, Row
 
 Message = dict[str, Any]
 
-# These come in the middle of an answer and do not end it; anything else does.
-_PASSING = ("usage", "runtime_progress", "runtime_warning", "permission")
+# These may occur in the middle of an answer; any other event ends it.
+_NOT_ENDING = ("usage", "runtime_progress", "runtime_warning", "permission")
 _TOOL_FIELDS = ("title", "tool_name", "tool_input", "tool_result", "tool_error", "outcome")
 _MARKER_FIELDS = ("kind", "severity", "summary", "occurred_at", "diagnostic")
 TRANSCRIPT_TYPES = (*CHAT_TYPES, MARKER_CREATED, MARKER_REDACTED)
 
 
 def transcript(rows: Iterable[Row]) -> list[Message]:
+    """Return the messages that these rows make up, in order."""
     assembler = Assembler()
     for row in sorted(rows, key=lambda row: (row.sequence, row.timestamp, row.id)):
         assembler.feed(row)
@@ -39,10 +40,10 @@ class Assembler:
         self._markers: dict[str, Message] = {}
 
     def feed(self, row: Row) -> list[Message]:
-        """Take the next row; which messages it began or changed."""
+        """Take the next row; return the messages that it started or changed."""
         if row.type in ("agent_message", "thought"):
-            return self._chunk(row)
-        if row.type in _PASSING:
+            return self._add_chunk(row)
+        if row.type in _NOT_ENDING:
             return []
         changed = self._end_answer()
         if row.type == "user_message":
@@ -50,12 +51,12 @@ class Assembler:
             self.messages.append({"id": row.id, "role": "user", "content": text, "timestamp": row.timestamp})
             changed.append(self.messages[-1])
         elif row.type in ("tool_call", "tool_result"):
-            changed.append(self._tool(row))
+            changed.append(self._add_tool(row))
         elif row.type in (MARKER_CREATED, MARKER_REDACTED):
-            changed.append(self._marker(row))
+            changed.append(self._add_marker(row))
         return changed
 
-    def _chunk(self, row: Row) -> list[Message]:
+    def _add_chunk(self, row: Row) -> list[Message]:
         content = row.parsed()
         text = _text(content)
         if not text:
@@ -69,7 +70,7 @@ class Assembler:
             changed = self._end_answer()
         if self._answer is None:
             self._answer = {"id": row.id, "role": "assistant", "content": ""}
-            if content.get("agent_id"):  # one of several agents
+            if content.get("agent_id"):  # the session has several agents
                 self._answer["agent_id"] = content["agent_id"]
             self.messages.append(self._answer)
             self._answer_key = key
@@ -97,7 +98,7 @@ class Assembler:
         ended["thinking_complete"] = True
         return [ended]
 
-    def _tool(self, row: Row) -> Message:
+    def _add_tool(self, row: Row) -> Message:
         content = row.parsed()
         call_id = str(content.get("tool_call_id") or row.id)
         key = (row.type, row.turn_id, call_id)
@@ -111,7 +112,7 @@ class Assembler:
         message |= {field: content[field] for field in _TOOL_FIELDS if content.get(field) is not None}
         return message
 
-    def _marker(self, row: Row) -> Message:
+    def _add_marker(self, row: Row) -> Message:
         content = row.parsed()
         fields = {field: content[field] for field in _MARKER_FIELDS if content.get(field) is not None}
         earlier = self._markers.get(str(content.get("marker_id")))

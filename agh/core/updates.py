@@ -1,6 +1,6 @@
-"""What an agent's update means: ACP `session/update` to the type and fields of an event. Pure.
+"""Translating an agent's ACP `session/update` into the type and fields of an event. Pure.
 
-Nothing is dropped: a kind we do not know becomes a `system` event with the update kept in `raw`.
+Nothing is dropped: an unknown kind of update becomes a `system` event that keeps the update in `raw`.
 """
 
 from __future__ import annotations
@@ -20,41 +20,42 @@ _MOST = 10**12  # tokens, or units of a currency; the sum over all turns still f
 
 
 def event_of(update: Fields) -> tuple[str, Fields]:
-    """The event type of an update, and its content fields but `raw`."""
+    """Return the event type of an update, and its content fields except `raw`."""
     kind = update.get("sessionUpdate")
     if kind in ("agent_message_chunk", "agent_thought_chunk"):
-        return ("agent_message" if kind == "agent_message_chunk" else "thought"), _chunk(update)
+        return ("agent_message" if kind == "agent_message_chunk" else "thought"), _chunk_fields(update)
     if kind in ("tool_call", "tool_call_update"):
-        return _tool(update)
+        return _tool_event(update)
     if kind == "plan":
         return "plan", {}
     if kind == "usage_update":
         return "usage", {"usage": context_usage(update)}
-    return "system", {"title": _title(kind, update)}
+    return "system", {"title": _system_title(kind, update)}
 
 
 def update_text(frame: bytes, update: Fields) -> bytes | memoryview:
-    """Return the JSON text of the update inside its frame, as it came; a long one is not copied."""
+    """Return the update's JSON text, exactly as in its frame; a long one is not copied."""
     if len(frame) <= LONG:
         line = frame.rstrip()
         start = line.find(b'"update":') + len(b'"update":')
-        if _is(text := line[start:-2], update):  # where it nearly always is: the last of the last
+        # The update is nearly always the last field of the params, which are the frame's last field.
+        if _is_json_of(text := line[start:-2], update):
             return text
     params = member(frame, 0, "params")
     span = member(frame, params[0], "update") if params else None
     return memoryview(frame)[slice(*span)] if span else frame
 
 
-def _is(text: bytes, update: Fields) -> bool:
+def _is_json_of(text: bytes, update: Fields) -> bool:
     try:
-        # Most agents write JSON as we would, and to write costs less than to read.
+        # Most agents format JSON as we do, and formatting is cheaper than parsing.
         return orjson.dumps(update) == text or bool(orjson.loads(text) == update)
     except orjson.JSONDecodeError:
         return False
 
 
 def context_usage(update: Fields) -> Fields:
-    """A usage_update: how full the context is and what the session has cost. Unknown stays None."""
+    """Return how full the context is and what the session has cost, with None for what is unknown."""
     cost = update.get("cost")
     cost = cost if isinstance(cost, dict) else {}
     return {
@@ -66,7 +67,7 @@ def context_usage(update: Fields) -> Fields:
 
 
 def token_usage(usage: Any) -> Fields | None:
-    """The token counts of a prompt's answer; None when the agent gave none."""
+    """Return the token counts of a prompt's answer; None if the agent sent none."""
     if not isinstance(usage, dict):
         return None
     names = {
@@ -81,19 +82,19 @@ def token_usage(usage: Any) -> Fields | None:
 
 
 def request_usage(carrier: Fields) -> Fields | None:
-    """The tokens of one model request, as some agents put them into `_meta` of a chunk or an answer."""
+    """Return the tokens of one model request, which some agents put into `_meta` of a chunk or an answer."""
     extra = carrier.get("_meta")
     return token_usage(extra.get("usage")) if isinstance(extra, dict) else None
 
 
-def added_usage(known: Fields, more: Fields) -> Fields:
-    """The sum of two counts; what neither knows stays None."""
-    names = dict.fromkeys((*known, *more))
-    pairs = {name: [one[name] for one in (known, more) if one.get(name) is not None] for name in names}
-    return {name: min(sum(found), _MOST) if found else None for name, found in pairs.items()}
+def add_usage(total: Fields, more: Fields) -> Fields:
+    """Add two sets of counts; a count that neither has stays None."""
+    names = dict.fromkeys((*total, *more))
+    counts = {name: [usage[name] for usage in (total, more) if usage.get(name) is not None] for name in names}
+    return {name: min(sum(addends), _MOST) if addends else None for name, addends in counts.items()}
 
 
-def _chunk(update: Fields) -> Fields:
+def _chunk_fields(update: Fields) -> Fields:
     content = update.get("content")
     content = content if isinstance(content, dict) else {}
     fields: Fields = {"text": content["text"] if isinstance(content.get("text"), str) else ""}
@@ -104,7 +105,7 @@ def _chunk(update: Fields) -> Fields:
     return fields
 
 
-def _tool(update: Fields) -> tuple[str, Fields]:
+def _tool_event(update: Fields) -> tuple[str, Fields]:
     fields: Fields = {
         "tool_call_id": str(update.get("toolCallId")),
         "title": update.get("title"),
@@ -114,26 +115,26 @@ def _tool(update: Fields) -> tuple[str, Fields]:
     if update.get("status") not in _FINISHED:
         return "tool_call", fields
     failed = update["status"] == "failed"
-    return "tool_result", fields | {"tool_result": _result(update, failed), "tool_error": failed}
+    return "tool_result", fields | {"tool_result": _tool_result(update, failed), "tool_error": failed}
 
 
 def tool_name(update: Fields) -> str | None:
-    """The tool's own name where the agent tells it, else the kind of tool."""
+    """Return the tool's own name if the agent sent it, otherwise the kind of tool."""
     extra = update.get("_meta")
-    for one in extra.values() if isinstance(extra, dict) else ():
-        if isinstance(one, dict) and isinstance(one.get("toolName"), str):
-            return str(one["toolName"])
+    for details in extra.values() if isinstance(extra, dict) else ():
+        if isinstance(details, dict) and isinstance(details.get("toolName"), str):
+            return str(details["toolName"])
     kind = update.get("kind")
     return kind if isinstance(kind, str) and kind != "other" else None
 
 
-def _result(update: Fields, failed: bool) -> Fields:
+def _tool_result(update: Fields, failed: bool) -> Fields:
     result: Fields = {}
     texts, patches = [], []
-    for item in _dicts(update.get("content")):
-        inner = item.get("content")
-        if item.get("type") == "diff":
-            patches.append(item)
+    for block in only_dicts(update.get("content")):
+        inner = block.get("content")
+        if block.get("type") == "diff":
+            patches.append(block)
         elif isinstance(inner, dict) and isinstance(inner.get("text"), str):
             texts.append(inner["text"])
     text = "\n".join(texts)
@@ -141,14 +142,14 @@ def _result(update: Fields, failed: bool) -> Fields:
         result["content"] = text
     if patches:
         result["structured_patch"] = patches
-    paths = [one.get("path") for one in _dicts(update.get("locations"))]
+    paths = [location.get("path") for location in only_dicts(update.get("locations"))]
     if path := next((path for path in [*paths, *(patch.get("path") for patch in patches)] if path), None):
         result["file_path"] = path
     output = update.get("rawOutput")
     parts = {}
     if isinstance(output, dict):
         parts = {key: output[key] for key in _RESULT_KEYS if isinstance(output.get(key), str)}
-    if output is not None and sum(map(len, parts.values())) <= LONG:  # else `raw` alone repeats it
+    if output is not None and sum(map(len, parts.values())) <= LONG:  # otherwise it is only in `raw`
         result["raw_output"] = output
     result |= parts
     if failed and "error" not in result:
@@ -156,11 +157,12 @@ def _result(update: Fields, failed: bool) -> Fields:
     return result
 
 
-def _dicts(value: Any) -> list[Fields]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+def only_dicts(value: Any) -> list[Fields]:
+    """Return the mappings in a list; nothing if the value is not a list."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
-def _title(kind: Any, update: Fields) -> str:
+def _system_title(kind: Any, update: Fields) -> str:
     detail = next(
         (update[key] for key in ("title", "currentModeId", "modeId") if isinstance(update.get(key), str)),
         None,
@@ -169,7 +171,7 @@ def _title(kind: Any, update: Fields) -> str:
 
 
 def _number(value: Any) -> int | float | None:
-    """The count or amount; None for what is no number, or one that no session can have used."""
+    """Return the count or amount; None if it is not a number, or one that no session can reach."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
     return value if 0 <= value <= _MOST else None

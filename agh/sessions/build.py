@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from agh.core.events import Row
-from agh.core.exchange import TABLES, TableRow, checked
+from agh.core.exchange import TABLES, TableRow, check_row
 from agh.errors import AghError
 from agh.sessions.new import check_name, first_meta
 from agh.store import sessions
@@ -50,7 +50,7 @@ def fill(log: Writer, records: Iterable[Row | TableRow]) -> dict[str, int]:
     with log.transaction() as db:
         for record in records:
             if isinstance(record, Row):
-                insert(db, "events", checked(record)._asdict())
+                insert(db, "events", check_row(record)._asdict())
                 events += 1
                 turns.add(record.turn_id)
                 continue

@@ -20,7 +20,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from agh.core.events import TURN_END_TYPES, Row, draft
-from agh.core.exchange import TRUSTED, Imported, Importer, TableRow, told
+from agh.core.exchange import TRUSTED, Imported, Importer, TableRow, select_metadata
 from agh.errors import AghError, ImportInvalid, SessionExists, StoreFailed
 from agh.home import SESSION_ID, new_session_id, session_id_of, session_path
 from agh.sessions.build import build, fill
@@ -58,7 +58,7 @@ def import_file(
         with _blame(importer):
             imported = importer.read(path)
         imported = replace(imported, records=_read_records(importer, imported.records))
-        session = told(imported.session, trust=trust)
+        session = select_metadata(imported.session, trust=trust)
         own_id = imported.session.get("id")
         if own_id is not None and not SESSION_ID.fullmatch(str(own_id)):
             raise ValueError(f"{own_id!r} is not the id of a session")

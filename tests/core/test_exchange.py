@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agh.core.events import Row
-from agh.core.exchange import TRUSTED, checked, told
+from agh.core.exchange import TRUSTED, check_row, select_metadata
 from tests.support.build import AT
 
 GOOD = Row(1, "turn-1", "user_message", "claude", '{"text":"hi"}', AT)
@@ -15,7 +15,7 @@ SESSION = {"agent_name": "claude", "workspace_path": "/repo", "created_at": AT, 
 
 
 def test_a_good_row_passes_as_it_is() -> None:
-    assert checked(GOOD) is GOOD
+    assert check_row(GOOD) is GOOD
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_good_row_passes_as_it_is() -> None:
 )
 def test_a_row_that_a_reader_could_stumble_over_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError):
-        checked(GOOD._replace(**change))
+        check_row(GOOD._replace(**change))
 
 
 def test_what_a_session_may_do_is_taken_over_only_when_trusted() -> None:
@@ -67,8 +67,8 @@ def test_what_a_session_may_do_is_taken_over_only_when_trusted() -> None:
         "launch": {"cookie": "c"},
         "state": "active",
     }
-    assert told(given, trust=False) == {**SESSION, "title": "a title"}
-    assert told(given, trust=True) == {**SESSION, "title": "a title", **dangerous}
+    assert select_metadata(given, trust=False) == {**SESSION, "title": "a title"}
+    assert select_metadata(given, trust=True) == {**SESSION, "title": "a title", **dangerous}
 
 
 @pytest.mark.parametrize(
@@ -87,4 +87,4 @@ def test_what_a_session_may_do_is_taken_over_only_when_trusted() -> None:
 )
 def test_metadata_of_the_wrong_kind_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError):
-        told({**SESSION, **change}, trust=True)
+        select_metadata({**SESSION, **change}, trust=True)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agh.core import frames
+from agh.core import frames, json_text
 from agh.core.frames import Frame, Malformed, Notification, Request, Response, Splitter, error_text, parse
 
 DATABASE = sqlite3.connect(":memory:")
@@ -208,11 +208,11 @@ def test_depth_is_capped(opening: str, tail: str) -> None:
         value = opening * (depth - 1) + inner + closing * (depth - 1)
         return parse(f'{{"method":"m","params":{value}}}'.encode())
 
-    deepest = nested(frames.MAX_DEPTH)
+    deepest = nested(json_text.MAX_DEPTH)
     assert isinstance(deepest, Notification)
     assert_storable(deepest)
     orjson.dumps({"content": {"raw": [deepest.params]}})
-    for depth in (frames.MAX_DEPTH + 1, 1023, 1026, 100_000):
+    for depth in (json_text.MAX_DEPTH + 1, 1023, 1026, 100_000):
         found = nested(depth)
         assert isinstance(found, Malformed)
         assert found.reason == "nested too deeply"
@@ -226,7 +226,7 @@ def test_brackets_in_strings_are_not_depth() -> None:
 
 
 def test_values_are_capped() -> None:
-    many = frames.MAX_VALUES
+    many = json_text.MAX_VALUES
     assert isinstance(parse(b'{"id":1,"result":[' + b"1," * (many - 10) + b"1]}"), Response)
     for line in (
         b'{"id":1,"result":[' + b"1," * many + b"1]}",

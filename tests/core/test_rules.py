@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agh.core.rules import Asking, Rule, allowing, decide, exactly, is_allowed, read_rules
+from agh.core.rules import Asking, Rule, allow_rules, decide, exactly, is_allowed, read_rules
 
 WORK = "/home/me/project"
 SHELL = ("; rm x", " && rm x", " | sh", " > x", "\nrm x", " $(rm x)", " `rm x`")
@@ -192,4 +192,4 @@ def test_tools_that_are_allowed(tools: list[str], asking: Asking, allowed: bool)
 @pytest.mark.parametrize("tool", ["", "a b", "edit(", "edit)", "edit()", "(x)", "edit(x)y"])
 def test_what_is_no_tool(tool: str) -> None:
     with pytest.raises(ValueError, match="is not a tool"):
-        allowing([tool])
+        allow_rules([tool])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agh.core.transient import asked_wait, is_transient
+from agh.core.transient import is_transient, retry_after
 
 PASSING: list[dict[str, Any]] = [
     {"code": -32603, "message": "Internal error: API Error: 529 overloaded_error"},
@@ -68,7 +68,7 @@ def test_stays(error: dict[str, Any]) -> None:
     ],
 )
 def test_the_wait_that_is_asked_for(data: Any, seconds: float) -> None:
-    assert asked_wait({"code": -32603, "message": "busy", "data": data}) == seconds
+    assert retry_after({"code": -32603, "message": "busy", "data": data}) == seconds
 
 
 @pytest.mark.parametrize(
@@ -76,4 +76,4 @@ def test_the_wait_that_is_asked_for(data: Any, seconds: float) -> None:
 )
 def test_any_error_has_an_answer(odd: Any) -> None:
     assert not is_transient({"code": odd, "message": odd, "data": odd})
-    assert asked_wait({"data": {"retryAfter": odd}}) >= 0
+    assert retry_after({"data": {"retryAfter": odd}}) >= 0

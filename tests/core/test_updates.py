@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agh.core.events import LONG, TYPES, draft
 from agh.core.updates import (
-    added_usage,
+    add_usage,
     context_usage,
     event_of,
     request_usage,
@@ -289,8 +289,8 @@ def test_usage_that_comes_with_a_chunk() -> None:
 
 def test_usage_adds_up_and_what_nobody_knows_stays_unknown() -> None:
     first = {"input_tokens": 11, "output_tokens": None, "thought_tokens": None}
-    assert added_usage({}, first) == first
-    assert added_usage(first, {"input_tokens": 4, "output_tokens": 2}) == {
+    assert add_usage({}, first) == first
+    assert add_usage(first, {"input_tokens": 4, "output_tokens": 2}) == {
         "input_tokens": 15,
         "output_tokens": 2,
         "thought_tokens": None,
@@ -307,4 +307,4 @@ def test_what_no_session_can_have_used_is_unknown(number: float) -> None:
 
 def test_sums_stay_in_bounds() -> None:
     most = {"input_tokens": 10**12}
-    assert added_usage(added_usage(most, most), most) == most
+    assert add_usage(add_usage(most, most), most) == most

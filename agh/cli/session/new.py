@@ -174,11 +174,11 @@ def tools_option(given: str | None) -> list[str]:
         return []
     import re
 
-    from agh.core.rules import allowing
+    from agh.core.rules import allow_rules
 
     tools = [one.strip() for one in re.split(r",(?![^(]*\))", given) if one.strip()]
     try:
-        allowing(tools)
+        allow_rules(tools)
     except ValueError as error:
         raise Usage(
             f"--allowed-tools: {error}", hint="for example: --allowed-tools 'edit,execute(git *)'"

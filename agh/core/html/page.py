@@ -1,8 +1,8 @@
-"""A transcript as one HTML page that a person likes to read.
+"""A transcript as one readable HTML page.
 
 Promises: the same messages give the same bytes; nothing that an agent or a user wrote becomes markup,
-loads anything or runs; characters that hide or reorder text are shown by name, so that text cannot lie
-about itself. The page needs no network and no script. Any JSON in any field gives a page, never an error.
+loads anything or runs; characters that hide or reorder text are shown by name, so text cannot disguise
+itself. The page needs no network and no script. Any JSON in any field gives a page, never an error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from html import escape
 from string import Template
 from typing import Any
 
-from agh.core.html.text import NEW, OLD, as_text, block, patch, plain, rendered, short, visible
+from agh.core.html.text import NEW, OLD, as_text, block, patch, plain, render, short, visible
 from agh.core.transcript import Message
 
 _MOST_PARTS = 50  # of one list of contents in a tool card
@@ -29,29 +29,29 @@ _STAMP = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z", re.ASCII)
 def document(
     session: Mapping[str, Any], messages: Sequence[Message], *, generated_at: str, frame: str, style: str
 ) -> str:
-    """Fill the frame, a template, for a session as `status.view` describes it, and its transcript."""
+    """Fill in the template `frame` with a session, as returned by `status.view`, and its transcript."""
     badge = as_text(session.get("badge")) or "unknown"
-    facts = (f"<div><dt>{key}</dt><dd>{fact}</dd></div>" for key, fact in _facts(session, messages))
-    shown = {
+    facts = (f"<div><dt>{key}</dt><dd>{fact}</dd></div>" for key, fact in _list_facts(session, messages))
+    fields = {
         "title": escape(
             as_text(session.get("title") or session.get("name") or session.get("id")) or "Session"
         ),
         "badge": escape(badge),
         "mood": _MOODS.get(badge, "calm"),
         "facts": "\n".join(facts),
-        "contents": _contents(messages),
-        "generated": _time(generated_at),
+        "contents": _link_prompts(messages),
+        "generated": _format_time(generated_at),
     }
-    shown = {key: visible(value) for key, value in shown.items()}
+    fields = {key: visible(html) for key, html in fields.items()}
     main = article(messages) or '<p class="empty">Nothing has been said yet.</p>'
-    return Template(frame).substitute(shown, style=style, article=main)
+    return Template(frame).substitute(fields, style=style, article=main)
 
 
 def article(messages: Iterable[Message]) -> str:
-    """Every message in order, a tool call together with its result, and a line where a new day begins."""
+    """Format all messages in order: a tool call together with its result, and a line at each new day."""
     parts: list[str] = []
     day = ""
-    for message, result in _paired(messages):
+    for message, result in _pair_results(messages):
         if stamp := _STAMP.fullmatch(as_text(message.get("timestamp"))):
             if day and stamp[1] != day:
                 parts.append(f'<p class="day"><time>{stamp[1]}</time></p>')
@@ -61,30 +61,32 @@ def article(messages: Iterable[Message]) -> str:
 
 
 def fragment(message: Message, result: Message | None = None) -> str:
-    """One message as an element; `result` is the tool_result that belongs to a tool_call."""
+    """Format one message as an element; `result` is the tool_result that belongs to a tool_call."""
     role = message.get("role")
     if role in ("tool_call", "tool_result"):
-        kind, body = _card(message, message if role == "tool_result" else result)
+        kind, body = _format_tool_card(message, message if role == "tool_result" else result)
     elif role == "marker":
-        kind, body = _notice(message)
+        kind, body = _format_notice(message)
     else:
-        who = escape(as_text(message.get("agent_id")) or "Assistant")
-        kind, body = ("user", "<h2>User</h2>\n") if role == "user" else ("assistant", f"<h2>{who}</h2>\n")
+        speaker = escape(as_text(message.get("agent_id")) or "Assistant")
+        kind, body = ("user", "<h2>User</h2>\n") if role == "user" else ("assistant", f"<h2>{speaker}</h2>\n")
         if thinking := as_text(message.get("thinking")):
-            said = "Thinking" if message.get("thinking_complete") else "Thinking, not finished"
-            body += f'<details class="thinking"><summary>{said}</summary>\n{rendered(thinking)}</details>\n'
+            heading = "Thinking" if message.get("thinking_complete") else "Thinking, not finished"
+            body += f'<details class="thinking"><summary>{heading}</summary>\n{render(thinking)}</details>\n'
         if content := as_text(message.get("content")):
-            body += plain(content) if role == "user" else rendered(content)
-    return visible(f'<article class="{kind}"{_anchor(message)}>{_when(message)}\n{body}</article>')
+            body += plain(content) if role == "user" else render(content)
+    return visible(f'<article class="{kind}"{_anchor(message)}>{_link_time(message)}\n{body}</article>')
 
 
-def _facts(session: Mapping[str, Any], messages: Sequence[Message]) -> Iterator[tuple[str, str]]:
+def _list_facts(session: Mapping[str, Any], messages: Sequence[Message]) -> Iterator[tuple[str, str]]:
     worktree, failure = (
         value if isinstance(value := session.get(key), dict) else {} for key in ("worktree", "failure")
     )
     roles = [message.get("role") for message in messages]
     counts = [f"{n} {word}{'s' * (n != 1)}" for role, word in _COUNTED.items() if (n := roles.count(role))]
-    failed = sum(_state(message) == "failed" for message in messages if message.get("role") == "tool_result")
+    failed = sum(
+        _tool_state(message) == "failed" for message in messages if message.get("role") == "tool_result"
+    )
     counts += [f"{failed} failed"] if failed else []
     facts: dict[str, list[Any]] = {
         "Session": [session.get("id")],
@@ -99,51 +101,51 @@ def _facts(session: Mapping[str, Any], messages: Sequence[Message]) -> Iterator[
             yield key, " · ".join(texts)
     for key in ("Created", "Updated"):
         if stamp := session.get(f"{key.lower()}_at"):
-            yield key, _time(stamp)
+            yield key, _format_time(stamp)
 
 
-def _contents(messages: Iterable[Message]) -> str:
-    """Links to what the user asked, when there is enough of it to lose one's way."""
-    asked = [message for message in messages if message.get("role") == "user"]
-    if len(asked) < 3:
+def _link_prompts(messages: Iterable[Message]) -> str:
+    """Return links to the prompts, if there are enough of them to get lost."""
+    prompts = [message for message in messages if message.get("role") == "user"]
+    if len(prompts) < 3:
         return ""
-    links = (f'<li><a href="#{_id(m)}">{short(as_text(m.get("content")), 90)}</a></li>' for m in asked)
+    links = (f'<li><a href="#{_id(m)}">{short(as_text(m.get("content")), 90)}</a></li>' for m in prompts)
     return f"<nav><details><summary>Prompts</summary>\n<ol>{''.join(links)}</ol></details></nav>\n"
 
 
-def _paired(messages: Iterable[Message]) -> list[tuple[Message, Message | None]]:
-    """Each tool call with the next result of its id; everything else alone."""
+def _pair_results(messages: Iterable[Message]) -> list[tuple[Message, Message | None]]:
+    """Pair each tool call with the next result of its id; leave all other messages alone."""
     pairs: list[tuple[Message, Message | None]] = []
-    waiting: dict[str, int] = {}
+    open_calls: dict[str, int] = {}
     for message in messages:
         call_id, role = as_text(message.get("tool_call_id")), message.get("role")
-        if role == "tool_result" and call_id in waiting:
-            place = waiting.pop(call_id)
-            pairs[place] = (pairs[place][0], message)
+        if role == "tool_result" and call_id in open_calls:
+            index = open_calls.pop(call_id)
+            pairs[index] = (pairs[index][0], message)
             continue
         if role == "tool_call" and call_id:
-            waiting[call_id] = len(pairs)
+            open_calls[call_id] = len(pairs)
         pairs.append((message, None))
     return pairs
 
 
-def _card(message: Message, result: Message | None) -> tuple[str, str]:
-    both = {**message, **(result or {})}
-    state, given = _state(result), both.get("tool_input")
-    name = as_text(both.get("tool_name"))
-    title = as_text(both.get("title")).removeprefix(f"{name} ")
-    if title in ("", name) and isinstance(given, dict):
-        title = next((value for key in _HINTS if isinstance(value := given.get(key), str)), "")
+def _format_tool_card(message: Message, result: Message | None) -> tuple[str, str]:
+    merged = {**message, **(result or {})}
+    state, tool_input = _tool_state(result), merged.get("tool_input")
+    name = as_text(merged.get("tool_name"))
+    title = as_text(merged.get("title")).removeprefix(f"{name} ")
+    if title in ("", name) and isinstance(tool_input, dict):
+        title = next((value for key in _HINTS if isinstance(value := tool_input.get(key), str)), "")
     line = f'<b>{short(name or "tool", 60)}</b> <span class="title">{short(title, 300)}</span>'
     line += f' <span class="state"><span aria-hidden="true">{_STATES[state]}</span> {state}</span>'
-    body = "".join(_input(given))
+    body = "".join(_input_blocks(tool_input))
     if result is not None and result is not message:
-        body += f'<p class="result"{_anchor(result)}>Result {_when(result)}</p>\n'
-    body += "".join(_output(both.get("tool_result"))) or '<p class="empty">No output.</p>\n'
+        body += f'<p class="result"{_anchor(result)}>Result {_link_time(result)}</p>\n'
+    body += "".join(_output_blocks(merged.get("tool_result"))) or '<p class="empty">No output.</p>\n'
     return f"tool {state.split()[0]}", f"<details><summary>{line}</summary>\n{body}</details>"
 
 
-def _state(result: Message | None) -> str:
+def _tool_state(result: Message | None) -> str:
     if result is None:
         return "no result"
     if result.get("outcome") == "unknown":
@@ -153,7 +155,7 @@ def _state(result: Message | None) -> str:
     return "failed" if result.get("tool_error", error) else "ok"
 
 
-def _notice(message: Message) -> tuple[str, str]:
+def _format_notice(message: Message) -> tuple[str, str]:
     kind, summary, diagnostic = (as_text(message.get(key)) for key in ("kind", "summary", "diagnostic"))
     body = f"<p><b>{short(kind.replace('_', ' '), 60)}</b> <bdi>{escape(summary)}</bdi>"
     body += " <i>redacted</i></p>" if message.get("redacted") else "</p>"
@@ -162,51 +164,53 @@ def _notice(message: Message) -> tuple[str, str]:
     return f"marker {_SEVERITIES.get(as_text(message.get('severity')), 'info')}", body
 
 
-def _input(given: Any) -> Iterator[str]:
-    """Pretty JSON; texts of several lines, and the replacement of one text by another, are set apart."""
-    apart: dict[str, str] = {}
-    if isinstance(given, dict):
-        if change := patch(given):
-            given = {key: value for key, value in given.items() if key not in (*OLD, *NEW)}
-        apart = {key: value for key, value in given.items() if isinstance(value, str) and "\n" in value}
-        given = {key: value for key, value in given.items() if key not in apart}
-        apart |= {"change": change} if change else {}
-    if given not in (None, "", {}, []):
-        yield block("input", as_text(given))
-    for key, value in apart.items():
+def _input_blocks(tool_input: Any) -> Iterator[str]:
+    """Yield the input as indented JSON, then texts of several lines and replaced texts as separate blocks."""
+    separate: dict[str, str] = {}
+    if isinstance(tool_input, dict):
+        if change := patch(tool_input):
+            tool_input = {key: value for key, value in tool_input.items() if key not in (*OLD, *NEW)}
+        separate = {
+            key: value for key, value in tool_input.items() if isinstance(value, str) and "\n" in value
+        }
+        tool_input = {key: value for key, value in tool_input.items() if key not in separate}
+        separate |= {"change": change} if change else {}
+    if tool_input not in (None, "", {}, []):
+        yield block("input", as_text(tool_input))
+    for key, value in separate.items():
         yield block(key, value)
 
 
-def _output(output: Any) -> Iterator[str]:
-    left = output if isinstance(output, dict) else {"content": output}
-    left = {key: value for key, value in left.items() if value not in (None, "", {}, [])}
-    if left.keys() & {"structured_patch", "content", "stdout", "stderr"}:
-        left.pop("raw_output", None)  # the agent's own form of what these say
-    if path := as_text(left.pop("file_path", None)):
+def _output_blocks(output: Any) -> Iterator[str]:
+    remaining = output if isinstance(output, dict) else {"content": output}
+    remaining = {key: value for key, value in remaining.items() if value not in (None, "", {}, [])}
+    if remaining.keys() & {"structured_patch", "content", "stdout", "stderr"}:
+        remaining.pop("raw_output", None)  # it repeats these in the agent's own form
+    if path := as_text(remaining.pop("file_path", None)):
         yield f'<p class="path">{short(path, 1_000)}</p>\n'
-    said: list[Any] = [None]
+    yielded: list[Any] = [None]
     for key in ("error", "structured_patch", "content", "stdout", "stderr", "raw_output"):
-        if (value := left.pop(key, None)) not in said:
-            yield from _parts(key.replace("_", " "), value)
-            said.append(value)
-    if left:
-        yield block("more", as_text(left))
+        if (value := remaining.pop(key, None)) not in yielded:
+            yield from _part_blocks(key.replace("_", " "), value)
+            yielded.append(value)
+    if remaining:
+        yield block("more", as_text(remaining))
 
 
-def _parts(label: str, value: Any, depth: int = 0) -> Iterator[str]:
-    """What a tool gave back, in any shape: text, diffs, lists of contents; anything else is JSON."""
+def _part_blocks(label: str, value: Any, depth: int = 0) -> Iterator[str]:
+    """Yield blocks for a tool's output in any shape: text, diffs, lists of contents; JSON for the rest."""
     kind = value.get("type") if isinstance(value, dict) else None
     if value is None:
         return
     if change := patch(value):
         yield block("diff", change)
     elif kind == "content" and depth < 4:
-        yield from _parts(label, value.get("content"), depth + 1)
+        yield from _part_blocks(label, value.get("content"), depth + 1)
     elif kind == "text":
         yield block(label, as_text(value.get("text")))
     elif isinstance(value, list) and depth < 4 and all(isinstance(item, dict) for item in value):
         for item in value[:_MOST_PARTS]:
-            yield from _parts(label, item, depth + 1)
+            yield from _part_blocks(label, item, depth + 1)
         if len(value) > _MOST_PARTS:
             yield f'<p class="cut">{len(value) - _MOST_PARTS:,} more parts are left out</p>\n'
     else:
@@ -221,12 +225,12 @@ def _anchor(message: Message) -> str:
     return f' id="{_id(message)}"' if message.get("id") else ""
 
 
-def _when(message: Message) -> str:
-    return f'<a class="when" href="#{_id(message)}">{_time(message.get("timestamp"), clock=True)}</a>'
+def _link_time(message: Message) -> str:
+    return f'<a class="when" href="#{_id(message)}">{_format_time(message.get("timestamp"), clock=True)}</a>'
 
 
-def _time(stamp: Any, clock: bool = False) -> str:
-    found = _STAMP.fullmatch(text := as_text(stamp))
-    if not found:
+def _format_time(stamp: Any, clock: bool = False) -> str:
+    match = _STAMP.fullmatch(text := as_text(stamp))
+    if not match:
         return f"<bdi>{escape(text) or '#'}</bdi>"
-    return f'<time datetime="{text}" title="{text}">{found[2] if clock else f"{found[1]} {found[2]}"}</time>'
+    return f'<time datetime="{text}" title="{text}">{match[2] if clock else f"{match[1]} {match[2]}"}</time>'

@@ -1,7 +1,7 @@
 """Any text as safe HTML: Markdown, diffs, blocks of code. Pure.
 
 Promises: nothing in a text becomes markup, loads anything or runs; characters that hide or reorder text
-are shown by name (`visible`, applied last, to finished HTML); what is long is cut, and says so.
+are shown by name (`visible`, applied last, to finished HTML); long texts are cut, with a note that says so.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 LONGEST = 20_000  # characters of one text in a tool card
-_MOST_COMPARED = 4_000  # lines: comparing more takes long, so they are shown as replaced
-_MOST_BRACKETS = 2_000  # of a Markdown text: its parser takes time quadratic in them
-_DEEPEST = 90  # levels of Markdown blocks: its parser drops what is below 100
+_MOST_COMPARED = 4_000  # lines; comparing more is slow, so all lines are shown as replaced
+_MOST_BRACKETS = 2_000  # in a Markdown text: the parser's time is quadratic in them
+_DEEPEST = 90  # levels of Markdown blocks: the parser drops those below 100
 _HUNK = re.compile(r"^@@ .*@@", re.MULTILINE)
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 _WEB = re.compile(r"https?://|mailto:", re.IGNORECASE)
 OLD, NEW = ("oldText", "old_text", "old_string"), ("newText", "new_text", "new_string")
 # C0, C1, soft hyphen, bidi controls, zero width, fillers, line separators, surrogates, noncharacters, tags.
-# The joiners stay between two characters that are not ASCII: emoji and several scripts need them.
+# Joiners between two non-ASCII characters stay: emoji and several scripts need them.
 _ODD = re.compile(
     r"\r\n|[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
     r"\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\udfff\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
@@ -37,7 +37,7 @@ _ODD = re.compile(
 
 
 def patch(value: Any) -> str:
-    """A unified diff, if the value is a replaced text, a hunk, or a list of these; else nothing."""
+    """Return a unified diff if the value is a replaced text, a hunk, or a list of these; else nothing."""
     if isinstance(value, list):
         changes = [patch(item) if isinstance(item, dict) else "" for item in value]
         return "\n".join(changes) if all(changes) else ""
@@ -59,54 +59,54 @@ def patch(value: Any) -> str:
 
 
 def block(label: str, text: str) -> str:
-    """A labelled text as it is, a long one without its middle."""
+    """Format a labelled text verbatim, without its middle if it is long."""
     text = _COLOUR.sub("", text).rstrip("\n")
     if len(text) > LONGEST:
         head, tail = text[: LONGEST * 2 // 3], text[-LONGEST // 3 :]
         note = f"{len(text) - len(head) - len(tail):,} characters are left out"
-        rest, end, tail = tail.partition("\n")  # of a line whose beginning is left out
-        shown = f'{_coloured(head)}</code><i class="cut">{note}</i><code>{escape(rest + end)}'
-        shown += _coloured(tail, after=head)
+        rest, end, tail = tail.partition("\n")  # the rest of a line whose beginning is left out
+        html = f'{_mark_diffs(head)}</code><i class="cut">{note}</i><code>{escape(rest + end)}'
+        html += _mark_diffs(tail, after=head)
     else:
-        shown = _coloured(text)
+        html = _mark_diffs(text)
     caption = f"<figcaption>{escape(label)}</figcaption>" if label else ""
     kind = f' class="{label}"' if label in ("stderr", "error") else ""
-    return f'<figure{kind}>{caption}<pre tabindex="0"><code>{shown}</code></pre></figure>\n'
+    return f'<figure{kind}>{caption}<pre tabindex="0"><code>{html}</code></pre></figure>\n'
 
 
-def _coloured(text: str, after: str = "") -> str:
-    """Escaped, with the lines of unified diffs marked; `after` is the text that it continues."""
-    inside = bool(_HUNK.search(after))
-    if not inside and not _HUNK.search(text):
+def _mark_diffs(text: str, after: str = "") -> str:
+    """Escape the text and mark the lines of unified diffs; `after` is the text that it continues."""
+    in_hunk = bool(_HUNK.search(after))
+    if not in_hunk and not _HUNK.search(text):
         return escape(text)
-    out: list[str] = []
+    html_lines: list[str] = []
     lines = text.split("\n")
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
         tag = ""
         if _HUNK.match(line):
-            inside, tag = True, "b"
+            in_hunk, tag = True, "b"
         elif line.startswith("--- ") and following.startswith("+++ "):
-            inside, tag = False, "b"
-        elif line.startswith("+++ ") and not inside:
+            in_hunk, tag = False, "b"
+        elif line.startswith("+++ ") and not in_hunk:
             tag = "b"
-        elif inside and line[:1] in ("+", "-"):
+        elif in_hunk and line[:1] in ("+", "-"):
             tag = "ins" if line[0] == "+" else "del"
         else:
-            inside = inside and line[:1] in ("", " ", "\\")
-        out.append(f"<{tag}>{escape(line)}\n</{tag}>" if tag else f"{escape(line)}\n")
-    return "".join(out)
+            in_hunk = in_hunk and line[:1] in ("", " ", "\\")
+        html_lines.append(f"<{tag}>{escape(line)}\n</{tag}>" if tag else f"{escape(line)}\n")
+    return "".join(html_lines)
 
 
 @cache
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    # A link definition shows nothing on the page, so text could hide in it: it stays text.
+    # A link definition is invisible on the page, so text could hide in it: leave it as text.
     return MarkdownIt("js-default", {"html": False, "breaks": True}).disable("reference")
 
 
-def rendered(text: str) -> str:
-    """Safe HTML; the parser makes no raw HTML tokens, so those that are put in here are the only ones."""
+def render(text: str) -> str:
+    """Render Markdown as safe HTML; the parser makes no raw HTML tokens, so the only ones are added here."""
     if text.count("[") > _MOST_BRACKETS:
         return plain(text)
     tokens = _parser().parse(text)
@@ -117,35 +117,38 @@ def rendered(text: str) -> str:
             token.tag = f"h{min(int(token.tag[1]) + 2, 6)}"
         elif token.type == "fence":
             lang = f' data-lang="{escape(token.info.strip())}"' if token.info.strip() else ""
-            code = _coloured(token.content.removesuffix("\n"))
+            code = _mark_diffs(token.content.removesuffix("\n"))
             token.type, token.content = "html_block", f"<pre{lang}><code>{code}</code></pre>\n"
-        token.children = token.children and list(_tamed(token.children))
+        token.children = token.children and list(_tame_links(token.children))
     return f'<div class="prose">{_parser().renderer.render(tokens, _parser().options, {})}</div>\n'
 
 
-def _tamed(tokens: Iterable[Token]) -> Iterator[Token]:
-    """Links lead to the web or nowhere, and say where; an image is a link, and is never fetched."""
-    outer = ""  # the tag of the link that is open
+def _tame_links(tokens: Iterable[Token]) -> Iterator[Token]:
+    """Make links lead to the web or nowhere, and show their target; turn images into links."""
+    outer = ""  # the tag of the open link
     for token in tokens:
         target = str(token.attrGet("href") or token.attrGet("src") or "")
-        tag, where = "span", f'title="{escape(target)}"'
+        tag, attributes = "span", f'title="{escape(target)}"'
         if _WEB.match(target):
-            tag, where = "a", f'{where} href="{escape(target)}" rel="noopener noreferrer"'
+            tag, attributes = "a", f'{attributes} href="{escape(target)}" rel="noopener noreferrer"'
         if token.type == "link_open":
-            token.type, token.content, outer = "html_inline", f"<{tag} {where}>", tag
+            token.type, token.content, outer = "html_inline", f"<{tag} {attributes}>", tag
         elif token.type == "link_close":
             token.type, token.content, outer = "html_inline", f"</{outer}>", ""
         elif token.type == "image":
             label = f"[image: {escape(token.content or target)}]"
-            token.type, token.content = "html_inline", label if outer else f"<{tag} {where}>{label}</{tag}>"
+            token.type = "html_inline"
+            token.content = label if outer else f"<{tag} {attributes}>{label}</{tag}>"
         yield token
 
 
 def plain(text: str) -> str:
+    """Escape the text and keep its line breaks."""
     return f'<div class="plain">{escape(text)}</div>\n'
 
 
 def as_text(value: Any) -> str:
+    """Return a string unchanged, nothing for None, and any other value as indented JSON."""
     if value is None or isinstance(value, str):
         return value or ""
     try:
@@ -155,17 +158,18 @@ def as_text(value: Any) -> str:
 
 
 def short(text: str, most: int) -> str:
+    """Escape the text on one line, cut to `most` characters."""
     text = " ".join(text[: most * 4].split())
     return f"<bdi>{escape(text if len(text) <= most else text[: most - 1] + '…')}</bdi>"
 
 
 def visible(html: str) -> str:
-    """Finished HTML with control, bidi and invisible characters replaced by their names."""
-    return _ODD.sub(_named, html)
+    """Replace control, bidi and invisible characters in finished HTML by their names."""
+    return _ODD.sub(_name_character, html)
 
 
-def _named(odd: re.Match[str]) -> str:
-    if odd[0] == "\r\n":
+def _name_character(match: re.Match[str]) -> str:
+    if match[0] == "\r\n":
         return "\n"
-    code = ord(odd[0])
+    code = ord(match[0])
     return chr(0x2400 + code) if code < 0x20 else f"⟨U+{code:04X}⟩"

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from agh.core.frames import INTERNAL_ERROR, Frame, Malformed, Notification, Request, Response
-from agh.core.updates import added_usage, event_of, request_usage, update_text
+from agh.core.updates import add_usage, event_of, request_usage, update_text
 from agh.keeper.agent import files, permissions, terminals
 from agh.keeper.agent.connection import Agent
 from agh.keeper.session import Live, Turn, cause_of
@@ -99,7 +99,7 @@ def _note(live: Live, turn: Turn, type: str, fields: dict[str, Any], update: dic
     Some agents send empty chunks for the sake of their `_meta`: those show nothing.
     """
     if "_meta" in update and (used := request_usage(update)) is not None:
-        turn.usage = added_usage(turn.usage, used)
+        turn.usage = add_usage(turn.usage, used)
         spending.store_usage(live, turn.turn_id, turn.usage)
     if type not in _SHOWN or not (fields.get("text", True) or "title" in fields):
         return

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from agh.core.events import marker
 from agh.core.frames import Response, error_text, redacted_error
 from agh.core.redact import redactor
-from agh.core.transient import asked_wait, is_transient
+from agh.core.transient import is_transient, retry_after
 from agh.keeper.session import Live, Turn
 
 LONGEST_WAIT = 60.0
@@ -25,7 +25,7 @@ def plan(live: Live, turn: Turn, failed: Response, send: Callable[[], None]) -> 
     if live.pause_after_turn is not None or not is_transient(error):
         return False
     turn.retries -= 1
-    wait = min(LONGEST_WAIT, max(asked_wait(error), live.settings["session.retry_delay"] * 2**turn.attempts))
+    wait = min(LONGEST_WAIT, max(retry_after(error), live.settings["session.retry_delay"] * 2**turn.attempts))
     turn.attempts += 1
     summary = f"attempt {turn.attempts} failed; the prompt is sent again in {wait:g} s"
     diagnostic = error_text(redacted_error(error, redactor(live.environ)))[:500]

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from agh.core.frames import outgrown, valid_utf8, without_lone_surrogates
+from agh.core.json_text import find_excess, valid_utf8, without_lone_surrogates
 
 LONGEST = 64 << 20  # bytes; a longer line is given as broken
 MAX_VALUES, MAX_DEPTH = 1_000_000, 250  # of one line
@@ -49,7 +49,7 @@ def _skip_line(file: BinaryIO) -> None:
 
 
 def parsed(data: bytes) -> dict[str, Any] | None:
-    if outgrown(data, MAX_VALUES, MAX_DEPTH):
+    if find_excess(data, MAX_VALUES, MAX_DEPTH):
         return None
     try:
         value = orjson.loads(data)
