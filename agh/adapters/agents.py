@@ -1,7 +1,7 @@
-"""What agh knows of an agent: how to start it, and its ways. Plain data.
+"""Agent records: how to start an agent, and how it differs from others. Plain data.
 
 Agents come from the built-in table, from plugins, and from TOML files: `agents/NAME.toml` in the home,
-`.agh/agents/NAME.toml` in a workspace. All are the same record.
+`.agh/agents/NAME.toml` in a workspace. All become the same record.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ SESSION_META = ("system_prompt", "append_system_prompt", "allowed_tools")
 class AgentRecord:
     """An agent that can be started. `argv[0]` is looked up on PATH."""
 
-    name: str  # what it is called; an agent in a file has the file's name
+    name: str  # its name; an agent defined in a file is named after the file
     argv: tuple[str, ...]  # the program and its arguments
-    title: str = ""  # its name for people
-    package: str = ""  # an npm package that can stand in for a missing program, through npx
-    env: Mapping[str, str] = field(default_factory=dict)  # added to the user's environment
-    drop_env: tuple[str, ...] = ()  # what the agent must not get
-    crosses: tuple[str, ...] = ()  # names in the user's environment that go along elsewhere: KEY, PREFIX_*
+    title: str = ""  # the name shown to users
+    package: str = ""  # the npm package to run with npx if the program is not installed
+    env: Mapping[str, str] = field(default_factory=dict)  # variables to add to the user's environment
+    drop_env: tuple[str, ...] = ()  # variables to hide from the agent
+    crosses: tuple[str, ...] = ()  # variables to forward to another place: KEY, PREFIX_*
     login: str = ""  # the command that logs in
-    auth_method: str = ""  # the agent's own method to authenticate with, by its id
+    auth_method: str = ""  # the id of the agent's own authentication method to use
     install: str = ""  # the command that installs it
-    restore_skip: tuple[str, ...] = ()  # strategies that do not work with it, whatever it advertises
-    resume_argv: tuple[str, ...] = ()  # flags that restore by command line; {id} is the agent's session
-    quiet_after_load: float = 0.15  # seconds of silence that end a replay
-    permissions: str = ""  # the permission mode of its sessions, where they have none of their own
-    session_meta: Mapping[str, str] = field(default_factory=dict)  # where in `_meta` it takes our options
-    limits: Mapping[str, float] = field(default_factory=dict)  # their max_cost, max_turns, max_time (seconds)
-    source: str = "built-in"  # where the record came from; not to be set
+    restore_skip: tuple[str, ...] = ()  # strategies that do not work with it, even if it advertises them
+    resume_argv: tuple[str, ...] = ()  # flags that restore a session; {id} is the agent's session id
+    quiet_after_load: float = 0.15  # seconds of silence after which a replay is over
+    permissions: str = ""  # the permission mode for sessions that set none
+    session_meta: Mapping[str, str] = field(default_factory=dict)  # where in `_meta` it expects our options
+    limits: Mapping[str, float] = field(default_factory=dict)  # its max_cost, max_turns, max_time (seconds)
+    source: str = "built-in"  # where the record came from; set by agh
 
     def command(self, search: str | None = None) -> list[str] | None:
-        """The argv to run: the installed program, or npx and the package; None when neither is there."""
+        """Return the argv to run, with npx if only the package can be run; None if nothing is installed."""
         if find_program(self.argv[0], search):
             return list(self.argv)
         if self.package and find_program("npx", search):
@@ -49,18 +49,18 @@ class AgentRecord:
         return None
 
     def state(self) -> str:
-        """installed, runnable (through npx), or not installed."""
+        """Return "installed", "runnable" (through npx) or "not installed"."""
         command = self.command()
         if command is None:
             return "not installed"
         return "installed" if command[0] == self.argv[0] else "runnable"
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
-        """The user's environment, less what would confuse the agent, and what it needs."""
+        """Return the agent's environment: `base` without `drop_env`, plus `env`."""
         return {**{key: base[key] for key in base if key not in self.drop_env}, **self.env}
 
 
-_KINDS: dict[str, type | tuple[type, ...]] = {
+_TYPES: dict[str, type | tuple[type, ...]] = {
     "argv": (list, tuple),
     "drop_env": (list, tuple),
     "crosses": (list, tuple),
@@ -73,14 +73,14 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def record(given: Mapping[str, Any], source: str) -> AgentRecord:
-    """An agent from a plugin or a file; what does not fit is an error that names the source and the key."""
-    known = set(AgentRecord.__dataclass_fields__) - {"source"}
+def record(fields: Mapping[str, Any], source: str) -> AgentRecord:
+    """Check the fields that a plugin or a file defines; raise an error that names the source and the key."""
+    allowed = set(AgentRecord.__dataclass_fields__) - {"source"}
     values: dict[str, Any] = {}
-    for key, value in given.items():
-        if key not in known:
-            raise AgentInvalid(source, f"unknown key {key!r}; known are {', '.join(sorted(known))}")
-        if not isinstance(value, _KINDS.get(key, str)):
+    for key, value in fields.items():
+        if key not in allowed:
+            raise AgentInvalid(source, f"unknown key {key!r}; known are {', '.join(sorted(allowed))}")
+        if not isinstance(value, _TYPES.get(key, str)):
             raise AgentInvalid(source, f"{key} cannot be {value!r}")
         values[key] = tuple(map(str, value)) if isinstance(value, list | tuple) else value
     if not values.get("name") or not values.get("argv"):
@@ -106,21 +106,24 @@ def record(given: Mapping[str, Any], source: str) -> AgentRecord:
 
 
 def from_file(path: str) -> AgentRecord:
-    """The agent in a TOML file; its name is the file's."""
+    """Read an agent from a TOML file and name it after the file."""
     import tomllib
 
     try:
         with open(path, "rb") as file:
-            given = tomllib.load(file)
+            fields = tomllib.load(file)
     except (OSError, ValueError) as error:
         raise AgentInvalid(path, str(error)) from None
-    if "name" in given:
+    if "name" in fields:
         raise AgentInvalid(path, "an agent's name is that of its file; take `name` out of it")
-    return record({"name": os.path.basename(path).removesuffix(".toml"), **given}, path)
+    return record({"name": os.path.basename(path).removesuffix(".toml"), **fields}, path)
 
 
 def find_program(name: str, search: str | None = None) -> str | None:
-    """Where a program is on the search path (default: PATH). shutil.which, without the import of shutil."""
+    """Return the path of a program on the search path (default: PATH), like shutil.which.
+
+    Importing shutil would cost more than the search.
+    """
     folders = [""] if "/" in name else (search or os.environ.get("PATH") or os.defpath).split(os.pathsep)
     for folder in folders:
         path = os.path.join(folder, name)

@@ -1,6 +1,6 @@
-"""The agents agh knows from the start, and the ways to restore a session. Itself a plugin.
+"""The built-in plugin: agents, restore strategies, exporters and importers.
 
-What is noted of an agent was seen by running it; see the comments where it is surprising.
+What is noted about an agent was observed by running it; comments explain what is surprising.
 """
 
 from __future__ import annotations
@@ -181,8 +181,8 @@ AGENTS: tuple[dict[str, Any], ...] = (
 
 @hookimpl
 def agh_register_agents(register: Callable[[dict[str, Any]], None]) -> None:
-    for one in AGENTS:
-        register(one)
+    for fields in AGENTS:
+        register(fields)
 
 
 @hookimpl
@@ -195,13 +195,13 @@ def agh_restore_strategies(register: Callable[[restore.Strategy], None]) -> None
 def agh_register_exporters(register: Callable[[Exporter], None]) -> None:
     from agh.adapters.exporters import EXPORTERS
 
-    for one in EXPORTERS:
-        register(one)
+    for exporter in EXPORTERS:
+        register(exporter)
 
 
 @hookimpl
 def agh_register_importers(register: Callable[[Importer], None]) -> None:
     from agh.adapters.importers import IMPORTERS
 
-    for one in IMPORTERS:
-        register(one)
+    for importer in IMPORTERS:
+        register(importer)

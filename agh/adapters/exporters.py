@@ -1,7 +1,7 @@
-"""The built-in export formats. Each writes what it is given and reads nothing else.
+"""The built-in export formats. Each writes one file from the copy of a session; it never reads the session.
 
-jsonl and db carry everything: metadata, events, usage, hook runs, inputs and permissions, and can be
-imported again. markdown and html carry the conversation, for people.
+jsonl and db contain everything: metadata, events, usage, hook runs, inputs and permissions; they can be
+imported again. markdown and html contain the conversation, for reading.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from agh.core.events import envelopes, timestamp
 from agh.core.exchange import SCHEMA, Copy, Exporter
 from agh.core.transcript import transcript
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # what a terminal that shows the file would obey
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # what a terminal would execute instead of show
 
 
 def jsonl(copy: Copy, path: str) -> None:
-    """A line that describes the session, a line per event as `session events` prints it, the other tables."""
+    """Write one line for the session, one per event as `session events` prints it, one per other row."""
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{line}\n" for line in _lines(copy))
 
@@ -28,14 +28,15 @@ def _lines(copy: Copy) -> Iterator[str]:
     session = copy.session
     counts = {"events": copy.last_sequence, **{name: len(rows) for name, rows in copy.tables.items()}}
     yield orjson.dumps({"schema": SCHEMA, "session": session, "counts": counts}).decode()
-    place = (session.get("workspace_id"), session.get("workspace_path"))
-    yield from envelopes(copy.rows(), session["id"], *place)
+    workspace = (session.get("workspace_id"), session.get("workspace_path"))
+    yield from envelopes(copy.rows(), session["id"], *workspace)
     for table, rows in copy.tables.items():
         for row in rows:
             yield orjson.dumps({"table": table, "row": row}).decode()
 
 
 def markdown(copy: Copy, path: str) -> None:
+    """Write the conversation as Markdown, below a title and a list of facts."""
     from agh.core.markdown import markdown
 
     session = copy.session
@@ -50,10 +51,11 @@ def markdown(copy: Copy, path: str) -> None:
     head = "\n".join(f"- {key}: {value}" for key, value in facts.items() if value)
     text = f"# {title}\n\n{head}\n\n{markdown(transcript(copy.rows()))}"
     with open(path, "w", encoding="utf-8", newline="\n") as file:
-        file.write(_CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text))
+        file.write(_CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text))
 
 
 def html(copy: Copy, path: str) -> None:
+    """Write the conversation as one HTML page."""
     from agh.adapters.html_page import page
 
     with open(path, "w", encoding="utf-8", newline="\n") as file:
@@ -61,6 +63,7 @@ def html(copy: Copy, path: str) -> None:
 
 
 def database(copy: Copy, path: str) -> None:
+    """Write a SQLite file with all tables."""
     copy.database(path)
 
 

@@ -3,8 +3,17 @@
     [project.entry-points.agh]
     mine = "my_package.plugin"
 
-The module implements any of these functions, each marked with `@hookimpl` from this module. A plugin
-that fails is named in a warning and skipped; it cannot break a command that does not need it.
+Its module implements any of these functions, each marked with `@agh.hookimpl`:
+
+    import agh
+
+    @agh.hookimpl
+    def agh_register_agents(register):
+        register({"name": "mine", "argv": ["my-agent", "--acp"]})
+
+pluggy calls them: an implementation may leave out parameters, and `wrapper`, `tryfirst` and `trylast` work.
+Without these, plugins are called in the order of their names. A plugin that fails is named in a warning and
+skipped, unless its hook says otherwise; it cannot break a command that does not need it.
 """
 
 from __future__ import annotations
@@ -27,16 +36,18 @@ hookimpl = pluggy.HookimplMarker("agh")
 
 
 class Veto(Exception):
-    """Raised by `agh_lifecycle` to stop what is about to happen; the text says why."""
+    """Raised by `agh_lifecycle` to stop what is about to happen; its text says why."""
 
 
 @hookspec
 def agh_lifecycle(event: dict[str, Any]) -> None:
-    """Hear what happens in a session, in its keeper; each call is a row in `hook_runs`.
+    """Follow what happens in a session. Called in its keeper; each call is a row in `hook_runs`.
 
-    :param event: `event` (session_start, session_resume, prompt, permission, turn_end, session_stop),
-        `session_id`, `timestamp` and what belongs to the event. Raise `Veto` to stop a session_start, a
-        session_resume or a prompt.
+    A plugin that fails is recorded there and stops nothing.
+
+    :param event: What happened: `event` (session_start, session_resume, prompt, permission, turn_end or
+        session_stop), `session_id`, `timestamp` and the fields of that event. Raise
+        `agh.adapters.hookspecs.Veto` to stop a session_start, a session_resume or a prompt.
     """
 
 
@@ -44,36 +55,37 @@ def agh_lifecycle(event: dict[str, Any]) -> None:
 def agh_register_agents(register: Callable[[dict[str, Any]], None]) -> None:
     """Offer agents.
 
-    :param register: call it once per agent, with the fields of `agh.adapters.agents.AgentRecord` as a
-        dict; `name` and `argv` are required. The first to register a name has it.
+    :param register: Call it once per agent, with the fields of `agh.adapters.agents.AgentRecord` as a dict;
+        `name` and `argv` are required. The first plugin to register a name has it.
     """
 
 
 @hookspec
 def agh_register_kinds(register: Callable[[Kind], None]) -> None:
-    """Offer kinds of sessions that a keeper of your own keeps.
+    """Offer kinds of sessions that run in a keeper of your own.
 
-    :param register: call it once per kind, with an `agh.adapters.kinds.Kind`; a session is of the kind
-        that its metadata names.
+    :param register: Call it once per kind, with an `agh.adapters.kinds.Kind`. A session's metadata names
+        its kind.
     """
 
 
 @hookspec
 def agh_restore_strategies(register: Callable[[Strategy], None]) -> None:
-    """Offer ways to get a conversation back on resume.
+    """Offer ways to restore a conversation on resume.
 
-    :param register: call it once per strategy, with an `agh.adapters.restore.Strategy`; its rank places
-        it among the built-in ones (10 native_resume to 50 idle_boot).
+    :param register: Call it once per strategy, with an `agh.adapters.restore.Strategy`. Its rank decides
+        when it is tried: the built-in ones have 5 (native_fork) to 50 (idle_boot).
     """
 
 
 @hookspec
 def agh_prepare_launch(launch: Launch) -> None:
-    """Have a say in how an agent is started: in a container, on another machine, below limits.
+    """Change how an agent is started: in a container, on another machine, under resource limits.
 
-    :param launch: an `agh.adapters.launch.Launch`, for every agent that is about to start; change its
-        fields, and touch nothing. One whose `place` nobody makes `elsewhere` is refused; so is a launch
-        for which this fails, rather than let the agent run where it was not meant to.
+    If a plugin fails here, the agent is not started, rather than run without its sandbox.
+
+    :param launch: The `agh.adapters.launch.Launch` of an agent that is about to start. Change its fields
+        and do nothing else. If it has a `place` and no plugin sets `elsewhere`, the launch is refused.
     """
 
 
@@ -81,7 +93,7 @@ def agh_prepare_launch(launch: Launch) -> None:
 def agh_register_commands(group: click.Group) -> None:
     """Add commands to `agh`.
 
-    :param group: the root command; call `group.add_command(…)`. A built-in command cannot be replaced.
+    :param group: The root command; call `group.add_command(…)`. Built-in commands cannot be replaced.
     """
 
 
@@ -89,15 +101,15 @@ def agh_register_commands(group: click.Group) -> None:
 def agh_register_exporters(register: Callable[[Exporter], None]) -> None:
     """Offer formats for `agh session export -o NAME`.
 
-    :param register: call it once per format, with an `agh.core.exchange.Exporter`. The first to register
-        a name has it.
+    :param register: Call it once per format, with an `agh.core.exchange.Exporter`. The first plugin to
+        register a name has it.
     """
 
 
 @hookspec
 def agh_register_importers(register: Callable[[Importer], None]) -> None:
-    """Offer kinds of files for `agh session import`.
+    """Offer file formats for `agh session import`.
 
-    :param register: call it once per kind, with an `agh.core.exchange.Importer`. The first that
-        recognises a file reads it, the built-in ones before those of plugins.
+    :param register: Call it once per format, with an `agh.core.exchange.Importer`. The first that recognizes
+        a file reads it; the built-in formats are tried first.
     """

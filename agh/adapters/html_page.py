@@ -1,4 +1,4 @@
-"""The HTML transcript as a whole document: a frame and a style sheet, which are files, and the messages."""
+"""The HTML transcript as a complete document: the messages in a frame, with a style sheet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agh.core.transcript import Message
 
 
 def page(session: Mapping[str, Any], messages: Sequence[Message], *, generated_at: str) -> str:
-    """Return the document for a session as `status.view` describes it, and its transcript."""
+    """Return the document for a session, as `status.view` describes it, and its messages."""
     frame, sheet = _asset("transcript.html"), style()
     return document(session, messages, generated_at=generated_at, frame=frame, style=sheet)
 

@@ -1,7 +1,8 @@
-"""Reading back what `agh session export` wrote as jsonl or db. Promises: the file is never changed; what
-does not fit is a ValueError that says where, before or while the rows are read.
+"""The built-in import formats: what `agh session export` wrote as jsonl or db.
 
-A database from others is a program for SQLite: only plain tables are read, by columns that we name.
+Promises: the file is never changed; invalid data raises a ValueError that says where it is, either at once
+or while the rows are read. A database from someone else can run code in SQLite, so only plain tables are
+read, never views or virtual tables.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from agh.core.exchange import SCHEMA, TABLES, Imported, Importer, TableRow, chec
 from agh.core.json_text import find_excess
 from agh.core.members import member
 
-LINE = 128 << 20  # bytes; a frame of the longest kind is told twice in its event
-MAX_VALUES, MAX_DEPTH = 2_000_000, 250  # of one line; what an agent sends is bounded more tightly
+LINE = 128 << 20  # bytes; an event contains the longest kind of frame twice
+MAX_VALUES, MAX_DEPTH = 2_000_000, 250  # of one line; the limits on what an agent sends are lower
 _EVENT = ("sequence", "turn_id", "type", "agent_name", "timestamp")
 
 
 def read_jsonl(path: str) -> Imported:
+    """Read the session in a jsonl export; its rows are read later, one by one."""
     with open(path, "rb") as file:
         head = _parsed(file.readline(LINE + 1), 1)
     if head.get("schema") != SCHEMA:
@@ -53,7 +55,7 @@ def _records(path: str, counts: dict[str, Any]) -> Iterator[Row | TableRow]:
                 raise ValueError(f"line {number}: the event has no {missing[0]}")
             seen["events"] += 1
             sequence, turn_id, type, agent_name, at = (value[key] for key in _EVENT)
-            del value  # a long line must be gone before what was taken from it is checked and stored
+            del value  # free a long line before its row is checked and written
             row = Row(sequence, turn_id, type, agent_name, _content(data), at)
             del data
             yield check_row(row)
@@ -77,16 +79,17 @@ def _parsed(data: bytes, number: int) -> dict[str, Any]:
 
 
 def _content(line: bytes) -> str:
-    """Return the content's own text: parsed and written again, a long number could be another one."""
+    """Return the text of the content as it stands: parsing it could change a long number."""
     span = member(line, 0, "content")
     assert span is not None
     return str(memoryview(line)[slice(*span)], "utf-8")
 
 
 def read_database(path: str) -> Imported:
+    """Read the session in a db export; its rows are read later, one by one."""
     with _opened(path) as db:
-        if (said := db.execute("PRAGMA quick_check(1)").fetchone()) != ("ok",):
-            raise ValueError(f"the database is damaged: {said[0]}")
+        if (verdict := db.execute("PRAGMA quick_check(1)").fetchone()) != ("ok",):
+            raise ValueError(f"the database is damaged: {verdict[0]}")
         plain = {
             name
             for name, sql in db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'")

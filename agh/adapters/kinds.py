@@ -1,4 +1,4 @@
-"""Kinds of sessions that plugins keep. An ordinary session has no kind: `agh.keeper.main` keeps it."""
+"""Kinds of sessions that plugins run. An ordinary session has no kind: it runs in `agh.keeper.main`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 
 class Kind(NamedTuple):
-    """`keeper` is a module that is run as `agh.keeper.main` is, with the same arguments and promises.
+    """A kind of session.
 
+    `keeper` is a module that is run like `agh.keeper.main`, with the same arguments and promises.
     `checkpoint(directory, elapsed)` derives the checkpoint of such a session from its log.
     """
 

@@ -1,7 +1,8 @@
-"""An agent about to be started, as `agh_prepare_launch` gets it. ACP is stdio: a place is an argv prefix.
+"""An agent that is about to start, as `agh_prepare_launch` gets it. ACP is stdio: a place is an argv prefix.
 
-To prepare is to compute: a plugin changes the fields and touches nothing, for a launch may be prepared
-only to see whether it could be. What has to be done in the place is left in `clear`, `check`, `finish`.
+Preparing only computes: a plugin changes the fields and does nothing else, because a launch may be prepared
+just to see whether it is possible. Work that must be done in the place goes into `check`, `clear` and
+`finish`.
 """
 
 from __future__ import annotations
@@ -15,30 +16,32 @@ from agh.errors import AghError
 
 
 def nothing() -> None:
-    """What there is to do for an agent that runs here."""
+    """Do nothing: an agent on this machine needs no `check`, `clear` or `finish`."""
 
 
 @dataclass
 class Launch:
+    """How an agent will be started; plugins change it."""
+
     agent: AgentRecord
-    argv: list[str]  # what is started on this machine
-    environ: dict[str, str]  # with this environment: its values may be secret, so they never go into argv
-    workspace: str  # in this directory
-    extra: tuple[str, ...] = ()  # the end of argv: what is added to the agent's own
-    place: str = ""  # what --on said; empty is here
-    named: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [places.NAME] of the settings
+    argv: list[str]  # the command to run on this machine
+    environ: dict[str, str]  # its environment; values may be secret, so never put them into argv
+    workspace: str  # the directory to run it in
+    extra: tuple[str, ...] = ()  # the end of argv: arguments added to the agent's own
+    place: str = ""  # the value of --on; empty means this machine
+    named: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [places.NAME] in the settings
     session_id: str = ""
-    directories: tuple[str, ...] = ()  # of this machine, which the workspace does not work without
-    # What a plugin that knows the place fills in:
-    elsewhere: bool = False  # it takes the agent there; files and terminals of this machine are not offered
+    directories: tuple[str, ...] = ()  # others on this machine that the workspace needs
+    # A plugin that knows the place fills in:
+    elsewhere: bool = False  # the agent runs in the place, without this machine's files and terminals
     cwd: str = ""  # the workspace as the agent sees it
-    preamble: bytes = b""  # goes down the wire ahead of the first message
-    heartbeat: float = 0.0  # every so many seconds a space goes down the wire, so that its end can tell
-    check: Callable[[], None] = nothing  # raises when the place is not there
-    clear: Callable[[], None] = nothing  # nobody saw how the last launch ended: ends what it left there
-    finish: Callable[[], None] = nothing  # the wire has ended: ends what may go on behind it
-    # Why it ended, from its exit (as the leash tells it) and its last words; None is the usual reason.
-    explain: Callable[[Mapping[str, Any], str], AghError | None] = lambda ended, said: None
+    preamble: bytes = b""  # sent before the first message
+    heartbeat: float = 0.0  # seconds between spaces, which tell the other end that we are alive
+    check: Callable[[], None] = nothing  # raises if the place is unavailable
+    clear: Callable[[], None] = nothing  # ends what a launch left behind that was never finished
+    finish: Callable[[], None] = nothing  # ends what may still run after the connection has closed
+    # Returns why it ended, from the leash's exit report and its last output; None for the usual reason.
+    explain: Callable[[Mapping[str, Any], str], AghError | None] = lambda ended, output: None
 
     def __post_init__(self) -> None:
         self.cwd = self.cwd or self.workspace

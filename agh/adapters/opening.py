@@ -1,7 +1,7 @@
-"""What a session asks of its agent when a conversation is opened: a system prompt, and tools it may use.
+"""The parameters of a session's first request: its system prompt, and the tools the agent may use.
 
-ACP knows a session capability for system prompts; an agent without it may take them in `_meta`, where its
-record says so. They are sent again whenever the conversation is opened anew, loaded, resumed or forked.
+ACP has a session capability for system prompts. An agent without it may take them in `_meta`, if its record
+says where. They are sent whenever a conversation is started, loaded, resumed or forked.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ def opening(
     prompt: Mapping[str, str] | None,
     tools: Sequence[str],
 ) -> dict[str, Any]:
-    """More parameters for session/new and its like.
+    """Return the additional parameters for session/new, session/load, session/resume and session/fork.
 
-    `prompt` is `{"mode": "append" or "override", "text": …}`; an agent that cannot take it is an error.
-    `tools` go only to an agent that has an option for them: to others they are rules of ours alone.
+    `prompt` is `{"mode": "append" or "override", "text": …}`; raises if the agent cannot take it. `tools` are
+    sent only to an agent that has an option for them; for all others they remain rules that agh applies.
     """
     params: dict[str, Any] = {}
-    own = [one for one in tools if one.partition("(")[0] not in KINDS]
+    own = [tool for tool in tools if tool.partition("(")[0] not in KINDS]
     if own and "allowed_tools" in record.session_meta:
         _place(params, record.session_meta["allowed_tools"], own)
     if prompt is None:

@@ -1,8 +1,10 @@
-"""Finding plugins and what they offer.
+"""The plugins that are installed, and what they offer.
 
-Entry points are read from `*.dist-info/entry_points.txt` directly: importlib.metadata costs more than
-a whole command. A plugin that fails on import is named in a warning and skipped. `AGH_PLUGINS=a,b`
-loads only those, `AGH_PLUGINS=` none. The built-in agents and strategies are a plugin too.
+Entry points are read from `*.dist-info/entry_points.txt` directly: importlib.metadata costs more than a
+whole command. Promises: a plugin that cannot be loaded, or whose hook fails, is named in a warning and
+skipped. `AGH_PLUGINS=a,b` loads only those, `AGH_PLUGINS=` none. The built-in agents, strategies, exporters
+and importers are a plugin too, and no other plugin can replace them. Never imports pluggy or a plugin until
+a hook is called.
 """
 
 from __future__ import annotations
@@ -12,10 +14,12 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from agh import config
+from agh.adapters import calls
 from agh.adapters.agents import AgentRecord, from_file, record
+from agh.adapters.calls import HookRun, PerPlugin
 from agh.adapters.kinds import Kind
 from agh.adapters.restore import Strategy
 from agh.core.suggest import closest
@@ -24,15 +28,28 @@ from agh.home import home_path
 
 if TYPE_CHECKING:
     import click
+    import pluggy
 
     from agh.core.exchange import Exporter, Importer
 
 GROUP = "[agh]"
 ECHO = "echo"
+BUILT_IN = "built-in"
+
+
+class Named(Protocol):
+    """Anything that a plugin can register: an agent, a strategy, a format."""
+
+    @property
+    def name(self) -> str:
+        """Return the name that users know it by."""
+
+
+Offer = TypeVar("Offer", bound=Named)
 
 
 class Plugin(NamedTuple):
-    """An entry point, and what became of it."""
+    """An entry point; `error` says why the plugin could not be loaded, and is empty if it was."""
 
     name: str
     module: str
@@ -42,59 +59,75 @@ class Plugin(NamedTuple):
 
 
 def warn(text: str) -> None:
+    """Print a warning to standard error."""
     print(f"agh: {text}", file=sys.stderr, flush=True)
 
 
 def entry_points() -> list[Plugin]:
-    """Every plugin that is installed and wanted, by name; the first on the path wins."""
-    wanted = os.environ.get("AGH_PLUGINS")
-    allowed = None if wanted is None else {name.strip() for name in wanted.split(",")}
-    found: dict[str, Plugin] = {}
+    """Return every installed plugin that AGH_PLUGINS allows, by name; the first on the path wins."""
+    setting = os.environ.get("AGH_PLUGINS")
+    allowed = None if setting is None else {name.strip() for name in setting.split(",")}
+    points: dict[str, Plugin] = {}
     for directory in dict.fromkeys(sys.path):
         for point in _in_directory(directory):
             if allowed is None or point.name in allowed:
-                found.setdefault(point.name, point)
-    return sorted(found.values())
+                points.setdefault(point.name, point)
+    return sorted(points.values())
 
 
 @cache
-def manager() -> tuple[Any, list[Plugin]]:
-    """The plugin manager with every plugin that could be loaded, and the list of all that were tried."""
+def manager() -> tuple[pluggy.PluginManager, list[Plugin]]:
+    """Load every plugin; return pluggy's manager and the list of all plugins, with those that failed.
+
+    Never call `manager.hook` directly: `call_hook` keeps one plugin's failure from harming the others.
+    """
     import pluggy
 
     from agh.adapters import builtin, hookspecs
 
-    made = pluggy.PluginManager("agh")
-    made.add_hookspecs(hookspecs)
-    made.register(builtin, "built-in")
-    tried = []
-    for point in entry_points():
-        plugin = None
-        try:
-            if made.has_plugin(point.name):
-                raise ValueError("another plugin has this name")
-            plugin = import_module(point.module)
-            made.register(plugin, point.name)
-            made.check_pending()
-        except (Exception, SystemExit) as error:
-            if plugin is not None and made.get_plugin(point.name) is plugin:
-                made.unregister(name=point.name)
-            point = point._replace(error=" ".join(f"{type(error).__name__}: {error}".split()))
-            warn(f"plugin {point.name} ({point.distribution}) is skipped: {point.error}")
-        tried.append(point)
-    return made, tried
+    plugins = pluggy.PluginManager("agh")
+    plugins.add_hookspecs(hookspecs)
+    plugins.register(calls.GuardedPlugin(BUILT_IN, builtin, plugins), BUILT_IN)
+    # pluggy calls the last registered first: backwards, so that plugins are called by name.
+    tried = [_load(plugins, point) for point in reversed(entry_points())]
+    return plugins, sorted(tried)
+
+
+def _load(plugins: pluggy.PluginManager, point: Plugin) -> Plugin:
+    """Import and register a plugin; return its entry point, with the error if that failed."""
+    plugin = None
+    try:
+        if plugins.has_plugin(point.name):
+            raise ValueError("another plugin has this name")
+        module = import_module(point.module)
+        if any(other.module is module for other in plugins.get_plugins()):
+            raise ValueError(f"{point.module} is loaded under another name")
+        plugin = calls.GuardedPlugin(point.name, module, plugins)
+        plugins.register(plugin, point.name)
+        plugins.check_pending()
+    except (Exception, SystemExit) as error:
+        if plugin is not None and plugins.get_plugin(point.name) is plugin:
+            plugins.unregister(name=point.name)
+        point = point._replace(error=" ".join(f"{type(error).__name__}: {error}".split()))
+        warn(f"plugin {point.name} ({point.distribution}) is skipped: {point.error}")
+    return point
+
+
+def call_hook(hook: str, on_end: Callable[[HookRun], None], **arguments: Any) -> None:
+    """Call every plugin's implementation of a hook, and `on_end` as each one ends; see `calls.call_hook`."""
+    calls.call_hook(getattr(manager()[0].hook, hook), on_end, **arguments)
 
 
 def agents(workspace: str | None = None) -> dict[str, AgentRecord]:
     """Return every agent by name. A trusted workspace's files win over the home's, files over plugins."""
-    found: dict[str, AgentRecord] = {}
+    defined: dict[str, AgentRecord] = {}
     for path in _agent_files(workspace):
         try:
-            one = from_file(path)
-            found.setdefault(one.name, one)
+            agent = from_file(path)
+            defined.setdefault(agent.name, agent)
         except AgentInvalid as error:
             warn(f"{error.message}; it is skipped")
-    return found | {name: one for name, one in _offered_agents().items() if name not in found}
+    return defined | {name: agent for name, agent in _offered_agents().items() if name not in defined}
 
 
 def agent(name: str, workspace: str | None = None) -> AgentRecord:
@@ -102,100 +135,101 @@ def agent(name: str, workspace: str | None = None) -> AgentRecord:
     for path in _agent_files(workspace):
         if os.path.basename(path) == f"{name}.toml":
             return from_file(path)
-    known = _offered_agents()
-    if name not in known:
+    offered = _offered_agents()
+    if name not in offered:
         for path in config.untrusted_files(workspace):
             if os.path.basename(path) == f"{name}.toml":
                 raise WorkspaceUntrusted(name, path, hint=config.how_to_trust(workspace))
         close = closest(name, agents(workspace))
         raise AgentNotFound(name, hint=f"did you mean {close}?" if close else None)
-    return known[name]
+    return offered[name]
 
 
 def default_agent(preferred: str = "", workspace: str | None = None) -> AgentRecord:
-    """For a session that names none: the configured agent, else the first installed, else the echo."""
+    """Return the agent for a session that names none.
+
+    It is the configured agent, else the first that is installed, else the echo agent.
+    """
     if preferred:
         return agent(preferred, workspace)
-    known = agents(workspace)
-    real = [one for one in known.values() if one.name != ECHO and one.state() == "installed"]
-    chosen = real[0] if real else known.get(ECHO)
-    if chosen is None:
+    candidates = agents(workspace)
+    for candidate in candidates.values():
+        if candidate.name != ECHO and candidate.state() == "installed":
+            return candidate
+    if ECHO not in candidates:
         raise AgentNotFound("(none is installed)", hint="agh agent list")
-    return chosen
+    return candidates[ECHO]
 
 
 @cache
 def strategies() -> list[Strategy]:
-    """The ways to restore a conversation, in the order in which they are tried."""
-    found: dict[str, Strategy] = {}
-
-    def keep(source: str, one: Strategy) -> None:
-        found.setdefault(one.name, one)
-
-    _collect("agh_restore_strategies", keep)
-    return sorted(found.values(), key=lambda one: (one.rank, one.name))
+    """Return the strategies to restore a conversation, in the order in which to try them."""
+    offered: dict[str, Strategy] = _collect("agh_restore_strategies")
+    return sorted(offered.values(), key=lambda strategy: (strategy.rank, strategy.name))
 
 
 def exporters() -> dict[str, Exporter]:
-    """The formats in which a session can be exported, by name."""
-    found: dict[str, Exporter] = {}
-    _collect("agh_register_exporters", lambda source, one: found.setdefault(one.name, one))
-    return found
+    """Return the formats in which a session can be exported, by name."""
+    return _collect("agh_register_exporters")
 
 
 def importers() -> dict[str, Importer]:
-    """The kinds of files that can be imported, by name, in the order in which they are asked."""
-    found: dict[str, Importer] = {}
-    _collect("agh_register_importers", lambda source, one: found.setdefault(one.name, one))
-    return found
+    """Return the formats that can be imported, by name, in the order in which to try them on a file."""
+    return _collect("agh_register_importers")
 
 
 def kind(name: str) -> Kind:
-    """The kind of sessions of that name, from the plugin that keeps them."""
-    found: dict[str, Kind] = {}
-    _collect("agh_register_kinds", lambda source, one: found.setdefault(one.name, one))
-    if name not in found:
+    """Return the kind of session of that name, from the plugin that runs such sessions."""
+    kinds: dict[str, Kind] = _collect("agh_register_kinds")
+    if name not in kinds:
         raise KindUnknown(name)
-    return found[name]
+    return kinds[name]
 
 
 def add_commands(group: click.Group) -> None:
-    """Let plugins add their commands; one that fails is named and skipped."""
-    for name, offer in implementations("agh_register_commands"):
-        try:
-            offer(group)
-        except Exception as error:
-            warn(f"plugin {name}: its commands are skipped: {error}")
+    """Let plugins add their commands to the group; name a plugin that fails in a warning and skip it."""
 
+    def warn_of_failure(run: HookRun) -> None:
+        if run.error is not None:
+            warn(f"plugin {run.plugin}: its commands are skipped: {run.error}")
 
-def implementations(hook: str) -> list[tuple[str, Callable[..., Any]]]:
-    """Who implements a hook, the built-in plugin first. Called one by one, so that one may fail alone."""
-    found = getattr(manager()[0].hook, hook).get_hookimpls()
-    return sorted(
-        ((one.plugin_name, one.function) for one in found), key=lambda one: (one[0] != "built-in", one[0])
-    )
+    call_hook("agh_register_commands", warn_of_failure, group=group)
 
 
 @cache
 def _offered_agents() -> dict[str, AgentRecord]:
-    found: dict[str, AgentRecord] = {}
-
-    def keep(source: str, given: dict[str, Any]) -> None:
-        one = record(given, source)
-        found.setdefault(one.name, one)
-
-    _collect("agh_register_agents", keep)
-    return found
+    return _collect("agh_register_agents", record)
 
 
-def _collect(hook: str, keep: Callable[[str, Any], object]) -> None:
-    """Give every plugin's implementation a `register` function; what fails is named and skipped."""
-    for name, offer in implementations(hook):
-        source = name if name == "built-in" else f"plugin {name}"
-        try:
-            offer(lambda given, source=source: keep(source, given))
-        except Exception as error:
-            warn(f"{source}: {hook} failed: {error}")
+def _collect(hook: str, convert: Callable[[Any, str], Offer] | None = None) -> dict[str, Offer]:
+    """Call a hook whose implementations `register` what they offer; return the offers by name.
+
+    The first plugin to register a name has it, but the built-in offers win, and come first, whatever the
+    order of the calls. `convert` turns what a plugin registers, and its source, into the offer.
+    """
+    built_in: dict[str, Offer] = {}
+    from_plugins: dict[str, Offer] = {}
+
+    def registrar(plugin: str) -> Callable[[Any], None]:
+        offers = built_in if plugin == BUILT_IN else from_plugins
+
+        def register(offer: Any) -> None:
+            if convert is not None:
+                offer = convert(offer, _source(plugin))
+            offers.setdefault(offer.name, offer)
+
+        return register
+
+    def warn_of_failure(run: HookRun) -> None:
+        if run.error is not None:
+            warn(f"{_source(run.plugin)}: {hook} failed: {run.error}")
+
+    call_hook(hook, warn_of_failure, register=PerPlugin(registrar))
+    return built_in | {name: offer for name, offer in from_plugins.items() if name not in built_in}
+
+
+def _source(plugin: str) -> str:
+    return plugin if plugin == BUILT_IN else f"plugin {plugin}"
 
 
 def _agent_files(workspace: str | None) -> list[str]:

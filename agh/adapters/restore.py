@@ -1,8 +1,8 @@
-"""Getting a conversation back: strategies from the agent's own memory down to a fresh start.
+"""Strategies to restore a conversation, from the agent's own memory down to a fresh start.
 
-A strategy restores, or raises `Impossible` (the next one is tried) or `Gone` (the agent no longer has
-the conversation: only strategies that do not need it are tried). Any other failure ends the resume:
-nothing is changed, the agent's session id is kept, and the user is told.
+A strategy restores the conversation, or raises `Impossible` (the next one is tried) or `Gone` (the agent no
+longer has the conversation: only strategies that do not need it are tried). Any other failure ends the
+resume: nothing is changed, the agent's session id is kept, and the user sees the error.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _GONE_WORDS = (
 
 
 class Impossible(Exception):
-    """This way cannot be taken; the text says why."""
+    """A strategy that cannot be used; the text says why."""
 
 
 class Gone(Exception):
-    """The agent no longer has the conversation; the text says how we know."""
+    """A conversation that the agent no longer has; the text says how we know."""
 
 
 class RpcFailure(Exception):
-    """The agent answered a request with an error; `error` is its JSON-RPC error object."""
+    """An agent's error response to a request; `error` is the JSON-RPC error object."""
 
     def __init__(self, error: Mapping[str, Any]) -> None:
         super().__init__(f"{error.get('message')} (code {error.get('code')})")
@@ -37,35 +37,39 @@ class RpcFailure(Exception):
 
 
 class Conversation(Protocol):
-    """What a strategy has to work with. Every call is bounded in time by the user's settings."""
+    """The conversation to restore, as a strategy sees it. Every call has a timeout, from the settings."""
 
-    agent_session: str | None  # the agent's own id of the session
+    agent_session: str | None  # the agent's own id for the session
     had_turns: bool
     resume_argv: tuple[str, ...]  # the agent's own flags for resuming, from its record
-    forking: bool  # the session is a copy of the one that the agent remembers
+    forking: bool  # the session is a copy of the session that the agent remembers
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        """What the agent advertised at `initialize`."""
+        """Return what the agent advertised at `initialize`."""
 
     def call(self, method: str, **params: Any) -> Any:
         """Send a request with the workspace and the MCP servers added; raises RpcFailure."""
 
     def new(self) -> dict[str, Any]:
-        """`session/new`: the agent's answer, with its `sessionId`."""
+        """Send `session/new`; return the agent's answer, with its `sessionId`."""
 
     def replayed(self, load: Callable[[], Any]) -> tuple[Any, int]:
-        """Do `load` while updates are counted and not stored, until they have gone quiet."""
+        """Run `load`; return its result and the number of updates replayed, which are not recorded again."""
 
     def restart(self, extra_argv: list[str]) -> None:
         """End the agent and start it again with more arguments."""
 
     def inject_history(self) -> bool:
-        """Put the stored history before the next prompt, once; False when there is none."""
+        """Prefix the next prompt with the recorded history; return False if there is none."""
 
 
 class Restored(NamedTuple):
-    """`answer` is what the agent said of the session (modes, options); `lost` that its memory is gone."""
+    """A restored conversation.
+
+    `answer` is what the agent reported about the session (modes, options). `lost` is true if the agent no
+    longer remembers it.
+    """
 
     agent_session: str
     answer: dict[str, Any]
@@ -73,16 +77,16 @@ class Restored(NamedTuple):
 
 
 class Strategy(NamedTuple):
-    """A way back. Those of the lowest rank are tried first."""
+    """A way to restore a conversation. Strategies with the lowest rank are tried first."""
 
     name: str
     rank: int
     restore: Callable[[Conversation], Restored]
-    needs_memory: bool = True  # of no use once the agent is known to have forgotten
+    needs_memory: bool = True  # skipped once the agent is known to have lost the conversation
 
 
 def native_fork(talk: Conversation) -> Restored:
-    """`session/fork`: the agent makes a copy of its own."""
+    """Let the agent copy its own conversation, with `session/fork`."""
     if not talk.forking:
         raise Impossible("the session is not a copy")
     if not has_capability(talk.capabilities, "fork"):
@@ -98,14 +102,14 @@ def native_fork(talk: Conversation) -> Restored:
 
 
 def native_resume(talk: Conversation) -> Restored:
-    """`session/resume`: the agent goes on without a replay."""
+    """Let the agent resume without a replay, with `session/resume`."""
     if not has_capability(talk.capabilities, "resume"):
         raise Impossible("the agent does not offer it")
     return _native(talk, "session/resume")
 
 
 def native_load(talk: Conversation) -> Restored:
-    """`session/load`: the agent replays the conversation, which is not stored again."""
+    """Let the agent replay the conversation, with `session/load`; the replay is not recorded again."""
     if not talk.capabilities.get("loadSession"):
         raise Impossible("the agent does not offer it")
     restored, seen = talk.replayed(lambda: _native(talk, "session/load"))
@@ -116,7 +120,7 @@ def native_load(talk: Conversation) -> Restored:
 
 
 def cli_resume(talk: Conversation) -> Restored:
-    """The agent's own flags: it is started again with them, and its new session has the old memory."""
+    """Restart the agent with its own resume flags; its new session then has the old memory."""
     if not talk.resume_argv:
         raise Impossible("the agent has no flags for it")
     _require_id(talk)
@@ -127,7 +131,7 @@ def cli_resume(talk: Conversation) -> Restored:
 
 
 def inject_history(talk: Conversation) -> Restored:
-    """A fresh session of the agent that is told the history with the first prompt."""
+    """Start a fresh agent session, and prefix its first prompt with the recorded history."""
     if not talk.had_turns:
         raise Impossible("there is no history yet")
     answer = talk.new()
@@ -137,7 +141,7 @@ def inject_history(talk: Conversation) -> Restored:
 
 
 def idle_boot(talk: Conversation) -> Restored:
-    """A fresh session of the agent, with no context."""
+    """Start a fresh agent session, without any context."""
     answer = talk.new()
     return Restored(answer["sessionId"], answer, lost=talk.had_turns)
 
@@ -153,7 +157,7 @@ STRATEGIES = (
 
 
 def has_capability(capabilities: Mapping[str, Any], name: str) -> bool:
-    """Whether `sessionCapabilities` has an entry (an empty object counts)."""
+    """Return whether `sessionCapabilities` has an entry (an empty object counts)."""
     offered = capabilities.get("sessionCapabilities")
     return isinstance(offered, dict) and offered.get(name) is not None
 
@@ -181,13 +185,13 @@ def _require_id(talk: Conversation) -> None:
 
 
 def _refuse_copy(talk: Conversation) -> None:
-    """Two sessions must never go on in one conversation of the agent."""
+    """Refuse to let a fork continue in the conversation of the session it was copied from."""
     if talk.forking:
         raise Impossible("the conversation belongs to the session this one was forked from")
 
 
 def _says_gone(error: Mapping[str, Any], session_id: str) -> bool:
-    """Whether an error, at any depth, says that the session is unknown."""
+    """Return whether an error says, at any depth, that the session is unknown."""
     text = _words(error).lower()
     about_it = "session" in text or "rollout" in text or session_id.lower() in text
     return about_it and any(word in text for word in _GONE_WORDS)
@@ -202,7 +206,7 @@ def _words(value: Any) -> str:
 
 
 def _listed(talk: Conversation) -> bool | None:
-    """Whether the agent lists the session; None when it cannot tell."""
+    """Return whether the agent lists the session; None if it cannot say."""
     if not has_capability(talk.capabilities, "list"):
         return None
     params: dict[str, Any] = {}
@@ -211,10 +215,11 @@ def _listed(talk: Conversation) -> bool | None:
             answer = talk.call("session/list", **params)
         except RpcFailure:
             return None
-        found = answer.get("sessions") if isinstance(answer, dict) else None
-        if not isinstance(found, list):
+        sessions = answer.get("sessions") if isinstance(answer, dict) else None
+        if not isinstance(sessions, list):
             return None
-        if any(isinstance(one, dict) and one.get("sessionId") == talk.agent_session for one in found):
+        ids = [session.get("sessionId") for session in sessions if isinstance(session, dict)]
+        if talk.agent_session in ids:
             return True
         if not answer.get("nextCursor"):
             return False

@@ -15,7 +15,8 @@ from typing import NotRequired, TypedDict
 
 import click
 
-from agh.adapters.registry import implementations
+from agh.adapters.calls import PerPlugin
+from agh.adapters.registry import call_hook
 from agh.config import PERMISSION_MODES, SETTINGS
 from agh.core.status import LIVE_STATES
 
@@ -86,14 +87,13 @@ def describe(root: click.Group) -> Table:
 
 def plugins_of_commands() -> dict[str, str]:
     """Which plugin offers a command, by the command's name."""
+    groups: dict[str, click.Group] = {}
+    own_group = PerPlugin(lambda plugin: groups.setdefault(plugin, click.Group()))
+    # A failure is named by the registry when it adds the commands.
+    call_hook("agh_register_commands", lambda run: None, group=own_group)
     owners: dict[str, str] = {}
-    for plugin, offer in implementations("agh_register_commands"):
-        alone = click.Group()
-        try:
-            offer(alone)
-        except Exception:  # named by the registry when it adds the commands
-            continue
-        owners |= {name: plugin for name in alone.commands if name not in owners}
+    for plugin, group in groups.items():
+        owners |= {name: plugin for name in group.commands if name not in owners}
     return owners
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import orjson
 
 from agh.adapters import registry
+from agh.adapters.calls import HookRun, PerPlugin
 from agh.adapters.hookspecs import Veto
 from agh.config import Hook
 from agh.core.events import timestamp
@@ -65,18 +67,27 @@ def _commands(live: Live, event: str, told: dict[str, Any]) -> Iterator[str | No
                 yield f"the hook {hook.command!r} {started.run.outcome}"
 
 
-def _plugins(live: Live, event: str, told: dict[str, Any]) -> Iterator[str | None]:
-    for name, listen in registry.implementations("agh_lifecycle"):
-        began, at = time.monotonic(), timestamp()
-        try:
-            listen(dict(told))
-            run = Run("ok", None, "")
-        except Veto as veto:
-            run = Run("veto", None, str(veto))
-        except Exception as error:
-            run = Run("failed", None, f"{type(error).__name__}: {error}")
-        _store(live, event, name, f"plugin {name}", False, at, began, run)
-        yield f"plugin {name} objects: {run.output}" if run.outcome == "veto" else None
+def _plugins(live: Live, event: str, told: dict[str, Any]) -> list[str]:
+    """Call the plugins' hook, each with its own copy of the event; return their objections."""
+    objections = []
+
+    def record(hook: HookRun) -> None:
+        run = _plugin_run(hook.error)
+        at = timestamp(datetime.fromtimestamp(hook.started_at, UTC))
+        _store(live, event, hook.plugin, f"plugin {hook.plugin}", False, at, hook.started, run)
+        if run.outcome == "veto":
+            objections.append(f"plugin {hook.plugin} objects: {run.output}")
+
+    registry.call_hook("agh_lifecycle", record, event=PerPlugin(lambda plugin: dict(told)))
+    return objections
+
+
+def _plugin_run(error: Exception | None) -> Run:
+    if error is None:
+        return Run("ok", None, "")
+    if isinstance(error, Veto):
+        return Run("veto", None, str(error))
+    return Run("failed", None, f"{type(error).__name__}: {error}")
 
 
 class Started:

@@ -12,9 +12,10 @@ from tests.support.live import Live, Session, wait_until
 from tests.unattended.asking import received
 
 PLUGIN = """
-from agh.adapters.hookspecs import Veto, hookimpl
+import agh
+from agh.adapters.hookspecs import Veto
 
-@hookimpl
+@agh.hookimpl
 def agh_lifecycle(event):
     with open({told!r}, "a") as file:
         print(event["event"], event.get("text", ""), file=file)
@@ -22,6 +23,26 @@ def agh_lifecycle(event):
         raise Veto("not on my watch")
     if "stumble" in event.get("text", ""):
         raise RuntimeError("tripped")
+"""
+
+WRAPPER = """
+import agh
+from agh.adapters.hookspecs import Veto
+
+@agh.hookimpl(wrapper=True)
+def agh_lifecycle(event):
+    event.pop("event")
+    yield
+    if "forbidden" in event.get("text", ""):
+        raise Veto("not after all")
+
+@agh.hookimpl(specname="agh_lifecycle")
+def without_parameters():
+    pass
+
+@agh.hookimpl(specname="agh_lifecycle")
+def listener(event):
+    event["event"]
 """
 
 
@@ -111,3 +132,17 @@ def test_without_plugins_nobody_objects(live: Live, watchman: Watchman) -> None:
     session = live.new(env=env)
     assert session.say("forbidden", env=env) == "echo: forbidden"
     assert runs(session) == []
+
+
+def test_a_wrapper_is_audited_and_may_veto(live: Live, watchman: Watchman) -> None:
+    """So is an implementation that takes no parameters; each has an event of its own to change."""
+    (watchman.folder / "watchman_plugin.py").write_text(WRAPPER)
+    session = live.new()
+    assert session.say("/say fine") == "fine"
+    assert runs(session)[:3] == [run("session_start")] * 3
+    done = session.prompt("forbidden", code=None)
+    assert "plugin watchman objects: not after all" in done.stderr
+    wait_until(lambda: not session.is_live())
+    vetoed = [row for row in runs(session) if row[3] != "ok"]
+    assert vetoed == [run("prompt", "veto", "not after all")]
+    assert received(session) == ["/say fine"]

@@ -9,6 +9,7 @@ from typing import Any
 from agh import __version__
 from agh.adapters import registry
 from agh.adapters.agents import AgentRecord
+from agh.adapters.calls import HookRun
 from agh.adapters.launch import Launch
 from agh.core.events import timestamp
 from agh.errors import AgentFailed, AgentNotInstalled, AghError, PlaceGone, PlaceUnknown
@@ -71,13 +72,16 @@ def prepare(
         session_id=session_id,
         directories=tuple(directories),
     )
-    for name, change in registry.implementations("agh_prepare_launch"):
-        try:
-            change(launch=launch)
-        except AghError:
-            raise
-        except Exception as error:  # without what it wanted to do the agent must not run
-            raise AgentFailed(record.name, f"plugin {name}: {type(error).__name__}: {error}") from error
+
+    def stop_on_failure(run: HookRun) -> None:
+        """Stop the launch: without what the plugin meant to change, the agent must not run."""
+        if isinstance(run.error, AghError):
+            raise run.error
+        if run.error is not None:
+            why = f"plugin {run.plugin}: {type(run.error).__name__}: {run.error}"
+            raise AgentFailed(record.name, why) from run.error
+
+    registry.call_hook("agh_prepare_launch", stop_on_failure, launch=launch)
     if launch.place and not launch.elsewhere:
         raise PlaceUnknown(launch.place)
     return launch

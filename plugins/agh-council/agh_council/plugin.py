@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import pluggy
+import agh
 
 if TYPE_CHECKING:
     import click
 
     from agh.adapters.kinds import Kind
 
-hookimpl = pluggy.HookimplMarker("agh")
 KIND = "council"
 
 
-@hookimpl
+@agh.hookimpl
 def agh_register_commands(group: click.Group) -> None:
     from agh_council.commands import council
 
     group.add_command(council)
 
 
-@hookimpl
+@agh.hookimpl
 def agh_register_kinds(register: Callable[[Kind], None]) -> None:
     from agh.adapters.kinds import Kind
 

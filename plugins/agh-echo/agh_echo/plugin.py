@@ -1,17 +1,15 @@
 """What agh learns from this package: an agent named `echo`, and how to start it.
 
-The only module here that imports pluggy; the agent itself never does.
+The only module here that imports agh; the agent itself never does.
 """
 
 import sys
 from collections.abc import Callable
 
-import pluggy
-
-hookimpl = pluggy.HookimplMarker("agh")
+import agh
 
 
-@hookimpl
+@agh.hookimpl
 def agh_register_agents(register: Callable[[dict[str, object]], None]) -> None:
     register(
         {

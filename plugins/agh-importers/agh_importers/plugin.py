@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agh.adapters.hookspecs import hookimpl
+import agh
 
 if TYPE_CHECKING:
     from agh.core.exchange import Importer
 
 
-@hookimpl
+@agh.hookimpl
 def agh_register_importers(register: Callable[[Importer], None]) -> None:
     from agh.core.exchange import Importer
     from agh_importers import claude, codex

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pluggy
+import agh
 
 if TYPE_CHECKING:
     from agh.adapters.launch import Launch
 
-hookimpl = pluggy.HookimplMarker("agh")
 
-
-@hookimpl
+@agh.hookimpl
 def agh_prepare_launch(launch: Launch) -> None:
     if launch.place and not launch.elsewhere:
         from agh_places.place import take

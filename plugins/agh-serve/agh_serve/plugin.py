@@ -5,15 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pluggy
+import agh
 
 if TYPE_CHECKING:
     import click
 
-hookimpl = pluggy.HookimplMarker("agh")
 
-
-@hookimpl
+@agh.hookimpl
 def agh_register_commands(group: click.Group) -> None:
     from agh_serve.command import serve_command
 
