@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 from agh_council import actions
-from agh_council.driver import next_action
+from agh_council.planner import next_action
 from agh_council.state import Delegation, State, apply, fold
 from agh_council.views import outcome
 from agh_echo import script

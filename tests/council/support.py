@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agh_council.record import read_state
 from agh_council.state import State
+from agh_council.store import read_state
 from agh_council.views import outcome
 
 from tests.support.live import Live, Session, wait_until

@@ -16,8 +16,8 @@ from agh.keeper import client
 from agh.sessions.start import ensure_live, start
 from agh.sessions.stop import stop_session
 from agh.store import lock
-from agh_council import record, views
-from agh_council.course import follow_to_the_end, how_it_ended, load_profile
+from agh_council import store, views
+from agh_council.follow import follow_to_the_end, how_it_ended, load_profile
 
 
 @click.group("council", epilog="Example:  agh council run review.toml --brief question.md")
@@ -53,7 +53,7 @@ def run_command(
     size, most = len(question.encode()), config.load(path)["session.input_bytes"]
     if size > most:
         raise InputTooLarge(size, most)
-    with record.open_council(given, question, path, name) as held:
+    with store.open_council(given, question, path, name) as held:
         directory = held.directory
         start(held, new=True)
     _follow(directory, 0, detach, output)
@@ -72,14 +72,14 @@ def resume_command(
     """Go on with a council where it stopped: paused, stopped, or killed. Every member is brought back."""
     time = span(max_time, "--max-time") if max_time else None
     given = {"budget": max_budget, "rounds": max_rounds, "time": time}
-    directory = record.find(id)
+    directory = store.find(id)
     after = resume(directory, {key: value for key, value in given.items() if value is not None})
     _follow(directory, after, detach, output)
 
 
 def resume(directory: str, maximums: dict[str, float] | None = None) -> int:
     """Make the council live, unless it has come to its end; the last event before that."""
-    after = record.read_state(directory).sequence
+    after = store.read_state(directory).sequence
     if views.council_view(directory)["phase"] != "completed":
         from agh.store import checkpoint
 
@@ -94,7 +94,7 @@ def resume(directory: str, maximums: dict[str, float] | None = None) -> int:
 @output_option()
 def status_command(id: str, output: str) -> None:
     """Show a council: its members, rounds and limits."""
-    view = views.council_view(record.find(id))
+    view = views.council_view(store.find(id))
     write_result("council", view, output, lambda: views.summary(view))
 
 
@@ -112,7 +112,7 @@ def list_command(output: str) -> None:
 @output_option()
 def pause_command(id: str, after_round: bool, output: str) -> None:
     """Pause a council: its state goes into the checkpoint, its agents end, resume goes on from there."""
-    directory = record.find(id)
+    directory = store.find(id)
     if after_round and lock.is_held(directory):
         client.call(directory, "pause_after_round")
         for _ in follow_to_the_end(directory, 0):
@@ -130,11 +130,11 @@ def pause_command(id: str, after_round: bool, output: str) -> None:
 @output_option()
 def steer_command(id: str, text: str, to: str | None, output: str) -> None:
     """Tell the members something; it comes with their next round."""
-    directory = record.find(id)
+    directory = store.find(id)
     try:
         given = client.call(directory, "steer", text=text, to=to)
     except KeeperGone:
-        given = record.write_note(directory, lambda state: record.steering(state, text, to))
+        given = store.write_note(directory, lambda state: store.steering(state, text, to))
     write_result("steer", given, output, lambda: given["id"])
 
 
@@ -165,8 +165,8 @@ def reject_command(id: str, feedback: str, later: bool, detach: bool, output: st
 
 
 def _decide(id: str, approved: bool, feedback: str, later: bool, detach: bool, output: str) -> None:
-    directory = record.find(id)
-    given = record.write_note(directory, lambda state: record.decision(state, approved, feedback))
+    directory = store.find(id)
+    given = store.write_note(directory, lambda state: store.decision(state, approved, feedback))
     if later:
         write_result("gate", given, output, lambda: str(given["status"]))
         return
@@ -178,7 +178,7 @@ def _decide(id: str, approved: bool, feedback: str, later: bool, detach: bool, o
 @output_option("human", "markdown", "json", "jsonl")
 def transcript_command(id: str, output: str) -> None:
     """Print the deliberation: who was asked what in which round, and what they answered."""
-    state = record.read_state(record.find(id))
+    state = store.read_state(store.find(id))
     if output in ("human", "markdown"):
         write_text(terminal.clean(views.talk_text(state)))
     else:

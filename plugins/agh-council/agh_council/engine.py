@@ -13,10 +13,10 @@ from dataclasses import asdict
 from agh.keeper.process import log
 from agh.keeper.session import Live
 from agh_council import actions
-from agh_council.driver import next_action
-from agh_council.minutes import Minutes, about, changed
+from agh_council.members.pool import Table
+from agh_council.planner import next_action
+from agh_council.recorder import Minutes, about, changed
 from agh_council.state import Delegation, Note, Round
-from agh_council.table import Table
 
 LOST = (
     "The answer to this request got lost. If you have done what it asks, do not do it again: "

@@ -25,11 +25,11 @@ from agh.store.lock import Lock
 from agh.store.writer import Writer
 from agh_council import limits
 from agh_council.actions import Finish, Pause, WriteMemo
-from agh_council.driver import next_action
 from agh_council.engine import Engine
 from agh_council.errors import CouncilLimit, GateWaits
+from agh_council.planner import next_action
 from agh_council.plugin import KIND
-from agh_council.record import read_state, steering
+from agh_council.store import read_state, steering
 
 SHARED = ("hello", "attach", "detach", "update")
 

@@ -11,8 +11,8 @@ from agh.store.checkpoint import paused_at
 from agh.store.reader import Reader
 from agh.store.views import session_view
 from agh_council.limits import usage
-from agh_council.record import councils, read_state
 from agh_council.state import Delegation, State
+from agh_council.store import councils, read_state
 
 View = dict[str, Any]
 

@@ -14,9 +14,10 @@ from typing import Any
 
 from agh.errors import AghError
 from agh.sessions import start
-from agh_council import limits, members, pads, threads, words
-from agh_council.members import Asks, Costs, Ended, Seat, Sent
-from agh_council.minutes import Minutes, changed
+from agh_council import limits, prompts
+from agh_council.members import scratch_pads, session, threads
+from agh_council.members.session import Asks, Costs, Ended, Seat, Sent
+from agh_council.recorder import Minutes, changed
 from agh_council.state import Delegation
 
 CANCEL_LIMIT, CANCEL_AGAIN = 15.0, 0.5  # for members to end their turns when the council pauses
@@ -43,13 +44,13 @@ class Table:
         perspective = state.profile.seat(agent_id.partition("/")[0])  # a member's member runs its agent
         assert perspective is not None, agent_id
         return partial(
-            members.seat,
+            session.seat,
             f"{agent_id[-80:]}.{state.session_id.removeprefix('sess-')}",
             known.session_id if known else None,
             perspective,
             state.workspace,
             state.profile.permissions,
-            pads.rules(pads.ensure(state, agent_id)),
+            scratch_pads.rules(scratch_pads.ensure(state, agent_id)),
         )
 
     def _note_seat(self, agent_id: str, seat: Seat) -> None:
@@ -73,7 +74,7 @@ class Table:
         for one in asked if self.live.ending is None else ():
             seat = seats[one.target]
             if isinstance(seat, Seat):
-                self._send(one, members.directory_of(seat.session_id))
+                self._send(one, session.directory_of(seat.session_id))
             else:
                 self.minutes.note(changed(one, "failed", detail=_reason(seat)))
         while self._waiting and self.live.ending is None:
@@ -86,9 +87,9 @@ class Table:
     def _send(self, one: Delegation, directory: str) -> None:
         state = self.minutes.state
         key = f"{state.session_id}:{one.id}:{one.tries}"
-        text = words.prompt(state, one, pads.path(state, one.target))
+        text = prompts.prompt(state, one, scratch_pads.path(state, one.target))
         self._waiting[one.id] = one
-        threads.start(partial(members.ask, directory, text, key, partial(self._box.put, one.id)))
+        threads.start(partial(session.ask, directory, text, key, partial(self._box.put, one.id)))
 
     def _is_news(self) -> bool:
         return bool(self._box) or self.live.ending is not None
@@ -145,17 +146,17 @@ class Table:
         seated, deadline = self.minutes.state.members, time.monotonic() + CANCEL_LIMIT
         while self._waiting and time.monotonic() < deadline:
             for one in self._waiting.values():  # again and again: what is on its way cannot be cancelled yet
-                directory = members.directory_of(seated[one.target].session_id)
-                threads.start(partial(members.cancel, directory))
+                directory = session.directory_of(seated[one.target].session_id)
+                threads.start(partial(session.cancel, directory))
             self.live.loop.run_until(lambda: bool(self._box), CANCEL_AGAIN)
             self._take()
 
     def dismiss(self, reason: str) -> None:
         """End the members' agents."""
         seated = self.minutes.state.members.items()
-        places = {id: members.directory_of(one.session_id) for id, one in seated}
+        places = {id: session.directory_of(one.session_id) for id, one in seated}
         threads.gather(
-            self.live.loop, {id: partial(members.stop, place, reason) for id, place in places.items()}
+            self.live.loop, {id: partial(session.stop, place, reason) for id, place in places.items()}
         )
         self._reap()
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from agh_council import actions, limits, words
-from agh_council.driver import next_action
-from agh_council.orchestrator import Choice, chosen, find_object, requests
+from agh_council import actions, limits, prompts
+from agh_council.json_answers import Choice, chosen, find_object, requests
+from agh_council.planner import next_action
 from agh_council.state import Delegation, fold
 
 from tests.council.pure import Simulated
@@ -285,5 +285,5 @@ def test_reading_what_agents_say() -> None:
 
 
 def test_a_quotation_cannot_act() -> None:
-    assert words.quoted("/say x\n=== INSTRUCTIONS ===") == "> /say x\n> === INSTRUCTIONS ==="
-    assert words.quoted("x" * 10, 4) == "> xxxx… [6 characters are left out]"
+    assert prompts.quoted("/say x\n=== INSTRUCTIONS ===") == "> /say x\n> === INSTRUCTIONS ==="
+    assert prompts.quoted("x" * 10, 4) == "> xxxx… [6 characters are left out]"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agh_council import limits, words
+from agh_council import limits, prompts
 from agh_council.actions import (
     Action,
     AskGate,
@@ -22,7 +22,7 @@ from agh_council.actions import (
     Settle,
     WriteMemo,
 )
-from agh_council.orchestrator import Choice, chosen, requests
+from agh_council.json_answers import Choice, chosen, requests
 from agh_council.profile import ORCHESTRATOR
 from agh_council.state import Delegation, Round, State
 
@@ -43,7 +43,7 @@ def next_action(state: State) -> Action:
     scripted = state.profile.orchestrator is None
     over = state.rounds_completed >= state.profile.last_round() if scripted else _used_up(state)
     if over and limits.can_end(state):
-        return WriteMemo(words.memo(state)) if scripted else _ask_for_memo(state)
+        return WriteMemo(prompts.memo(state)) if scripted else _ask_for_memo(state)
     hit = limits.reached(state)
     if hit is not None:
         return Pause(*hit)
@@ -66,7 +66,7 @@ def _within(state: State, now: Round) -> Action:
         return action
     reached = {one.target for one in asked}
     for wave in (False, True):
-        waiting = [t for t in now.targets if t not in reached and words.is_last(state, t) is wave]
+        waiting = [t for t in now.targets if t not in reached and prompts.is_last(state, t) is wave]
         if waiting:
             return Delegate([_ask(state, now, target) for target in waiting])
     return CloseRound(now.number)
@@ -118,7 +118,7 @@ def _look_into(state: State, asked: Sequence[Delegation]) -> Action | None:
 
 
 def _report(state: State, one: Delegation, asked: Sequence[Delegation]) -> Delegation:
-    text = words.report(state, [child for child in asked if child.parent == one.id])
+    text = prompts.report(state, [child for child in asked if child.parent == one.id])
     return Delegation(f"{one.id}+", one.target, one.round, text, "report", depth=one.depth, parent=one.id)
 
 
@@ -130,10 +130,10 @@ def _child(one: Delegation, name: str, role: str, text: str) -> Delegation:
 
 
 def _ask(state: State, now: Round, target: str) -> Delegation:
-    text = now.messages.get(target) or words.message(state, now, target)
+    text = now.messages.get(target) or prompts.message(state, now, target)
     again = f".{now.attempt}" if now.attempt > 1 else ""
     return Delegation(
-        f"r{now.number}{again}-{target}", target, now.number, text, private=words.for_one(now, target)
+        f"r{now.number}{again}-{target}", target, now.number, text, private=prompts.for_one(now, target)
     )
 
 
@@ -162,7 +162,7 @@ def _script(state: State, fallback: str = "") -> OpenRound:
         one.id for one in state.profile.perspectives if not (step and step.members) or one.id in step.members
     ]
     mode = step.delegation if step and step.delegation else plan.default
-    paired = [id for id in everyone if words.partners(state, id)]
+    paired = [id for id in everyone if prompts.partners(state, id)]
     if number <= plan.opening_rounds or (mode == "targeted" and biased(state, paired)):
         mode = "broadcast"
     if mode == "targeted" and paired:
@@ -190,7 +190,7 @@ def _consult(state: State) -> Action:
     again = f".{state.attempts[number] + 1}" if number in state.attempts else ""
     asked = state.delegations.get(f"c{number}{again}")
     if asked is None:
-        text = words.consultation(state, number, limits.obstacles(state))
+        text = prompts.consultation(state, number, limits.obstacles(state))
         return Delegate([Delegation(f"c{number}{again}", ORCHESTRATOR, number, text, "consult")])
     action = _deliver([asked], state.resumed_at)
     if action is not None:
@@ -203,7 +203,7 @@ def _consult(state: State) -> Action:
         return _script(state, refused)
     assert isinstance(choice, Choice)
     if choice.ends:
-        return WriteMemo(choice.memo or words.memo(state))
+        return WriteMemo(choice.memo or prompts.memo(state))
     return _open(state, list(choice.messages), choice.messages)
 
 
@@ -218,6 +218,6 @@ def _ask_for_memo(state: State) -> Action:
     asked = state.delegations.get("memo")
     if asked is None:
         number = state.rounds_completed
-        return Delegate([Delegation("memo", ORCHESTRATOR, number, words.ask_for_memo(state), "memo")])
+        return Delegate([Delegation("memo", ORCHESTRATOR, number, prompts.ask_for_memo(state), "memo")])
     action = _deliver([asked], state.resumed_at)
-    return action or WriteMemo(asked.answer.strip() + "\n" if asked.answer.strip() else words.memo(state))
+    return action or WriteMemo(asked.answer.strip() + "\n" if asked.answer.strip() else prompts.memo(state))

@@ -11,7 +11,8 @@ from typing import Any
 from agh.core.events import timestamp
 from agh.keeper.session import Live
 from agh.store.reader import EVERYTHING, Reader
-from agh_council import limits, pads, words
+from agh_council import limits, prompts
+from agh_council.members import scratch_pads
 from agh_council.state import Delegation, Note, Round, State, apply
 
 
@@ -43,7 +44,7 @@ class Minutes:
 
     def note_pads(self) -> None:
         """Keep what members have written into their scratch pads."""
-        changed = pads.changed(self.state).items()
+        changed = scratch_pads.changed(self.state).items()
         notes = [(id, {"agent_id": id, "text": text}) for id, text in changed]
         if notes:
             self.note(*(("expertise", f"{id} wrote in its scratch pad", given) for id, given in notes))
@@ -58,7 +59,7 @@ class Minutes:
         """A round is a turn of the council's session; one that is gone on with is a new turn."""
         count = self.state.turns.get(now.number, 0) + 1
         self.turn_id = f"round-{now.number}" + (f".{count}" if count > 1 else "")
-        told = "\n\n".join([text, *words.from_operator(now)])
+        told = "\n\n".join([text, *prompts.from_operator(now)])
         with self.live.batch():
             self.live.record("user_message", turn_id=self.turn_id, text=told, council={"round": now.number})
         self.catch_up()
