@@ -9,9 +9,10 @@ from typing import Any
 
 import orjson
 from agh_council import actions
+from agh_council.fold import apply, fold
 from agh_council.planner import next_action
-from agh_council.state import Delegation, State, apply, fold
-from agh_council.views import outcome
+from agh_council.state import Delegation, State
+from agh_council.views import outcome_view
 from agh_echo import script
 
 from agh.core.events import Row, draft, timestamp
@@ -30,7 +31,7 @@ def simulated(profile: str, brief: str) -> dict[str, Any]:
     """What a council of embedded agents comes to, without a process."""
     council = Simulated(profile, echoed, brief)
     assert council.run() == actions.Finish()
-    return outcome(council.state)
+    return outcome_view(council.state)
 
 
 class Simulated:
@@ -81,13 +82,14 @@ class Simulated:
             case actions.Send(ids):
                 for id in ids:
                     self._send(state.delegations[id])
-            case actions.Settle(ids, gives_up):
+            case actions.Retry(ids):
                 for id in ids:
-                    tries = state.delegations[id].tries + (not gives_up)
-                    self.note(
-                        "delegation",
-                        {"id": id, "status": "failed" if gives_up else "pending", "tries": tries},
-                    )
+                    tries = state.delegations[id].tries + 1
+                    self.note("delegation", {"id": id, "status": "pending", "tries": tries})
+            case actions.GiveUp(ids):
+                for id in ids:
+                    tries = state.delegations[id].tries
+                    self.note("delegation", {"id": id, "status": "failed", "tries": tries})
             case actions.CloseRound(number, status):
                 self.note("round", {"number": number, "status": status})
             case actions.AskGate(number, attempt, prompt):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from agh_council.state import State
 from agh_council.store import read_state
-from agh_council.views import outcome
+from agh_council.views import outcome_view
 
 from tests.support.live import Live, Session, wait_until
 
@@ -95,7 +95,7 @@ class Council:
         return read_state(str(self.session.directory))
 
     def outcome(self) -> dict[str, Any]:
-        return outcome(self.state())
+        return outcome_view(self.state())
 
     def member(self, agent_id: str) -> Session:
         return self.live.session(self.state().members[agent_id].session_id)

@@ -6,9 +6,10 @@ import json
 
 import pytest
 from agh_council import actions, limits, prompts
-from agh_council.json_answers import Choice, chosen, find_object, requests
+from agh_council.fold import fold
+from agh_council.json_answers import Choice, find_object, parse_child_requests, parse_choice
 from agh_council.planner import next_action
-from agh_council.state import Delegation, fold
+from agh_council.state import Delegation
 
 from tests.council.pure import Simulated
 from tests.council.support import SEATS, profile, seat
@@ -149,7 +150,7 @@ def test_minimums_keep_it_from_ending() -> None:
     council = Simulated(profile("[constraints]\nrounds = { max = 2 }\nbudget = { min = 0.9 }\n"))
     ended = council.run()
     assert ended == actions.Pause("max_turns", "every round is used up, but budget: 0.6 of at least 0.9")
-    assert limits.obstacles(council.state)
+    assert limits.obstacles_to_ending(council.state)
     council.note("limits", {"maximums": {"rounds": 4}})
     assert council.run() == actions.Finish()
     assert council.state.rounds_completed == 4
@@ -174,14 +175,16 @@ def test_warnings_come_at_four_fifths_and_once() -> None:
         profile("[constraints]\nrounds = { max = 4 }\nbudget = { max = 1.0 }\ntime = { max = 100 }\n")
     )
     council.state.spent, council.state.elapsed = 0.79, 79.0
-    assert limits.approaching(council.state) == []
+    assert limits.find_approaching(council.state) == []
     council.state.elapsed = 80.0
-    assert [one.constraint for one in limits.approaching(council.state, 0.02)] == ["budget", "time"]
+    assert [one.constraint for one in limits.find_approaching(council.state, 0.02)] == ["budget", "time"]
     council.note("constraint", {"constraint": "time"})
     council.state.elapsed = 90.0
-    assert limits.approaching(council.state) == []
+    assert limits.find_approaching(council.state) == []
     council.resume()
-    assert [one.constraint for one in limits.approaching(council.state)] == ["time"], "its clock began anew"
+    assert [one.constraint for one in limits.find_approaching(council.state)] == ["time"], (
+        "its clock began anew"
+    )
 
 
 def test_the_orchestrator_chooses() -> None:
@@ -260,7 +263,7 @@ def test_members_have_members_to_a_bounded_depth() -> None:
         assert council.run() == actions.Finish()
         made = council.state.delegations.values()
         assert sorted(one.target for one in made if one.kind == "child") == children
-        said = council.state.position("advocate")
+        said = council.state.latest_answer("advocate")
         assert said is not None and (said.answer == "advocate is done") is bool(depth)
     report = council.state.delegations["r1-advocate+"]
     assert "d1:\n> advocate/d1 is done" in report.message
@@ -276,14 +279,16 @@ def test_the_tail_is_as_deep_as_the_profile_says() -> None:
 
 
 def test_reading_what_agents_say() -> None:
-    assert chosen('x {"a": 1} y {"action": "broadcast", "message": "m"}', ["a"]) == Choice({"a": "m"})
-    assert requests('{"delegate": [{"id": "../x", "message": "m"}]}') == []
-    assert requests('{"delegate": "all of it"}') == []
-    assert requests('{"delegate": [{"id": "a", "message": "m"}, {"id": "a", "message": "n"}]}') == []
+    assert parse_choice('x {"a": 1} y {"action": "broadcast", "message": "m"}', ["a"]) == Choice({"a": "m"})
+    assert parse_child_requests('{"delegate": [{"id": "../x", "message": "m"}]}') == []
+    assert parse_child_requests('{"delegate": "all of it"}') == []
+    assert (
+        parse_child_requests('{"delegate": [{"id": "a", "message": "m"}, {"id": "a", "message": "n"}]}') == []
+    )
     assert find_object('{"a":' * 200_000, "action") is None
     assert find_object("{" * 1_000_000, "action") is None
 
 
 def test_a_quotation_cannot_act() -> None:
-    assert prompts.quoted("/say x\n=== INSTRUCTIONS ===") == "> /say x\n> === INSTRUCTIONS ==="
-    assert prompts.quoted("x" * 10, 4) == "> xxxx… [6 characters are left out]"
+    assert prompts.quote("/say x\n=== INSTRUCTIONS ===") == "> /say x\n> === INSTRUCTIONS ==="
+    assert prompts.quote("x" * 10, 4) == "> xxxx… [6 characters are left out]"

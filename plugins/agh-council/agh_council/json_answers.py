@@ -1,7 +1,7 @@
-"""Reading what agents answer in JSON: the orchestrator's action, a member's wish for members. Pure.
+"""Parsing the JSON in agents' answers: the orchestrator's choice, a member's requests for children. Pure.
 
-Agents wrap JSON in words and fences; the first object with the key that is looked for counts. Anything
-that is not exactly what may be asked for is refused with the reason.
+Agents wrap JSON in prose and fences, so the first object that has the expected key counts. Anything that is
+not exactly what was asked for is refused.
 """
 
 from __future__ import annotations
@@ -11,74 +11,84 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-_CHILD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}")
-MOST_CHILDREN, MOST_LOOKS = 4, 100
+_CHILD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}")
+MAX_CHILDREN, MAX_CANDIDATES = 4, 100
 
 
 class Choice(NamedTuple):
+    """What the orchestrator wants in the next round."""
+
     messages: dict[str, str]  # by member
     ends: bool = False
     memo: str = ""
 
 
-def chosen(answer: str, members: Sequence[str]) -> Choice | str:
-    """The orchestrator's choice, or why there is none."""
-    found = find_object(answer, "action")
-    if found is None:
+class ChildRequest(NamedTuple):
+    """A member's wish to have something looked into by a child, a member of its own."""
+
+    name: str
+    role: str
+    message: str
+
+
+def parse_choice(answer: str, members: Sequence[str]) -> Choice | str:
+    """Return the orchestrator's choice, or the reason why its answer holds none."""
+    choice = find_object(answer, "action")
+    if choice is None:
         return "the orchestrator gave no JSON action"
-    action = found["action"]
+    action = choice["action"]
     if action == "end":
-        memo = found.get("memo") or ""
+        memo = choice.get("memo") or ""
         return Choice({}, True, memo) if isinstance(memo, str) else "the memo is not a text"
-    if action == "broadcast" and _is_said(found.get("message")):
-        return Choice(dict.fromkeys(members, found["message"]))
-    if action == "delegate" and isinstance(found.get("delegations"), list) and found["delegations"]:
+    if action == "broadcast" and _is_text(choice.get("message")):
+        return Choice(dict.fromkeys(members, choice["message"]))
+    if action == "delegate" and isinstance(choice.get("delegations"), list) and choice["delegations"]:
         messages: dict[str, str] = {}
-        for one in found["delegations"]:
-            target = one.get("target") if isinstance(one, dict) else None
+        for delegation in choice["delegations"]:
+            target = delegation.get("target") if isinstance(delegation, dict) else None
             if not isinstance(target, str) or target not in members:
                 return f"there is no member {target!r}"
-            if target in messages or not _is_said(one.get("message")):
+            if target in messages or not _is_text(delegation.get("message")):
                 return f"{target} must get exactly one message"
-            messages[target] = one["message"]
+            messages[target] = delegation["message"]
         return Choice(messages)
     return f"the action {action!r} is incomplete or unknown"
 
 
-def requests(answer: str) -> list[tuple[str, str, str]]:
-    """The members that a member wants: name, role and message of each; none unless all make sense."""
-    found = find_object(answer, "delegate")
-    wanted = found["delegate"] if found else None
-    if not isinstance(wanted, list) or len(wanted) > MOST_CHILDREN:
+def parse_child_requests(answer: str) -> list[ChildRequest]:
+    """Return the children that a member asks for; none if any request is invalid."""
+    answer_object = find_object(answer, "delegate")
+    entries = answer_object["delegate"] if answer_object else None
+    if not isinstance(entries, list) or len(entries) > MAX_CHILDREN:
         return []
-    made = []
-    for one in wanted:
+    requests = []
+    for entry in entries:
         if (
-            not isinstance(one, dict)
-            or not _CHILD.fullmatch(str(one.get("id")))
-            or not _is_said(one.get("message"))
+            not isinstance(entry, dict)
+            or not _CHILD_NAME.fullmatch(str(entry.get("id")))
+            or not _is_text(entry.get("message"))
         ):
             return []
-        made.append((str(one["id"]), str(one.get("role") or ""), str(one["message"])))
-    names = [name for name, _, _ in made]
-    return made if len(set(names)) == len(names) else []
+        requests.append(ChildRequest(str(entry["id"]), str(entry.get("role") or ""), str(entry["message"])))
+    names = [request.name for request in requests]
+    return requests if len(set(names)) == len(names) else []
 
 
 def find_object(text: str, key: str) -> dict[str, Any] | None:
-    """The first JSON object in a text that has the key."""
-    decoder, at = json.JSONDecoder(), text.find("{")
-    for _ in range(MOST_LOOKS):  # a text of nothing but braces must not cost the square of its length
-        if at < 0:
+    """Return the first JSON object in the text that has the key."""
+    decoder, start = json.JSONDecoder(), text.find("{")
+    for _ in range(MAX_CANDIDATES):  # a text of nothing but braces must not take quadratic time
+        if start < 0:
             break
         try:
-            found, _ = decoder.raw_decode(text, at)
+            value, _ = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
-            found = None
-        if isinstance(found, dict) and key in found:
-            return found
-        at = text.find("{", at + 1)
+            value = None
+        if isinstance(value, dict) and key in value:
+            return value
+        start = text.find("{", start + 1)
     return None
 
 
-def _is_said(text: Any) -> bool:
-    return isinstance(text, str) and bool(text.strip())
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())

@@ -1,1 +1,1 @@
-"""The members of a council: each is an agh session with an agent, a log and a keeper."""
+"""The members of a council. Each member is an agh session with its own agent, log and keeper."""

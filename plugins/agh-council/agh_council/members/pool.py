@@ -1,7 +1,7 @@
-"""The table that members sit at: they are seated, asked all at once, waited for, and dismissed.
+"""The pool of running members: it starts them, asks them all at once, waits for the answers, and stops them.
 
-Promises: a delegation is in the minutes before it is sent, and its end before anything follows from it; what
-is cut short by a pause is asked again after it.
+Promises: a delegation is in the log before it is sent, and its outcome before anything follows from it. A
+turn that a pause cancels is asked again after the resume.
 """
 
 from __future__ import annotations
@@ -16,156 +16,163 @@ from agh.errors import AghError
 from agh.sessions import start
 from agh_council import limits, prompts
 from agh_council.members import scratch_pads, session, threads
-from agh_council.members.session import Asks, Costs, Ended, Seat, Sent
-from agh_council.recorder import Minutes, changed
-from agh_council.state import Delegation
+from agh_council.members.session import Accepted, PermissionWanted, RunningCost, StartedMember, TurnEnded
+from agh_council.recorder import Recorder, status_event
+from agh_council.state import CouncilEvent, Delegation
 
-CANCEL_LIMIT, CANCEL_AGAIN = 15.0, 0.5  # for members to end their turns when the council pauses
+# How long members have to end their turns when the council pauses, and how often they are asked to.
+CANCEL_TIMEOUT, CANCEL_INTERVAL = 15.0, 0.5
 
 
-class Table:
-    def __init__(self, minutes: Minutes) -> None:
-        self.minutes, self.live = minutes, minutes.live
-        self._box = threads.Box(self.live.loop)
-        self._waiting: dict[str, Delegation] = {}
-        self._costs: dict[str, float] = {}  # of the turns that run
+class MemberPool:
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder, self.live = recorder, recorder.live
+        self._reports = threads.ReportQueue(self.live.loop)
+        self._running: dict[str, Delegation] = {}
+        self._costs: dict[str, float] = {}  # of the running turns, by delegation
 
-    def seat(self, agent_ids: Iterable[str]) -> dict[str, Seat | Exception]:
-        """Make members live, all at once, and note what is new: a session, or how memory came back."""
-        found = threads.gather(self.live.loop, {id: self._seating(id) for id in dict.fromkeys(agent_ids)})
-        for agent_id, seat in found.items():
-            if isinstance(seat, Seat):
-                self._note_seat(agent_id, seat)
-        self._reap()
-        return found
+    def start(self, agent_ids: Iterable[str]) -> dict[str, StartedMember | Exception]:
+        """Start members at the same time; record new sessions and how restored ones got their memory."""
+        tasks = {agent_id: self._start_task(agent_id) for agent_id in dict.fromkeys(agent_ids)}
+        results = threads.gather(self.live.loop, tasks)
+        for agent_id, result in results.items():
+            if isinstance(result, StartedMember):
+                self._record_start(agent_id, result)
+        self._reap_keepers()
+        return results
 
-    def _seating(self, agent_id: str) -> partial[Seat]:
-        state, known = self.minutes.state, self.minutes.state.members.get(agent_id)
-        perspective = state.profile.seat(agent_id.partition("/")[0])  # a member's member runs its agent
+    def _start_task(self, agent_id: str) -> partial[StartedMember]:
+        state = self.recorder.state
+        member = state.members.get(agent_id)
+        perspective = state.profile.member(agent_id.partition("/")[0])  # a child runs its parent's agent
         assert perspective is not None, agent_id
         return partial(
-            session.seat,
+            session.ensure_started,
             f"{agent_id[-80:]}.{state.session_id.removeprefix('sess-')}",
-            known.session_id if known else None,
+            member.session_id if member else None,
             perspective,
             state.workspace,
             state.profile.permissions,
-            scratch_pads.rules(scratch_pads.ensure(state, agent_id)),
+            scratch_pads.permission_rules(scratch_pads.ensure(state, agent_id)),
         )
 
-    def _note_seat(self, agent_id: str, seat: Seat) -> None:
-        given: dict[str, Any] = {
+    def _record_start(self, agent_id: str, started: StartedMember) -> None:
+        """Record a member's session unless the log already has it as it is."""
+        payload: dict[str, Any] = {
             "agent_id": agent_id,
-            "session_id": seat.session_id,
-            "acp_session_id": seat.acp_session_id,
-            "restore": seat.restore,
+            "session_id": started.session_id,
+            "acp_session_id": started.acp_session_id,
+            "restore": started.restore,
             "parent_agent_id": agent_id.rpartition("/")[0] or None,
             "depth": agent_id.count("/"),
         }
-        known = self.minutes.state.members.get(agent_id)
-        if known is None or any(getattr(known, key) != value for key, value in given.items()):
-            how = (seat.restore or {}).get("strategy") or "new"
-            self.minutes.note(("member", f"{agent_id} sits in {seat.session_id} ({how})", given))
+        member = self.recorder.state.members.get(agent_id)
+        if member is None or any(getattr(member, key) != value for key, value in payload.items()):
+            strategy = (started.restore or {}).get("strategy") or "new"
+            title = f"{agent_id} sits in {started.session_id} ({strategy})"
+            self.recorder.record(CouncilEvent("member", title, payload))
 
-    def ask(self, asked: list[Delegation]) -> None:
-        """Put requests to their members, all at once, and wait until each has come to an end."""
-        seats = self.seat(one.target for one in asked)
+    def ask(self, delegations: list[Delegation]) -> None:
+        """Send delegations to their members, all at once, and wait until each has ended."""
+        results = self.start(delegation.target for delegation in delegations)
         self._check_limits()
-        for one in asked if self.live.ending is None else ():
-            seat = seats[one.target]
-            if isinstance(seat, Seat):
-                self._send(one, session.directory_of(seat.session_id))
+        for delegation in delegations if self.live.ending is None else ():
+            result = results[delegation.target]
+            if isinstance(result, StartedMember):
+                self._send(delegation, session.directory_of(result.session_id))
             else:
-                self.minutes.note(changed(one, "failed", detail=_reason(seat)))
-        while self._waiting and self.live.ending is None:
-            self.live.loop.run_until(self._is_news, self._patience())
-            self._take()
+                self.recorder.record(status_event(delegation, "failed", detail=_describe_error(result)))
+        while self._running and self.live.ending is None:
+            self.live.loop.run_until(self._has_news, self._time_to_next_check())
+            self._handle_reports()
             self._check_limits()
-        if self._waiting:
-            self._cancel()
+        if self._running:
+            self._cancel_running()
 
-    def _send(self, one: Delegation, directory: str) -> None:
-        state = self.minutes.state
-        key = f"{state.session_id}:{one.id}:{one.tries}"
-        text = prompts.prompt(state, one, scratch_pads.path(state, one.target))
-        self._waiting[one.id] = one
-        threads.start(partial(session.ask, directory, text, key, partial(self._box.put, one.id)))
+    def _send(self, delegation: Delegation, directory: str) -> None:
+        state = self.recorder.state
+        key = f"{state.session_id}:{delegation.id}:{delegation.tries}"
+        text = prompts.compose_prompt(state, delegation, scratch_pads.path_of(state, delegation.target))
+        self._running[delegation.id] = delegation
+        threads.start(partial(session.ask, directory, text, key, partial(self._reports.put, delegation.id)))
 
-    def _is_news(self) -> bool:
-        return bool(self._box) or self.live.ending is not None
+    def _has_news(self) -> bool:
+        return bool(self._reports) or self.live.ending is not None
 
-    def _patience(self) -> float | None:
-        """How long to wait at most before a look at the clock."""
-        state = self.minutes.state
-        most = state.profile.constraints.time.max
-        if most is None:
+    def _time_to_next_check(self) -> float | None:
+        """Return the seconds until the time limit needs a warning or is reached; None without a limit."""
+        state = self.recorder.state
+        maximum = state.profile.constraints.time.max
+        if maximum is None:
             return None
-        marks = [mark for mark in (limits.APPROACHING * most, most) if mark > state.elapsed]
-        return max(0.01, min(marks, default=most) - state.elapsed)
+        marks = [mark for mark in (limits.WARN_FRACTION * maximum, maximum) if mark > state.elapsed]
+        return max(0.01, min(marks, default=maximum) - state.elapsed)
 
     def _check_limits(self) -> None:
-        hit = self.minutes.look_at_limits(sum(self._costs.values()))
-        if hit is not None:
-            self.live.end(*hit)
+        reached = self.recorder.check_limits(sum(self._costs.values()))
+        if reached is not None:
+            self.live.end(*reached)
 
-    def _take(self) -> None:
-        """Write down what members have reported."""
-        while (report := self._box.take()) is not None:
-            id, told = report
-            one = self._waiting.get(id)
-            if one is None:
+    def _handle_reports(self) -> None:
+        """Record what the members' threads have reported."""
+        while (entry := self._reports.pop()) is not None:
+            delegation_id, report = entry
+            delegation = self._running.get(delegation_id)
+            if delegation is None:
                 continue
-            if isinstance(told, Costs):
-                self._costs[id] = told.cost
-            elif isinstance(told, Sent) and one.status != "sent":
-                self.minutes.note(changed(one, "sent"))
-            elif isinstance(told, Asks):
-                self._note_asking(one, told.title)
-            elif isinstance(told, Ended):
-                del self._waiting[id]
-                self._costs.pop(id, None)
-                self._note_end(one, told)
+            if isinstance(report, RunningCost):
+                self._costs[delegation_id] = report.cost
+            elif isinstance(report, Accepted) and delegation.status != "sent":
+                self.recorder.record(status_event(delegation, "sent"))
+            elif isinstance(report, PermissionWanted):
+                self._record_permission(delegation, report.title)
+            elif isinstance(report, TurnEnded):
+                del self._running[delegation_id]
+                self._costs.pop(delegation_id, None)
+                self._record_end(delegation, report)
 
-    def _note_asking(self, one: Delegation, title: str) -> None:
-        session_id = self.minutes.state.members[one.target].session_id
-        text = f"{one.target} asks for permission: {title} (agh session approve {session_id})"
-        self.minutes.note(("permission", text, {"agent_id": one.target, "session_id": session_id}))
+    def _record_permission(self, delegation: Delegation, title: str) -> None:
+        agent_id = delegation.target
+        session_id = self.recorder.state.members[agent_id].session_id
+        text = f"{agent_id} asks for permission: {title} (agh session approve {session_id})"
+        payload = {"agent_id": agent_id, "session_id": session_id}
+        self.recorder.record(CouncilEvent("permission", text, payload))
 
-    def _note_end(self, one: Delegation, told: Ended) -> None:
-        if told.status == "answered":
-            self.minutes.note_answer(one, told.text, told.cost)
-        elif told.status == "cancelled" and self.live.ending is not None:
-            again = {"tries": one.tries + 1, "detail": told.text, "cost": told.cost}
-            self.minutes.note(changed(one, "pending", **again))
+    def _record_end(self, delegation: Delegation, end: TurnEnded) -> None:
+        if end.status == "answered":
+            self.recorder.record_answer(delegation, end.text, end.cost)
+        elif end.status == "cancelled" and self.live.ending is not None:
+            details = {"tries": delegation.tries + 1, "detail": end.text, "cost": end.cost}
+            self.recorder.record(status_event(delegation, "pending", **details))
         else:
-            status = "failed" if told.status == "failed" else "unknown"
-            self.minutes.note(changed(one, status, detail=told.text, cost=told.cost))
+            status = "failed" if end.status == "failed" else "unknown"
+            self.recorder.record(status_event(delegation, status, detail=end.text, cost=end.cost))
 
-    def _cancel(self) -> None:
-        """The council ends in the middle of a round: what was asked is asked again after a resume."""
-        seated, deadline = self.minutes.state.members, time.monotonic() + CANCEL_LIMIT
-        while self._waiting and time.monotonic() < deadline:
-            for one in self._waiting.values():  # again and again: what is on its way cannot be cancelled yet
-                directory = session.directory_of(seated[one.target].session_id)
+    def _cancel_running(self) -> None:
+        """Cancel the running turns because the council ends; they are asked again after a resume."""
+        members, deadline = self.recorder.state.members, time.monotonic() + CANCEL_TIMEOUT
+        while self._running and time.monotonic() < deadline:
+            for delegation in self._running.values():  # repeatedly: a prompt in transit cannot be cancelled
+                directory = session.directory_of(members[delegation.target].session_id)
                 threads.start(partial(session.cancel, directory))
-            self.live.loop.run_until(lambda: bool(self._box), CANCEL_AGAIN)
-            self._take()
+            self.live.loop.run_until(lambda: bool(self._reports), CANCEL_INTERVAL)
+            self._handle_reports()
 
-    def dismiss(self, reason: str) -> None:
-        """End the members' agents."""
-        seated = self.minutes.state.members.items()
-        places = {id: session.directory_of(one.session_id) for id, one in seated}
-        threads.gather(
-            self.live.loop, {id: partial(session.stop, place, reason) for id, place in places.items()}
-        )
-        self._reap()
+    def stop_all(self, reason: str) -> None:
+        """Stop the members' agents."""
+        tasks = {
+            agent_id: partial(session.stop, session.directory_of(member.session_id), reason)
+            for agent_id, member in self.recorder.state.members.items()
+        }
+        threads.gather(self.live.loop, tasks)
+        self._reap_keepers()
 
-    def _reap(self) -> None:
-        """Keepers that ended are children of ours."""
+    def _reap_keepers(self) -> None:
+        """Reap members' keepers that have exited: they are children of this process."""
         for pid in list(start.children):
             if os.waitpid(pid, os.WNOHANG)[0]:
                 start.children.remove(pid)
 
 
-def _reason(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return error.message if isinstance(error, AghError) else f"{type(error).__name__}: {error}"

@@ -1,7 +1,7 @@
 """Scratch pads: one file per member, in the workspace, that its agent reads and writes by itself.
 
-The log keeps what stood in them at the end of each round and at a pause. A pad that is missing on resume is
-written again from there; one that is there stays as it is: it is newer, or somebody meant it.
+The log keeps their text as of the end of each round and of a pause. A pad that is missing on resume is
+restored from there; an existing one is left alone, because it is newer or was edited on purpose.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from agh.home import make_private_dir
 from agh.store.meta import replace_file
 from agh_council.state import State
 
-MOST = 64 << 10
+MAX_BYTES = 64 << 10
 
 
-def path(state: State, agent_id: str) -> str | None:
-    """Where a member's pad is; None when the profile has none."""
+def path_of(state: State, agent_id: str) -> str | None:
+    """Return the path of a member's pad; None if the profile does not enable pads."""
     if not state.profile.expertise:
         return None
     folder = os.path.join(os.path.realpath(state.workspace), ".agh", "council", state.session_id)
@@ -25,37 +25,36 @@ def path(state: State, agent_id: str) -> str | None:
 
 
 def ensure(state: State, agent_id: str) -> str | None:
-    """The path of a member's pad, which is there afterwards."""
-    pad = path(state, agent_id)
-    if pad is not None and not os.path.lexists(pad):
-        make_private_dir(os.path.dirname(pad))
-        replace_file(os.path.dirname(pad), os.path.basename(pad), state.pads.get(agent_id, "").encode())
-    return pad
+    """Create a member's pad if it is missing, with the text from the log, and return its path."""
+    path = path_of(state, agent_id)
+    if path is not None and not os.path.lexists(path):
+        folder, name = os.path.split(path)
+        make_private_dir(folder)
+        replace_file(folder, name, state.scratch_pads.get(agent_id, "").encode())
+    return path
 
 
-def rules(pad: str | None) -> list[dict[str, str]]:
-    """A member may read and write its own pad without asking."""
-    return (
-        [{"decision": "allow", "kind": kind, "path": exactly(pad)} for kind in ("read", "edit")]
-        if pad
-        else []
-    )
+def permission_rules(path: str | None) -> list[dict[str, str]]:
+    """Return the rules that let a member read and write its own pad without asking."""
+    if not path:
+        return []
+    return [{"decision": "allow", "kind": kind, "path": exactly(path)} for kind in ("read", "edit")]
 
 
-def changed(state: State) -> dict[str, str]:
-    """The pads whose text the log does not have yet."""
-    found = {}
+def read_changed(state: State) -> dict[str, str]:
+    """Return the text, by member, of the pads that differ from the log."""
+    texts = {}
     for agent_id in state.members:
-        pad = path(state, agent_id)
-        text = _read(pad) if pad else None
-        if text is not None and text != state.pads.get(agent_id, ""):
-            found[agent_id] = text
-    return found
+        path = path_of(state, agent_id)
+        text = _read(path) if path else None
+        if text is not None and text != state.scratch_pads.get(agent_id, ""):
+            texts[agent_id] = text
+    return texts
 
 
-def _read(pad: str) -> str | None:
+def _read(path: str) -> str | None:
     try:
-        with open(pad, "rb") as file:
-            return file.read(MOST).decode(errors="replace")
+        with open(path, "rb") as file:
+            return file.read(MAX_BYTES).decode(errors="replace")
     except OSError:
         return None

@@ -1,6 +1,6 @@
-"""Waiting for several members at once. Each wait is a thread; what it reports comes out in the keeper's loop.
+"""Talking to several members at once. Each conversation is a thread that reports to the keeper's loop.
 
-Only the loop's thread touches the council's log: the others talk to members and put reports into a box.
+Only the loop's thread touches the council's log: the other threads talk to members and queue their reports.
 """
 
 from __future__ import annotations
@@ -15,58 +15,60 @@ from typing import Any
 from agh.keeper.loop import Loop
 
 
-class Box:
-    """Reports from threads, in the order in which they came."""
+class ReportQueue:
+    """Reports from threads, in the order of their arrival. A new one wakes the loop."""
 
     def __init__(self, loop: Loop) -> None:
         self._reports: deque[tuple[str, Any]] = deque()
-        self._reading, self._writing = os.pipe()
-        os.set_blocking(self._writing, False)
-        loop.watch(self._reading, self._wake)
+        self._read_fd, self._write_fd = os.pipe()
+        os.set_blocking(self._write_fd, False)
+        loop.watch(self._read_fd, self._drain)
 
-    def _wake(self) -> None:
-        os.read(self._reading, 4096)
+    def _drain(self) -> None:
+        os.read(self._read_fd, 4096)
 
-    def put(self, name: str, report: Any) -> None:
-        self._reports.append((name, report))
+    def put(self, sender: str, report: Any) -> None:
+        self._reports.append((sender, report))
         try:
-            os.write(self._writing, b".")
+            os.write(self._write_fd, b".")
         except BlockingIOError:
-            pass  # the loop is awake already
+            pass  # the pipe is full, so the loop is awake already
 
-    def take(self) -> tuple[str, Any] | None:
+    def pop(self) -> tuple[str, Any] | None:
+        """Remove and return the oldest report with its sender; None if there is none."""
         return self._reports.popleft() if self._reports else None
 
     def close(self, loop: Loop) -> None:
-        loop.forget(self._reading)
-        os.close(self._reading)
-        os.close(self._writing)
+        loop.forget(self._read_fd)
+        os.close(self._read_fd)
+        os.close(self._write_fd)
 
     def __bool__(self) -> bool:
         return bool(self._reports)
 
 
-def start(work: Callable[[], None]) -> None:
-    """Do some work beside the loop. A keeper that ends does not wait for it."""
-    threading.Thread(target=work, daemon=True).start()
+def start(task: Callable[[], None]) -> None:
+    """Run a task in a thread; the keeper does not wait for it when it exits."""
+    threading.Thread(target=task, daemon=True).start()
 
 
-def gather(loop: Loop, works: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
-    """What each of these gives, or the exception it ended with; all at the same time."""
-    box = Box(loop)
+def gather(loop: Loop, tasks: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
+    """Run the tasks at the same time; return the result of each, or the exception it raised."""
+    queue = ReportQueue(loop)
 
-    def do(name: str, work: Callable[[], Any]) -> None:
+    def run(name: str, task: Callable[[], Any]) -> None:
         try:
-            box.put(name, work())
+            queue.put(name, task())
         except Exception as error:
-            box.put(name, error)
+            queue.put(name, error)
 
-    for name, work in works.items():
-        start(partial(do, name, work))
-    found: dict[str, Any] = {}
-    while len(found) < len(works):
-        loop.run_until(lambda: bool(box))
-        while (report := box.take()) is not None:
-            found[report[0]] = report[1]
-    box.close(loop)
-    return {name: found[name] for name in works}
+    for name, task in tasks.items():
+        start(partial(run, name, task))
+    results: dict[str, Any] = {}
+    while len(results) < len(tasks):
+        loop.run_until(lambda: bool(queue))
+        while (report := queue.pop()) is not None:
+            name, result = report
+            results[name] = result
+    queue.close(loop)
+    return {name: results[name] for name in tasks}
