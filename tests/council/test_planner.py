@@ -183,7 +183,7 @@ def test_warnings_come_at_four_fifths_and_once() -> None:
     assert limits.find_approaching(council.state) == []
     council.resume()
     assert [one.constraint for one in limits.find_approaching(council.state)] == ["time"], (
-        "its clock began anew"
+        "its clock restarted"
     )
 
 

@@ -73,7 +73,7 @@ class _CtrlC:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.presses += 1
         if self.presses > 1:
-            talk("the council goes on without you")
+            talk("the council keeps running without you")
             raise KeyboardInterrupt
         talk("pausing the council; press Ctrl-C again to leave it running")
         try:

@@ -1,4 +1,4 @@
-"""The session of a council on disk: creating it, finding it, reading it, and writing to it without a keeper."""
+"""The session of a council on disk: creating, finding and reading it, and writing to it without a keeper."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The agh session of one member: starting it, asking it, and stopping it.
 
 Promises: `ensure_started` always starts the same session for the same member, however often it is called.
-`ask` sends a prompt under a key and reports how its turn ended. A key is sent at most once: asking again under
-the same key, even after a crash, finds the turn that the first attempt started.
+`ask` sends a prompt under a key and reports how its turn ended. A key is sent at most once: asking again
+under the same key, even after a crash, finds the turn that the first attempt started.
 """
 
 from __future__ import annotations
