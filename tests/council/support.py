@@ -1,4 +1,4 @@
-"""A council of the test's home, seen from outside: its commands, its log, and what it came to."""
+"""A council in the test's home, seen from outside: its commands, its log and its outcome."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agh_council.record import read_state
 from agh_council.state import State
-from agh_council.views import outcome
+from agh_council.store import read_state
+from agh_council.views import outcome_view
 
 from tests.support.live import Live, Session, wait_until
 
 ORACLE = (sys.executable, str(Path(__file__).with_name("oracle.py")))
-SEATS = ("advocate", "skeptic", "chair")
+MEMBERS = ("advocate", "skeptic", "chair")
 BRIEF = "Should we do it?"
 
 
-def seat(id: str, **fields: object) -> str:
+def perspective(id: str, **fields: object) -> str:
     fields = {"id": id, "agent": "echo", "role": f"Be the {id}.", **fields}
     if "command" in fields:
         del fields["agent"]
     return "[[perspectives]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in fields.items())
 
 
-def profile(*parts: str, seats: tuple[str, ...] | None = None, head: str = "") -> str:
-    """A profile of three embedded agents and four rounds, unless the parts say otherwise."""
-    usual = (seat("advocate"), seat("skeptic"), seat("chair", speaks_last=True))
-    text = "\n".join([f'name = "review"\n{head}', *(seats or usual), *parts])
+def profile(*parts: str, perspectives: tuple[str, ...] | None = None, head: str = "") -> str:
+    """Return a profile of three embedded agents and four rounds, unless the parts say otherwise."""
+    usual = (perspective("advocate"), perspective("skeptic"), perspective("chair", speaks_last=True))
+    text = "\n".join([f'name = "review"\n{head}', *(perspectives or usual), *parts])
     if "[constraints]" not in text:
         text += "\n[constraints]\nrounds = { min = 2, max = 4 }\n"
     if "[delegation]" not in text:
@@ -50,38 +50,38 @@ class Council:
         return self.live.agh("council", *verb.split(), self.id, *args, **options)
 
     def files(self, text: str, brief: str = BRIEF) -> tuple[Path, Path]:
-        given, question = self.live.workspace / "profile.toml", self.live.workspace / "brief.md"
-        given.write_text(text)
-        question.write_text(brief)
-        return given, question
+        profile_path, brief_path = self.live.workspace / "profile.toml", self.live.workspace / "brief.md"
+        profile_path.write_text(text)
+        brief_path.write_text(brief)
+        return profile_path, brief_path
 
     def open(self, text: str, brief: str = BRIEF, env: Mapping[str, str] | None = None) -> Council:
-        """Start a council and leave it to itself."""
-        given, question = self.files(text, brief)
-        done = self.live.agh("council", "run", given, "--brief", question, "--detach", env=env)
-        self.id = done.stdout.strip()
+        """Start a council and do not wait for it."""
+        profile_path, brief_path = self.files(text, brief)
+        process = self.live.agh("council", "run", profile_path, "--brief", brief_path, "--detach", env=env)
+        self.id = process.stdout.strip()
         return self
 
     def run(
         self, text: str, brief: str = BRIEF, code: int | None = 0, env: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """Run a council until it stops; the command's view of it."""
-        given, question = self.files(text, brief)
-        args = ("council", "run", given, "--brief", question, "-o", "json")
-        done = self.live.agh(*args, code=code, env=env)
-        view: dict[str, Any] = json.loads(done.stdout)["council"]
+        """Run a council until it stops; return the command's view of it."""
+        profile_path, brief_path = self.files(text, brief)
+        args = ("council", "run", profile_path, "--brief", brief_path, "-o", "json")
+        process = self.live.agh(*args, code=code, env=env)
+        view: dict[str, Any] = json.loads(process.stdout)["council"]
         self.id = view["session_id"]
         return view
 
     def resume(self, *args: object, code: int | None = 0, **options: Any) -> dict[str, Any]:
-        done = self.agh("resume", *args, "-o", "json", code=code, **options)
-        view: dict[str, Any] = json.loads(done.stdout)["council"]
+        process = self.agh("resume", *args, "-o", "json", code=code, **options)
+        view: dict[str, Any] = json.loads(process.stdout)["council"]
         return view
 
     def error(self, verb: str, *args: object, code: int) -> dict[str, Any]:
-        done = self.agh(verb, *args, "-o", "json", code=code)
-        found: dict[str, Any] = json.loads(done.stderr.splitlines()[-1])["error"]
-        return found
+        process = self.agh(verb, *args, "-o", "json", code=code)
+        error: dict[str, Any] = json.loads(process.stderr.splitlines()[-1])["error"]
+        return error
 
     def status(self) -> dict[str, Any]:
         view: dict[str, Any] = json.loads(self.agh("status", "-o", "json").stdout)["council"]
@@ -95,17 +95,17 @@ class Council:
         return read_state(str(self.session.directory))
 
     def outcome(self) -> dict[str, Any]:
-        return outcome(self.state())
+        return outcome_view(self.state())
 
     def member(self, agent_id: str) -> Session:
         return self.live.session(self.state().members[agent_id].session_id)
 
     def prompts(self, agent_id: str) -> list[str]:
-        """Everything that a member was ever sent."""
+        """Return every prompt that a member was sent."""
         return [text for _, text in self.member(agent_id).inputs()]
 
     def wait_for(self, condition: Any, what: str = "") -> State:
-        """Wait until the state of the council is so."""
+        """Wait until the council's state meets the condition; return the state."""
         wait_until(lambda: condition(self.state()), what=what)
         return self.state()
 
@@ -113,12 +113,12 @@ class Council:
         wait_until(lambda: not self.session.is_live(), what="the council's keeper ends")
 
     def checkpoint(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.session.directory / "checkpoint.json").read_bytes())
-        return found
+        checkpoint: dict[str, Any] = json.loads((self.session.directory / "checkpoint.json").read_bytes())
+        return checkpoint
 
 
 def oracle(script: Path, *lines: str) -> str:
-    """A command for an agent whose n-th answer is the n-th of these (the last one for ever)."""
+    """Return the command of an agent whose n-th answer is the n-th of these; the last one repeats."""
     script.write_text(json.dumps(lines))
     return shlex.join([*ORACLE, str(script)])
 

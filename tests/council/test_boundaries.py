@@ -35,26 +35,26 @@ class Life:
         return self.log.read_text().splitlines() if self.log.exists() else []
 
     def run(self) -> None:
-        """Run, and resume if it came to a death."""
+        """Run the council, and resume it if a keeper was killed."""
         if self.start():
             assert self.council.resume()["phase"] == "completed"
 
     def start(self) -> bool:
-        """Run; whether there is something to go on with."""
+        """Run the council; tell whether it was killed and can be resumed."""
         council = self.council
-        known = {one.id for one in council.live.sessions()}
-        given, question = council.files(profile())
-        command = ("council", "run", given, "--brief", question)
-        done = council.live.agh(*command, code=None, env=self.env)
-        made = [one for one in council.live.sessions() if one.id not in known]
-        described = [one for one in made if (one.directory / "meta.json").exists()]
-        (council.id,) = [one.id for one in described if one.meta().get("kind") == "council"]
-        assert done.returncode in (0, 7), (done.returncode, done.stderr)
-        return done.returncode == 7
+        earlier_ids = {session.id for session in council.live.sessions()}
+        profile_path, brief_path = council.files(profile())
+        command = ("council", "run", profile_path, "--brief", brief_path)
+        process = council.live.agh(*command, code=None, env=self.env)
+        new_sessions = [session for session in council.live.sessions() if session.id not in earlier_ids]
+        described = [session for session in new_sessions if (session.directory / "meta.json").exists()]
+        (council.id,) = [session.id for session in described if session.meta().get("kind") == "council"]
+        assert process.returncode in (0, 7), (process.returncode, process.stderr)
+        return process.returncode == 7
 
 
 def boundaries(council: Council, victim: str, path: Path) -> tuple[dict[str, object], int]:
-    """What a run without a death comes to, and how many boundaries it has."""
+    """Return the outcome of a run without a death, and its number of boundaries."""
     life = Life(council, victim, "never", path)
     life.run()
     assert council.state().rounds_completed == 4
@@ -67,9 +67,9 @@ def boundaries(council: Council, victim: str, path: Path) -> tuple[dict[str, obj
 def test_killed_before_its_nth_act(council: Council, tmp_path: Path, victim: str) -> None:
     whole, count = boundaries(council, victim, tmp_path / "whole")
     assert count > 40, "the keeper is not watched"
-    chosen = range(1, count + 1) if SOAK else [count * part // 4 for part in SAMPLE[victim]]
+    boundaries_to_try = range(1, count + 1) if SOAK else [count * part // 4 for part in SAMPLE[victim]]
     deaths = []
-    for at in chosen:
+    for at in boundaries_to_try:
         life = Life(council, victim, at, tmp_path / f"boundaries-{at}")
         life.run()
         last = life.boundaries()[-1]
@@ -78,7 +78,7 @@ def test_killed_before_its_nth_act(council: Council, tmp_path: Path, victim: str
         for member in council.state().members:
             council.member(member).check_log()
         deaths += [line for line in life.boundaries() if line.endswith("KILLED")]
-    assert len(deaths) >= len(chosen) - 5 * bool(SOAK), "the fault does not fire"
+    assert len(deaths) >= len(boundaries_to_try) - 5 * bool(SOAK), "the fault does not fire"
     print(f"{victim}: {len(deaths)} deaths of {count} boundaries")
 
 
@@ -86,13 +86,13 @@ def test_killed_before_its_nth_act(council: Council, tmp_path: Path, victim: str
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(not SOAK, reason="by `make soak`")
 def test_killed_while_it_comes_back(council: Council, tmp_path: Path) -> None:
-    """A second death, in the middle of the resume, changes nothing either."""
+    """Check that a second death, in the middle of the resume, changes nothing either."""
     whole, _ = boundaries(council, "council", tmp_path / "whole")
     for at in range(1, 40, 3):
         assert Life(council, "council", 45, tmp_path / f"first-{at}").start()
         again = Life(council, "council", at, tmp_path / f"second-{at}")
-        done = council.agh("resume", env=again.env, code=None)
-        assert done.returncode == 7 and again.boundaries()[-1].endswith("KILLED"), done.stderr
+        process = council.agh("resume", env=again.env, code=None)
+        assert process.returncode == 7 and again.boundaries()[-1].endswith("KILLED"), process.stderr
         assert council.resume()["phase"] == "completed"
         assert council.outcome() == whole, f"killed at {again.boundaries()[-1]}"
         council.session.check_log()

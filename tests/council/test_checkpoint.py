@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from tests.council.support import Council, profile, seat
+from tests.council.support import Council, perspective, profile
 from tests.live.test_checkpoint import DAMAGED, flip, shown
 
 
 def test_a_damaged_checkpoint_of_a_council_is_refused_and_rebuilt(council: Council) -> None:
     text = profile(
         "[delegation]\n[[gates]]\nafter_round = 1\n[expertise]\nenabled = true\n",
-        seats=(seat("a"),),
+        perspectives=(perspective("a"),),
     )
     council.run(text, code=5)
     path = council.session.directory / "checkpoint.json"
     sound = path.read_bytes()
-    made = council.checkpoint()
-    assert made["active_agents"][0]["session_id"] == council.member("a").id
+    checkpoint = council.checkpoint()
+    assert checkpoint["active_agents"][0]["session_id"] == council.member("a").id
     path.unlink()
     shown(council.session, "--rebuild")
     assert path.read_bytes() == sound, "the log gives the same bytes"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tests.council.support import Council, profile, seat
+from tests.council.support import Council, perspective, profile
 from tests.support.live import wait_until
 
 GATED = profile(
     "[delegation]\n[constraints]\nrounds = { max = 3 }\n[[gates]]\nafter_round = 2\nprompt = 'Go on?'\n",
-    seats=(seat("a"),),
+    perspectives=(perspective("a"),),
 )
 
 
@@ -22,10 +22,10 @@ def test_a_gate_survives_the_process(council: Council) -> None:
     council.agh("gate reject", "--feedback", "too vague", code=5)
     state = council.state()
     assert (state.rounds_completed, state.rounds[2].attempt) == (2, 2), "the step was done again"
-    told = [
+    prompts = [
         text for text in council.prompts("a") if "The operator rejected the last result: too vague" in text
     ]
-    assert len(told) == 1
+    assert len(prompts) == 1
     assert "r2-a" in state.delegations and "r2.2-a" in state.delegations
     council.agh("gate approve", "--later")
     assert council.status()["phase"] == "paused"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 
-from tests.council.support import SEATS, Council, profile, seat
+from tests.council.support import MEMBERS, Council, perspective, profile
 from tests.support.live import ECHO
 
 FORGETFUL = shlex.join([*ECHO, "--caps", "none"])
@@ -14,21 +14,21 @@ WORD = "xyzzy-planted"
 
 def test_a_word_for_one_member_stays_with_it(council: Council) -> None:
     """Planted in its role, its pad and a note for it alone; the chair and a rival hear what it answers."""
-    seats = (
-        seat("advocate", role=f"Know {WORD}-role."),
-        seat("skeptic", command=FORGETFUL),
-        seat("chair", speaks_last=True, command=FORGETFUL),
+    perspectives = (
+        perspective("advocate", role=f"Know {WORD}-role."),
+        perspective("skeptic", command=FORGETFUL),
+        perspective("chair", speaks_last=True, command=FORGETFUL),
     )
     gates = "[[gates]]\nafter_round = 1\n[[gates]]\nafter_round = 2\n"
-    council.run(profile("[expertise]\nenabled = true\n", gates, seats=seats), code=5)
+    council.run(profile("[expertise]\nenabled = true\n", gates, perspectives=perspectives), code=5)
     council.agh("steer", f"for you: {WORD}-note", "--to", "advocate")
     (pad,) = council.live.workspace.rglob("advocate.md")
     pad.write_text(f"{WORD}-pad")
     council.agh("gate approve", code=5)
-    state, made = council.state(), council.checkpoint()
-    records = {one["agent_id"]: one for one in made["active_agents"]}
-    told = "\n".join(council.prompts("advocate"))
-    assert f"{WORD}-role" in told and f"{WORD}-note" in told
+    state, checkpoint = council.state(), council.checkpoint()
+    records = {agent["agent_id"]: agent for agent in checkpoint["active_agents"]}
+    prompt_text = "\n".join(council.prompts("advocate"))
+    assert f"{WORD}-role" in prompt_text and f"{WORD}-note" in prompt_text
     assert records["advocate"]["expertise_snapshot"] == f"{WORD}-pad"
     assert f"{WORD}-note" in json.dumps(records["advocate"]["conversation_tail"]), "it was delegated to it"
     for id in ("skeptic", "chair"):
@@ -37,6 +37,8 @@ def test_a_word_for_one_member_stays_with_it(council: Council) -> None:
         assert WORD not in json.dumps(state.tail(id))
         assert WORD not in json.dumps(records[id])
         assert any("## Session Context (Resumed)" in text for text in prompts), "it was told its own tail"
-    for id in SEATS:
-        asked = [one for one in records[id]["conversation_tail"] if one["type"] == "delegation"]
-        assert asked and {one["agent_id"] for one in asked} == {id}
+    for id in MEMBERS:
+        delegations = [
+            message for message in records[id]["conversation_tail"] if message["type"] == "delegation"
+        ]
+        assert delegations and {message["agent_id"] for message in delegations} == {id}

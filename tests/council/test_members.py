@@ -6,7 +6,7 @@ import json
 import shlex
 from pathlib import Path
 
-from tests.council.support import BRIEF, Council, oracle, profile, seat
+from tests.council.support import BRIEF, Council, oracle, perspective, profile
 from tests.support.live import ECHO, kill, wait_until
 
 ONE_ROUND = "[constraints]\nrounds = { max = 1 }\n[delegation]\n"
@@ -21,13 +21,15 @@ def test_an_orchestrator_leads_and_a_member_has_a_member(council: Council, tmp_p
     )
     wish = {"delegate": [{"id": "tax", "role": "Know taxes.", "message": "/say taxes are low"}]}
     able = oracle(tmp_path / "able.json", f"/say {json.dumps(wish)}", "/say told", "/say still so")
-    seats = (seat("able", command=able), seat("plain"))
+    perspectives = (perspective("able", command=able), perspective("plain"))
     head = "orchestrator = { command = " + json.dumps(lead) + " }\n"
     text = profile(
-        "[constraints]\nrounds = { max = 3 }\n[delegation]\nmax_depth = 1\n", seats=seats, head=head
+        "[constraints]\nrounds = { max = 3 }\n[delegation]\nmax_depth = 1\n",
+        perspectives=perspectives,
+        head=head,
     )
     view = council.run(text)
-    assert [one["fallback"] for one in view["rounds"]] == [None, "the orchestrator gave no JSON action"]
+    assert [round_["fallback"] for round_ in view["rounds"]] == [None, "the orchestrator gave no JSON action"]
     assert (council.live.workspace / "memo.md").read_text() == "# Led to this"
     state = council.state()
     assert state.delegations["r1-able+"].answer == "told"
@@ -35,17 +37,17 @@ def test_an_orchestrator_leads_and_a_member_has_a_member(council: Council, tmp_p
     assert (child.parent_agent_id, child.depth) == ("able", 1)
     assert "Your role: Know taxes." in council.prompts("able/tax")[0]
     assert state.delegations["r1-able/tax"].answer.startswith("{"), "it runs its parent's agent"
-    assert {one["agent_id"] for one in state.tail("able")} == {"able", "able/tax"}
-    assert {one["agent_id"] for one in state.tail("plain")} == {"plain"}
+    assert {message["agent_id"] for message in state.tail("able")} == {"able", "able/tax"}
+    assert {message["agent_id"] for message in state.tail("plain")} == {"plain"}
     first = council.prompts("plain")[0]
     assert f"The brief of the council:\n> {BRIEF}" in first and "=== CURRENT REQUEST ===\nSpeak.\n" in first
 
 
 def test_a_scratch_pad_is_the_agents_and_survives(council: Council, tmp_path: Path) -> None:
     script = tmp_path / "a.json"
-    seats = (seat("a", command=oracle(script, "/say begun\n/sleep 30")),)
+    perspectives = (perspective("a", command=oracle(script, "/say begun\n/sleep 30")),)
     gated = "[constraints]\nrounds = { max = 2 }\n[delegation]\n[[gates]]\nafter_round = 1\n"
-    council.open(profile("[expertise]\nenabled = true\n" + gated, seats=seats))
+    council.open(profile("[expertise]\nenabled = true\n" + gated, perspectives=perspectives))
     council.wait_for(lambda state: state.members)
     council.member("a").said("begun")
     pad = council.live.workspace / ".agh" / "council" / council.id / "a.md"
@@ -61,11 +63,12 @@ def test_a_scratch_pad_is_the_agents_and_survives(council: Council, tmp_path: Pa
 
 
 def test_a_member_whose_keeper_dies_is_revived_and_asked(council: Council, tmp_path: Path) -> None:
-    """on_unknown = ask: it is told that its answer got lost and, without a memory, what it took part in."""
+    """With on_unknown = ask, the prompt says that the answer got lost, and contains the forgotten past."""
     answers = oracle(tmp_path / "a.json", "/say one", "/say begun\n/sleep 30", "/say recovered")
-    seats = (seat("a", command=f"{answers} --caps none"),)
+    perspectives = (perspective("a", command=f"{answers} --caps none"),)
     text = profile(
-        '[failure]\non_unknown = "ask"\n[constraints]\nrounds = { max = 2 }\n[delegation]\n', seats=seats
+        '[failure]\non_unknown = "ask"\n[constraints]\nrounds = { max = 2 }\n[delegation]\n',
+        perspectives=perspectives,
     )
     council.open(text)
     council.wait_for(lambda state: state.rounds_completed == 1)
@@ -75,9 +78,9 @@ def test_a_member_whose_keeper_dies_is_revived_and_asked(council: Council, tmp_p
     state = council.state()
     assert (council.status()["phase"], state.delegations["r2-a"].tries) == ("completed", 2)
     statuses = [
-        one.content["council"]["status"]
-        for one in council.session.events("system")
-        if one.content["council"].get("id") == "r2-a"
+        event.content["council"]["status"]
+        for event in council.session.events("system")
+        if event.content["council"].get("id") == "r2-a"
     ]
     assert statuses == ["pending", "sent", "unknown", "pending", "sent"]
     last = council.prompts("a")[-1]
@@ -88,21 +91,23 @@ def test_a_member_whose_keeper_dies_is_revived_and_asked(council: Council, tmp_p
 
 
 def test_a_member_that_cannot_start_is_skipped(council: Council) -> None:
-    seats = (seat("a"), seat("gone", command=shlex.join([*ECHO, "--no-such-option"])))
-    view = council.run(profile(ONE_ROUND, seats=seats))
-    assert [one["status"] for one in view["rounds"][0]["delegations"]] == ["answered", "failed"]
+    perspectives = (perspective("a"), perspective("gone", command=shlex.join([*ECHO, "--no-such-option"])))
+    view = council.run(profile(ONE_ROUND, perspectives=perspectives))
+    assert [delegation["status"] for delegation in view["rounds"][0]["delegations"]] == ["answered", "failed"]
     assert "no answer from gone" in (council.live.workspace / "memo.md").read_text()
 
 
 def test_a_killed_council_leaves_members_that_are_found_again(council: Council) -> None:
     pair = ("advocate", "skeptic")
-    council.open(profile(ONE_ROUND, seats=tuple(map(seat, pair))), brief="/sleep 1\n/say here")
-    council.wait_for(lambda state: sum(one.status == "sent" for one in state.delegations.values()) == 2)
+    council.open(profile(ONE_ROUND, perspectives=tuple(map(perspective, pair))), brief="/sleep 1\n/say here")
+    council.wait_for(
+        lambda state: sum(delegation.status == "sent" for delegation in state.delegations.values()) == 2
+    )
     agents = {id: council.member(id).agent for id in pair}
     kill(council.session.keeper)
     council.wait_stopped()
-    shown = council.session.status()
-    assert (shown["badge"], shown["needs_resume"]) == ("failed", True)
+    status = council.session.status()
+    assert (status["badge"], status["needs_resume"]) == ("failed", True)
     council.session.agh("repair")
     view = council.resume()
     assert view["phase"] == "completed"

@@ -10,7 +10,7 @@ import pytest
 from agh_council.profile import Bounds, Perspective, read_profile
 
 from tests.conftest import Agh
-from tests.council.support import profile, seat
+from tests.council.support import perspective, profile
 
 EXAMPLE = """
 name = "review"
@@ -48,14 +48,14 @@ prompt = "Go on?"
 
 
 def test_the_example() -> None:
-    found = read_profile(tomllib.loads(EXAMPLE))
-    assert found.orchestrator is None and found.transcript_replay_depth == 40
-    assert found.perspectives[0] == Perspective(
+    council_profile = read_profile(tomllib.loads(EXAMPLE))
+    assert council_profile.orchestrator is None and council_profile.transcript_replay_depth == 40
+    assert council_profile.perspectives[0] == Perspective(
         "advocate", "echo", role="Argue for the change.", required=True
     )
-    assert found.constraints.time == Bounds(0, 3600.0)
-    assert found.last_round() == 4
-    assert found.gates[0].after_round == 2
+    assert council_profile.constraints.time == Bounds(0, 3600.0)
+    assert council_profile.last_round() == 4
+    assert council_profile.gates[0].after_round == 2
     nested = profile("[constraints]\ntranscript_replay_depth = 7\n")
     assert read_profile(tomllib.loads(nested)).transcript_replay_depth == 7
     led = read_profile(tomllib.loads(profile(head='orchestrator = "claude"\n')))
@@ -68,10 +68,10 @@ def test_the_example() -> None:
         ("name = 'x'", "at least one"),
         (profile("[failure]\non_agent_failur = 'skip'\n"), "did you mean on_agent_failure"),
         (profile("[failure]\non_agent_failure = 'cry'\n"), "none of skip, abort_round, pause"),
-        (profile(seats=(seat("a"), seat("a"))), "the id 'a' is taken"),
-        (profile(seats=(seat("orchestrator"),)), "taken"),
-        (profile(seats=(seat("../x"),)), "letters, digits"),
-        (profile(seats=(seat("a", colour="red"),)), "unknown key"),
+        (profile(perspectives=(perspective("a"), perspective("a"))), "the id 'a' is taken"),
+        (profile(perspectives=(perspective("orchestrator"),)), "taken"),
+        (profile(perspectives=(perspective("../x"),)), "letters, digits"),
+        (profile(perspectives=(perspective("a", colour="red"),)), "unknown key"),
         (profile("[delegation]\ntension_pairs = [['advocate', 'nobody']]\n"), "there is no 'nobody'"),
         (profile("[delegation]\ntension_pairs = [['advocate']]\n"), "pairs of two"),
         (profile("[constraints]\nrounds = { min = 5, max = 4 }\n"), "not below the minimum"),

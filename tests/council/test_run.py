@@ -6,19 +6,19 @@ import json
 import signal
 
 from tests.council.pure import simulated
-from tests.council.support import BRIEF, SEATS, Council, profile, seat
+from tests.council.support import BRIEF, MEMBERS, Council, perspective, profile
 from tests.support.live import wait_until
 
-PAIR = (seat("advocate"), seat("skeptic"))
-TWO_ROUNDS = profile("[constraints]\nrounds = { max = 2 }\n", seats=PAIR)
-ALONE = profile("[constraints]\nrounds = { max = 2 }\n[delegation]\n", seats=PAIR[:1])
+PAIR = (perspective("advocate"), perspective("skeptic"))
+TWO_ROUNDS = profile("[constraints]\nrounds = { max = 2 }\n", perspectives=PAIR)
+ALONE = profile("[constraints]\nrounds = { max = 2 }\n[delegation]\n", perspectives=PAIR[:1])
 
 
 def test_four_rounds_to_a_memo(council: Council) -> None:
     view = council.run(profile())
     assert (view["phase"], view["rounds_completed"], view["stop_reason"]) == ("completed", 4, "completed")
-    assert [one["status"] for one in view["rounds"]] == ["closed"] * 4
-    assert [len(one["delegations"]) for one in view["rounds"]] == [3] * 4
+    assert [round_["status"] for round_ in view["rounds"]] == ["closed"] * 4
+    assert [len(round_["delegations"]) for round_ in view["rounds"]] == [3] * 4
     memo = council.live.workspace / "memo.md"
     assert view["memo"] == str(memo)
     text = memo.read_text()
@@ -26,22 +26,22 @@ def test_four_rounds_to_a_memo(council: Council) -> None:
     assert text.index("### chair") < text.index("### advocate") < text.index("### skeptic")
     council.session.check_log()
     assert council.outcome() == simulated(profile(), BRIEF), "as the driver says, and nothing else"
-    assert not any(council.member(id).is_live() for id in SEATS), "agents are dismissed"
+    assert not any(council.member(id).is_live() for id in MEMBERS), "agents are stopped"
     check_like_any_other(council)
 
 
 def check_like_any_other(council: Council) -> None:
-    """The council is a session like any other."""
+    """Check that the council is a session like any other."""
     session = council.session
     listed = json.loads(session.live.agh("session", "list", "-o", "json").stdout)["sessions"]
-    assert {one["id"] for one in listed} == {council.id, *(council.member(id).id for id in SEATS)}
+    assert {session["id"] for session in listed} == {council.id, *(council.member(id).id for id in MEMBERS)}
     events = [json.loads(line) for line in session.agh("events").stdout.splitlines()]
-    assert [one["sequence"] for one in events] == list(range(1, len(events) + 1))
+    assert [event["sequence"] for event in events] == list(range(1, len(events) + 1))
     history = json.loads(session.agh("history", "-o", "json").stdout)
-    assert [one["turn_id"] for one in history["turns"]] == [f"round-{n}" for n in (1, 2, 3, 4)]
+    assert [turn["turn_id"] for turn in history["turns"]] == [f"round-{n}" for n in (1, 2, 3, 4)]
     messages = json.loads(session.agh("transcript", "-o", "json").stdout)["messages"]
-    said = [one for one in messages if one["role"] == "assistant"]
-    assert len(said) == 12 and {one["agent_id"] for one in said} == set(SEATS)
+    answers = [message for message in messages if message["role"] == "assistant"]
+    assert len(answers) == 12 and {message["agent_id"] for message in answers} == set(MEMBERS)
     assert "\nchair: echo: Round 4" in session.agh("transcript", "-o", "text").stdout
     recap = json.loads(session.agh("recap", "-o", "json").stdout)["recap"]
     assert recap["session"]["badge"] == "stopped" and recap["recent_messages"]
@@ -60,32 +60,34 @@ def test_paused_after_round_two_and_resumed_is_the_same(council: Council) -> Non
     assert (state.rounds_completed, state.open_round) == (2, None)
     assert council.session.meta()["stop_reason"] == "paused"
     assert council.session.events()[-1].type == "session_paused"
-    assert not any(council.member(id).is_live() for id in SEATS)
-    made = council.checkpoint()
-    assert made["constraint_state"]["rounds_completed"] == made["rounds_completed"] == 2
-    assert {one["agent_id"] for one in made["active_agents"]} == set(SEATS)
+    assert not any(council.member(id).is_live() for id in MEMBERS)
+    checkpoint = council.checkpoint()
+    assert checkpoint["constraint_state"]["rounds_completed"] == checkpoint["rounds_completed"] == 2
+    assert {agent["agent_id"] for agent in checkpoint["active_agents"]} == set(MEMBERS)
     view = council.resume()
     assert view["phase"] == "completed"
     assert council.outcome() == whole
     assert (council.live.workspace / "memo.md").read_text() == whole["memo"]
     assert council.session.count("session_resumed") == 1
-    starts = {id: council.member(id).events("user_message")[0].content["timestamp"] for id in SEATS}
-    ends = {id: council.member(id).events("done")[0].content["timestamp"] for id in SEATS}
+    starts = {id: council.member(id).events("user_message")[0].content["timestamp"] for id in MEMBERS}
+    ends = {id: council.member(id).events("done")[0].content["timestamp"] for id in MEMBERS}
     assert max(starts["advocate"], starts["skeptic"]) < min(ends["advocate"], ends["skeptic"]), "in parallel"
     assert starts["chair"] > max(ends["advocate"], ends["skeptic"]), "and the chair after them"
-    for id in SEATS:
+    for id in MEMBERS:
         assert council.member(id).meta()["restore"]["strategy"] == "native_resume"
         assert not any("Session Context" in text for text in council.prompts(id)), "it has its own memory"
 
 
 def test_paused_in_the_middle_of_a_round_and_resumed_is_the_same(council: Council) -> None:
     council.open(TWO_ROUNDS, brief="/sleep 0.5\n/say well")
-    council.wait_for(lambda state: any(one.status == "sent" for one in state.delegations.values()))
+    council.wait_for(
+        lambda state: any(delegation.status == "sent" for delegation in state.delegations.values())
+    )
     council.session.call("stop", reason="paused")
     council.wait_stopped()
     state = council.state()
     assert state.open_round is not None
-    assert {one["status"] for one in council.checkpoint()["pending_delegations"]} == {"pending"}
+    assert {delegation["status"] for delegation in council.checkpoint()["pending_delegations"]} == {"pending"}
     council.session.check_log()
     assert council.resume()["phase"] == "completed"
     assert council.outcome() == simulated(TWO_ROUNDS, "/sleep 0.5\n/say well")
@@ -121,11 +123,13 @@ def test_steering_reaches_the_next_round(council: Council) -> None:
 
 
 def test_ctrl_c_pauses_and_loses_nothing(council: Council) -> None:
-    given, question = council.files(ALONE, brief="/sleep 1")
-    command = council.live.start("council", "run", given, "--brief", question)
-    wait_until(lambda: any((one.directory / "meta.json").exists() for one in council.live.sessions()))
+    profile_path, brief_path = council.files(ALONE, brief="/sleep 1")
+    command = council.live.start("council", "run", profile_path, "--brief", brief_path)
+    wait_until(lambda: any((session.directory / "meta.json").exists() for session in council.live.sessions()))
     council.id = council.live.sessions()[0].id
-    council.wait_for(lambda state: any(one.status == "sent" for one in state.delegations.values()))
+    council.wait_for(
+        lambda state: any(delegation.status == "sent" for delegation in state.delegations.values())
+    )
     command.send_signal(signal.SIGINT)
     out, err = command.communicate(timeout=20)
     assert command.returncode == 6, (out, err)

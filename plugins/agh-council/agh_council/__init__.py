@@ -1,1 +1,1 @@
-"""Councils: several agents deliberate in rounds, each in a session of its own, and a memo comes of it."""
+"""Councils: several agents deliberate in rounds, each in its own session, and produce a memo."""

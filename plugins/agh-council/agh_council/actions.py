@@ -1,4 +1,4 @@
-"""What a council can do next. Plain data: the driver chooses, the engine does."""
+"""What a council can do next, as plain data: the planner chooses an action, the engine carries it out."""
 
 from __future__ import annotations
 
@@ -11,27 +11,32 @@ class OpenRound(NamedTuple):
     number: int
     attempt: int
     targets: list[str]
-    messages: dict[str, str]  # empty: the script's
-    fallback: str = ""  # why the script stands in for the orchestrator
+    messages: dict[str, str]  # by member; a member without one gets the script's message
+    fallback: str = ""  # why the script replaces the orchestrator in this round
 
 
 class Delegate(NamedTuple):
-    """Write these delegations down."""
+    """Record these new delegations."""
 
-    made: list[Delegation]
+    delegations: list[Delegation]
 
 
 class Send(NamedTuple):
-    """Send these, or find out what became of them, and wait for the answers."""
+    """Send these delegations, or look up the turns of those already sent, and wait for the answers."""
 
     ids: list[str]
 
 
-class Settle(NamedTuple):
-    """Nobody knows what became of these, or they failed before a resume: try again, or give up."""
+class Retry(NamedTuple):
+    """Try these delegations again: their outcome is unknown, or they failed before a resume."""
 
     ids: list[str]
-    gives_up: bool = False
+
+
+class GiveUp(NamedTuple):
+    """Mark these delegations as failed: their outcome was unknown too often."""
+
+    ids: list[str]
 
 
 class CloseRound(NamedTuple):
@@ -58,9 +63,9 @@ class Finish(NamedTuple):
     pass
 
 
-Action = OpenRound | Delegate | Send | Settle | CloseRound | AskGate | WriteMemo | Pause | Finish
+Action = OpenRound | Delegate | Send | Retry | GiveUp | CloseRound | AskGate | WriteMemo | Pause | Finish
 
 
 def describe(action: Any) -> str:
-    """An action in a few words, for the log of the keeper."""
+    """Return a short description of the action for the keeper's log."""
     return f"{type(action).__name__}({', '.join(str(value)[:60] for value in action)})"

@@ -1,4 +1,4 @@
-"""The checkpoint of a council: every member with its own tail and scratch pad, and what is still open."""
+"""The checkpoint of a council: each member with its own tail and scratch pad, and the open delegations."""
 
 from __future__ import annotations
 
@@ -7,42 +7,48 @@ from typing import Any
 from agh.core.checkpoint import agent, checkpoint
 from agh.store.checkpoint import paused_at
 from agh.store.reader import Reader
-from agh_council.state import State, fold
+from agh_council.fold import fold
+from agh_council.state import State
 
 
 def derive(directory: str, elapsed: float | None = None) -> dict[str, Any]:
-    """The checkpoint as the log stands, up to a pause that it ends with."""
+    """Return the checkpoint that the log describes, up to the pause if the log ends with one."""
     with Reader(directory) as reader:
-        last, created_at, told = reader.snapshot(lambda: paused_at(reader))
-        state = fold((row for row in reader.rows() if row.sequence <= last), reader.session_id)
+        last_sequence, created_at, recorded_elapsed = reader.snapshot(lambda: paused_at(reader))
+        state = fold((row for row in reader.rows() if row.sequence <= last_sequence), reader.session_id)
     return checkpoint(
         state.session_id,
         budget_spent=state.spent,
         rounds_completed=state.rounds_completed,
-        elapsed_seconds=told if elapsed is None else elapsed,
-        active_agents=_agents(state),
+        elapsed_seconds=recorded_elapsed if elapsed is None else elapsed,
+        active_agents=_active_agents(state),
         pending_delegations=[
-            {"target": one.target, "message": one.message, "round": one.round, "status": one.status}
-            for one in state.delegations.values()
-            if one.is_open
+            {
+                "target": delegation.target,
+                "message": delegation.message,
+                "round": delegation.round,
+                "status": delegation.status,
+            }
+            for delegation in state.delegations.values()
+            if delegation.is_open
         ],
         transcript_replay_depth=state.profile.transcript_replay_depth,
-        last_sequence=last,
+        last_sequence=last_sequence,
         created_at=created_at,
     )
 
 
-def _agents(state: State) -> list[dict[str, Any]]:
+def _active_agents(state: State) -> list[dict[str, Any]]:
     return [
         agent(
-            one.agent_id,
-            state.tail(one.agent_id),
-            acp_session_id=one.acp_session_id,
-            restore=one.restore,
-            parent_agent_id=one.parent_agent_id,
-            depth=one.depth,
-            expertise_snapshot=state.pads.get(one.agent_id),
-            session_id=one.session_id,
+            member.agent_id,
+            state.tail(member.agent_id),
+            acp_session_id=member.acp_session_id,
+            restore=member.restore,
+            parent_agent_id=member.parent_agent_id,
+            depth=member.depth,
+            expertise_snapshot=state.scratch_pads.get(member.agent_id),
+            session_id=member.session_id,
         )
-        for one in sorted(state.members.values(), key=lambda one: one.agent_id)
+        for member in sorted(state.members.values(), key=lambda member: member.agent_id)
     ]

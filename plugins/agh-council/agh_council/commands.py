@@ -1,13 +1,15 @@
-"""`agh council`: the commands. Each does one thing and hands the result to a view."""
+"""The commands of `agh council`. Each parses its arguments, does one thing, and prints a view of it."""
 
 from __future__ import annotations
 
 import os
+import shlex
 from typing import Any
 
 import click
 
 from agh import config
+from agh.adapters import registry
 from agh.console import terminal
 from agh.console.output import output_option, write_result, write_text
 from agh.console.when import span
@@ -16,8 +18,10 @@ from agh.keeper import client
 from agh.sessions.start import ensure_live, start
 from agh.sessions.stop import stop_session
 from agh.store import lock
-from agh_council import record, views
-from agh_council.course import follow_to_the_end, how_it_ended, load_profile
+from agh_council import store, views
+from agh_council.errors import ProfileInvalid
+from agh_council.follow import error_for, follow_council
+from agh_council.profile import read_profile
 
 
 @click.group("council", epilog="Example:  agh council run review.toml --brief question.md")
@@ -41,21 +45,21 @@ def run_command(
 ) -> None:
     """Open a council and follow it to its memo, or to where it pauses.
 
-    It goes on when this command ends. Ctrl-C pauses it; a second Ctrl-C leaves it running.
+    It keeps running when this command ends. Ctrl-C pauses it; a second Ctrl-C leaves it running.
     Exit: 0 with a memo, 5 at a gate, 6 when it was paused otherwise.
     """
     path = os.path.realpath(workspace or os.getcwd())
     if not os.path.isdir(path):
         raise WorkspaceGone("(new)", path, hint="name a directory with --workspace")
-    given, question = load_profile(profile, path), brief.read()
+    tables, question = _load_profile(profile, path), brief.read()
     if not question.strip():
         raise Usage("the brief is empty", hint="write the question into the file of --brief")
-    size, most = len(question.encode()), config.load(path)["session.input_bytes"]
-    if size > most:
-        raise InputTooLarge(size, most)
-    with record.open_council(given, question, path, name) as held:
-        directory = held.directory
-        start(held, new=True)
+    size, maximum = len(question.encode()), config.load(path)["session.input_bytes"]
+    if size > maximum:
+        raise InputTooLarge(size, maximum)
+    with store.create_council(tables, question, path, name) as session_lock:
+        directory = session_lock.directory
+        start(session_lock, new=True)
     _follow(directory, 0, detach, output)
 
 
@@ -63,7 +67,7 @@ def run_command(
 @click.argument("id")
 @click.option("--max-budget", type=click.FloatRange(min=0), help="A new maximum of the budget.")
 @click.option("--max-rounds", type=click.IntRange(min=1), help="A new maximum of rounds.")
-@click.option("--max-time", metavar="TIME", help="A new maximum of time; the clock begins anew either way.")
+@click.option("--max-time", metavar="TIME", help="A new maximum of time; the clock restarts either way.")
 @click.option("--detach", is_flag=True, help="Print its id and leave it to itself.")
 @output_option()
 def resume_command(
@@ -71,20 +75,20 @@ def resume_command(
 ) -> None:
     """Go on with a council where it stopped: paused, stopped, or killed. Every member is brought back."""
     time = span(max_time, "--max-time") if max_time else None
-    given = {"budget": max_budget, "rounds": max_rounds, "time": time}
-    directory = record.find(id)
-    after = resume(directory, {key: value for key, value in given.items() if value is not None})
+    maximums = {"budget": max_budget, "rounds": max_rounds, "time": time}
+    directory = store.find_council(id)
+    after = _resume(directory, {name: value for name, value in maximums.items() if value is not None})
     _follow(directory, after, detach, output)
 
 
-def resume(directory: str, maximums: dict[str, float] | None = None) -> int:
-    """Make the council live, unless it has come to its end; the last event before that."""
-    after = record.read_state(directory).sequence
+def _resume(directory: str, maximums: dict[str, float] | None = None) -> int:
+    """Start the council unless it is completed; return the sequence to follow it from."""
+    after = store.read_state(directory).sequence
     if views.council_view(directory)["phase"] != "completed":
         from agh.store import checkpoint
 
         if os.path.lexists(os.path.join(directory, checkpoint.FILE)):
-            checkpoint.read(directory)  # a damaged one is told before anything is started
+            checkpoint.read(directory)  # refuse a damaged one before starting anything
         ensure_live(directory, maximums=maximums or {})
     return after
 
@@ -94,16 +98,16 @@ def resume(directory: str, maximums: dict[str, float] | None = None) -> int:
 @output_option()
 def status_command(id: str, output: str) -> None:
     """Show a council: its members, rounds and limits."""
-    view = views.council_view(record.find(id))
-    write_result("council", view, output, lambda: views.summary(view))
+    view = views.council_view(store.find_council(id))
+    write_result("council", view, output, lambda: views.format_summary(view))
 
 
 @council.command("list", epilog="Example:  agh council list -o json | jq -r '.councils[].session_id'")
 @output_option()
 def list_command(output: str) -> None:
     """List the councils, newest first."""
-    found = views.list_view()
-    write_result("councils", found, output, lambda: views.table(found))
+    councils = views.list_view()
+    write_result("councils", councils, output, lambda: views.format_table(councils))
 
 
 @council.command("pause", epilog="Example:  agh council pause @last --after-round")
@@ -111,11 +115,11 @@ def list_command(output: str) -> None:
 @click.option("--after-round", is_flag=True, help="Let the round that runs come to its end first.")
 @output_option()
 def pause_command(id: str, after_round: bool, output: str) -> None:
-    """Pause a council: its state goes into the checkpoint, its agents end, resume goes on from there."""
-    directory = record.find(id)
+    """Pause a council: its state goes into the checkpoint, its agents end, resume continues from there."""
+    directory = store.find_council(id)
     if after_round and lock.is_held(directory):
         client.call(directory, "pause_after_round")
-        for _ in follow_to_the_end(directory, 0):
+        for _ in follow_council(directory, 0):
             pass
     else:
         stop_session(directory, reason="paused")
@@ -130,12 +134,12 @@ def pause_command(id: str, after_round: bool, output: str) -> None:
 @output_option()
 def steer_command(id: str, text: str, to: str | None, output: str) -> None:
     """Tell the members something; it comes with their next round."""
-    directory = record.find(id)
+    directory = store.find_council(id)
     try:
-        given = client.call(directory, "steer", text=text, to=to)
+        steer = client.call(directory, "steer", text=text, to=to)
     except KeeperGone:
-        given = record.write_note(directory, lambda state: record.steering(state, text, to))
-    write_result("steer", given, output, lambda: given["id"])
+        steer = store.append_event(directory, lambda state: store.steer_event(state, text, to))
+    write_result("steer", steer, output, lambda: steer["id"])
 
 
 @council.group("gate", epilog="Example:  agh council gate approve @last")
@@ -145,7 +149,7 @@ def gate() -> None:
 
 @gate.command("approve", epilog="Example:  agh council gate approve @last")
 @click.argument("id")
-@click.option("--later", is_flag=True, help="Only note the decision; `resume` goes on.")
+@click.option("--later", is_flag=True, help="Only note the decision; `resume` continues.")
 @click.option("--detach", is_flag=True, help="Go on, and do not wait.")
 @output_option()
 def approve_command(id: str, later: bool, detach: bool, output: str) -> None:
@@ -155,8 +159,8 @@ def approve_command(id: str, later: bool, detach: bool, output: str) -> None:
 
 @gate.command("reject", epilog="Example:  agh council gate reject @last --feedback 'too vague'")
 @click.argument("id")
-@click.option("--feedback", required=True, help="What is wrong with it; the members are told.")
-@click.option("--later", is_flag=True, help="Only note the decision; `resume` goes on.")
+@click.option("--feedback", required=True, help="What is wrong with it; the members see this.")
+@click.option("--later", is_flag=True, help="Only note the decision; `resume` continues.")
 @click.option("--detach", is_flag=True, help="Go on, and do not wait.")
 @output_option()
 def reject_command(id: str, feedback: str, later: bool, detach: bool, output: str) -> None:
@@ -165,12 +169,12 @@ def reject_command(id: str, feedback: str, later: bool, detach: bool, output: st
 
 
 def _decide(id: str, approved: bool, feedback: str, later: bool, detach: bool, output: str) -> None:
-    directory = record.find(id)
-    given = record.write_note(directory, lambda state: record.decision(state, approved, feedback))
+    directory = store.find_council(id)
+    decision = store.append_event(directory, lambda state: store.decision_event(state, approved, feedback))
     if later:
-        write_result("gate", given, output, lambda: str(given["status"]))
+        write_result("gate", decision, output, lambda: str(decision["status"]))
         return
-    _follow(directory, resume(directory), detach, output)
+    _follow(directory, _resume(directory), detach, output)
 
 
 @council.command("transcript", epilog="Example:  agh council transcript @last > deliberation.md")
@@ -178,11 +182,11 @@ def _decide(id: str, approved: bool, feedback: str, later: bool, detach: bool, o
 @output_option("human", "markdown", "json", "jsonl")
 def transcript_command(id: str, output: str) -> None:
     """Print the deliberation: who was asked what in which round, and what they answered."""
-    state = record.read_state(record.find(id))
+    state = store.read_state(store.find_council(id))
     if output in ("human", "markdown"):
-        write_text(terminal.clean(views.talk_text(state)))
+        write_text(terminal.clean(views.format_transcript(state)))
     else:
-        write_result("messages", views.talk(state), output, str)
+        write_result("messages", views.message_views(state), output, str)
 
 
 @council.command("validate", epilog="Example:  agh council validate review.toml")
@@ -190,21 +194,40 @@ def transcript_command(id: str, output: str) -> None:
 @output_option()
 def validate_command(profile: str, output: str) -> None:
     """Check a profile: its keys, its values, and that its agents are known."""
-    load_profile(profile, os.getcwd())
+    _load_profile(profile, os.getcwd())
     write_result("profile", {"path": profile, "valid": True}, output, lambda: f"{profile}: ok")
 
 
 def _follow(directory: str, after: int, detach: bool, output: str) -> None:
-    """Show what happens until it stops, then the result."""
+    """Print the council's events until it stops, then the result; raise the error to exit with."""
     if detach:
         view = views.council_view(directory)
         write_result("council", view, output, lambda: str(view["session_id"]))
         return
-    for line in follow_to_the_end(directory, after):
+    for line in follow_council(directory, after):
         if output == "human":
             click.echo(line, err=True)
     view = views.council_view(directory)
-    write_result("council", view, output, lambda: views.summary(view))
-    error = how_it_ended(view)
+    write_result("council", view, output, lambda: views.format_summary(view))
+    error = error_for(view)
     if error is not None:
         raise error
+
+
+def _load_profile(path: str, workspace: str) -> dict[str, Any]:
+    """Return the tables of a profile's file; refuse one that is invalid or names an unknown agent."""
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            tables = tomllib.load(file)
+        for member in read_profile(tables).members:
+            if member.command and not shlex.split(member.command):
+                raise ValueError(f"{member.id}: the command is empty")
+            if member.agent:
+                registry.agent(member.agent, workspace)
+    except OSError as error:
+        raise ProfileInvalid(path, error.strerror, hint="name a profile's file") from None
+    except ValueError as error:
+        raise ProfileInvalid(path, error) from None
+    return tables

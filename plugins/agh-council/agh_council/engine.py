@@ -1,8 +1,8 @@
-"""The engine of a council: ask what comes next, write it down, do it, write down what came of it, ask again.
+"""The engine of a council: it asks the planner for the next action, carries it out, and repeats.
 
-Promises: every step is in the log before it is taken, and what came of it before the next; the engine
-knows nothing that the log does not say. Killed anywhere, another engine on the same log goes on with the same
-rounds, delegations and memo.
+Promises: every action is in the log before it is carried out, and its outcome before the next action. The
+engine knows nothing that the log does not say: if it is killed at any point, another engine on the same log
+continues with the same rounds, delegations and memo.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import asdict
 from agh.keeper.process import log
 from agh.keeper.session import Live
 from agh_council import actions
-from agh_council.driver import next_action
-from agh_council.minutes import Minutes, about, changed
-from agh_council.state import Delegation, Note, Round
-from agh_council.table import Table
+from agh_council.members.pool import MemberPool
+from agh_council.planner import next_action
+from agh_council.recorder import Recorder, status_event, title_of
+from agh_council.state import CouncilEvent, Delegation, Round
 
-LOST = (
+ANSWER_LOST = (
     "The answer to this request got lost. If you have done what it asks, do not do it again: "
     "give the answer once more. Else do it now."
 )
@@ -27,38 +27,40 @@ LOST = (
 class Engine:
     def __init__(self, live: Live) -> None:
         self.live = live
-        self.minutes = Minutes(live)
-        self.state = self.minutes.state
-        self.table = Table(self.minutes)
+        self.recorder = Recorder(live)
+        self.state = self.recorder.state
+        self.pool = MemberPool(self.recorder)
         self.pause_after_round = False
 
     def run(self) -> None:
-        """Until the council is over, or somebody ends it."""
+        """Carry out actions until the council is over or its session ends."""
         while self.live.ending is None:
-            self.minutes.look_at_limits()  # the driver heeds them
+            self.recorder.check_limits()  # records the warnings; the planner pauses at a maximum
             action = next_action(self.state)
             log(actions.describe(action))
             self.perform(action)
 
     def perform(self, action: actions.Action) -> None:
-        note = self.minutes.note
+        record, delegations = self.recorder.record, self.state.delegations
         match action:
             case actions.OpenRound():
                 self.open_round(action)
-            case actions.Delegate(made):
-                note(*(("delegation", about(one), {**asdict(one), "status": "pending"}) for one in made))
+            case actions.Delegate(new_delegations):
+                record(*map(_pending_event, new_delegations))
             case actions.Send(ids):
-                self.send([self.state.delegations[id] for id in ids])
-            case actions.Settle(ids, gives_up):
-                note(*(self.settle(self.state.delegations[id], gives_up) for id in ids))
+                self.send([delegations[id] for id in ids])
+            case actions.Retry(ids):
+                record(*(self._retry_event(delegations[id]) for id in ids))
+            case actions.GiveUp(ids):
+                record(*(_give_up_event(delegations[id]) for id in ids))
             case actions.CloseRound(number, status):
                 self.close_round(number, status)
             case actions.AskGate(number, attempt, prompt):
-                given = {"round": number, "attempt": attempt, "status": "waiting", "prompt": prompt}
-                note(("gate", f"after round {number}: {prompt}", given))
+                payload = {"round": number, "attempt": attempt, "status": "waiting", "prompt": prompt}
+                record(CouncilEvent("gate", f"after round {number}: {prompt}", payload))
             case actions.WriteMemo(text):
                 path = self.state.profile.memo
-                note(("memo", f"the memo is {path}", {"path": path, "text": text}))
+                record(CouncilEvent("memo", f"the memo is {path}", {"path": path, "text": text}))
             case actions.Finish():
                 self.write_memo()
                 self.live.end("completed")
@@ -67,34 +69,39 @@ class Engine:
 
     def open_round(self, action: actions.OpenRound) -> None:
         steers, feedback = list(self.state.steers), self.state.feedback
-        made = Round(**action._asdict(), steers=steers, feedback=feedback)
-        first = made.number == made.attempt == 1
-        self.minutes.begin_turn(made, self.state.brief if first else f"Round {made.number}")
-        why = f", by the script: {made.fallback}" if made.fallback else ""
-        self.minutes.note(("round", f"round {made.number} opens{why}", asdict(made)))
+        round_ = Round(**action._asdict(), steers=steers, feedback=feedback)
+        is_first = round_.number == round_.attempt == 1
+        self.recorder.start_turn(round_, self.state.brief if is_first else f"Round {round_.number}")
+        reason = f", by the script: {round_.fallback}" if round_.fallback else ""
+        title = f"round {round_.number} opens{reason}"
+        self.recorder.record(CouncilEvent("round", title, asdict(round_)))
 
-    def send(self, asked: list[Delegation]) -> None:
-        now = self.state.open_round
-        if now is not None and not self.minutes.turn_id:
-            self.minutes.begin_turn(now, f"Round {now.number}, continued")
-        self.table.ask(asked)
+    def send(self, delegations: list[Delegation]) -> None:
+        round_ = self.state.open_round
+        if round_ is not None and not self.recorder.turn_id:
+            self.recorder.start_turn(round_, f"Round {round_.number}, continued")
+        self.pool.ask(delegations)
 
-    def settle(self, one: Delegation, gives_up: bool) -> Note:
-        """Another try of what got lost, in the way that the profile wants; or the end of it."""
-        if gives_up:
-            return changed(one, "failed", detail=f"lost {one.tries} times: {one.detail}")
-        asks = self.state.profile.on_unknown == "ask" and one.status == "unknown"
-        text = f"{LOST}\n\n{one.message}" if asks and not one.message.startswith(LOST) else None
-        return changed(one, "pending", tries=one.tries + 1, message=text)
+    def _retry_event(self, delegation: Delegation) -> CouncilEvent:
+        """Return the event that sends a delegation again.
+
+        With `on_unknown = "ask"` the new message tells the member that its answer got lost.
+        """
+        explains = self.state.profile.on_unknown == "ask" and delegation.status == "unknown"
+        is_explained = delegation.message.startswith(ANSWER_LOST)
+        message = f"{ANSWER_LOST}\n\n{delegation.message}" if explains and not is_explained else None
+        return status_event(delegation, "pending", tries=delegation.tries + 1, message=message)
 
     def close_round(self, number: int, status: str) -> None:
-        self.minutes.note_pads()
-        self.minutes.note(("round", f"round {number} is {status}", {"number": number, "status": status}))
-        self.minutes.end_turn("end_turn")
+        self.recorder.record_scratch_pads()
+        payload = {"number": number, "status": status}
+        self.recorder.record(CouncilEvent("round", f"round {number} is {status}", payload))
+        self.recorder.end_turn("end_turn")
         if self.pause_after_round:
             self.live.end("paused", f"after round {number}")
 
     def write_memo(self) -> None:
+        """Write the recorded memo to its file in the workspace."""
         memo = self.state.memo
         assert memo is not None
         path = os.path.join(self.state.workspace, memo["path"])
@@ -104,7 +111,15 @@ class Engine:
         os.replace(file.name, path)
 
     def close(self, reason: str) -> None:
-        """Dismiss the members, and keep what stands in their scratch pads."""
-        self.table.dismiss(reason)
-        self.minutes.note_pads()
-        self.minutes.end_turn("cancelled")
+        """Stop the members and record their scratch pads."""
+        self.pool.stop_all(reason)
+        self.recorder.record_scratch_pads()
+        self.recorder.end_turn("cancelled")
+
+
+def _pending_event(delegation: Delegation) -> CouncilEvent:
+    return CouncilEvent("delegation", title_of(delegation), {**asdict(delegation), "status": "pending"})
+
+
+def _give_up_event(delegation: Delegation) -> CouncilEvent:
+    return status_event(delegation, "failed", detail=f"lost {delegation.tries} times: {delegation.detail}")

@@ -1,7 +1,7 @@
-"""The keeper of a council: `python -m agh_council.keeper DIR SOCKET_FD`, as any keeper.
+"""The keeper of a council: `python -m agh_council.keeper DIR SOCKET_FD`, like any keeper.
 
-It holds the lock of the council's session, is the only writer of its log, answers on its socket, and lets
-the engine run. The members have keepers of their own, which go on when this one is killed.
+It holds the lock of the council's session, is the only writer of its log, answers on its socket, and runs
+the engine. The members have their own keepers, which continue when this one is killed.
 """
 
 from __future__ import annotations
@@ -25,28 +25,30 @@ from agh.store.lock import Lock
 from agh.store.writer import Writer
 from agh_council import limits
 from agh_council.actions import Finish, Pause, WriteMemo
-from agh_council.driver import next_action
 from agh_council.engine import Engine
 from agh_council.errors import CouncilLimit, GateWaits
+from agh_council.planner import next_action
 from agh_council.plugin import KIND
-from agh_council.record import read_state, steering
+from agh_council.state import CouncilEvent
+from agh_council.store import read_state, steer_event
 
-SHARED = ("hello", "attach", "detach", "update")
+SHARED_VERBS = ("hello", "attach", "detach", "update")
 
 
-def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
-    """The story."""
-    resuming = not intent.get("new")
-    stored = meta.read(held.directory)
-    refuse(held.directory, stored, intent.get("maximums") or {})
-    settings = config.load(stored["workspace_path"])
-    writer = Writer(held, KIND)
-    live = Live(Loop(), held.directory, stored, writer, settings, AgentRecord(KIND, ()))
+def keep(lock: Lock, ready: Ready, request: dict[str, Any]) -> None:
+    """Keep the council's session from start to end."""
+    is_resuming = not request.get("new")
+    session_meta = meta.read(lock.directory)
+    check_can_start(lock.directory, session_meta, request.get("maximums") or {})
+    settings = config.load(session_meta["workspace_path"])
+    writer = Writer(lock, KIND)
+    live = Live(Loop(), lock.directory, session_meta, writer, settings, AgentRecord(KIND, ()))
     live.environ = dict(os.environ)
     engine = Engine(live)
-    if intent.get("maximums"):
-        engine.minutes.note(("limits", "new limits", {"maximums": intent["maximums"]}))
-    control = Control(live.loop, held.directory, council_verbs(live, engine))
+    if request.get("maximums"):
+        payload = {"maximums": request["maximums"]}
+        engine.recorder.record(CouncilEvent("limits", "new limits", payload))
+    control = Control(live.loop, lock.directory, council_verbs(live, engine))
     live.update(
         state="active",
         stop_reason=None,
@@ -60,7 +62,7 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
     live.loop.on_signal((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), lambda: live.end("paused", "signal"))
     ready.succeeded(verbs.describe(live) | {"strategy": KIND, "reason": "", "context_lost": False})
     try:
-        deliberate(live, engine, resuming)
+        deliberate(live, engine, is_resuming)
     except Exception as error:
         log(f"{type(error).__name__}: {error}")
         live.fail("error", "unknown_failure", f"{type(error).__name__}: {error}")
@@ -69,27 +71,45 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
         end(live, engine)
         control.close()
     writer.close()
-    held.release()
+    lock.release()
 
 
-def deliberate(live: Live, engine: Engine, resuming: bool) -> None:
-    """Bring every member back, say that the council goes on, and let the engine run."""
-    objection = hooks.fire(live, "session_resume" if resuming else "session_start")
+def check_can_start(directory: str, session_meta: meta.Meta, maximums: dict[str, float]) -> None:
+    """Raise if a paused council waits at a gate, or has no budget left and no higher maximum."""
+    state = read_state(directory)
+    if phase(session_meta) != "paused":
+        return
+    if state.waiting_gate is not None:
+        raise GateWaits(state.session_id, state.waiting_gate["prompt"])
+    _, budget, _ = limits.usages(state)
+    maximum = maximums.get("budget", budget.bounds.max)
+    is_over = isinstance(next_action(state), WriteMemo | Finish)
+    if maximum is not None and budget.used >= maximum and not is_over:
+        raise CouncilLimit(state.session_id, f"{budget.used:g} of {maximum:g} is spent", "--max-budget")
+
+
+def deliberate(live: Live, engine: Engine, is_resuming: bool) -> None:
+    """Start every member, record a resume, and run the engine until the council ends or pauses."""
+    objection = hooks.fire(live, "session_resume" if is_resuming else "session_start")
     if objection is not None:
         live.end("hook_stopped", objection)
         raise HookStopped(objection)
     if not isinstance(next_action(engine.state), Pause | Finish):
-        engine.table.seat([*(one.id for one in engine.state.profile.seats), *engine.state.members])
-    if resuming:
-        known = {id: (one.restore or {}).get("strategy") for id, one in engine.state.members.items()}
+        profile_ids = [member.id for member in engine.state.profile.members]
+        engine.pool.start([*profile_ids, *engine.state.members])
+    if is_resuming:
+        strategies = {
+            agent_id: (member.restore or {}).get("strategy")
+            for agent_id, member in engine.state.members.items()
+        }
         with live.batch():
-            live.record("session_resumed", strategy=KIND, reason="the log is the truth", members=known)
-        engine.minutes.catch_up()
+            live.record("session_resumed", strategy=KIND, reason="the log is the truth", members=strategies)
+        engine.recorder.catch_up()
     engine.run()
 
 
 def end(live: Live, engine: Engine) -> None:
-    """Dismiss the members, then write the checkpoint (of a pause) and the end."""
+    """Stop the members, then write the checkpoint if the council paused, and the end of the session."""
     reason, _ = live.ending or ("error", None)
     engine.close("completed" if reason == "completed" else "paused")
     hooks.fire(live, "session_stop", stop_reason=reason)
@@ -98,42 +118,31 @@ def end(live: Live, engine: Engine) -> None:
     ending.write_end(live)
 
 
-def refuse(directory: str, stored: meta.Meta, maximums: dict[str, float]) -> None:
-    """A council that waits for a decision, or has used up a limit, does not go on without one."""
-    state = read_state(directory)
-    if phase(stored) != "paused":
-        return
-    if state.waiting_gate is not None:
-        raise GateWaits(state.session_id, state.waiting_gate["prompt"])
-    _, budget, _ = limits.usage(state)
-    most = maximums.get("budget", budget.bounds.max)
-    over = isinstance(next_action(state), WriteMemo | Finish)
-    if most is not None and budget.used >= most and not over:
-        raise CouncilLimit(state.session_id, f"{budget.used:g} of {most:g} is spent", "--max-budget")
-
-
 def council_verbs(live: Live, engine: Engine) -> dict[str, Handler]:
-    known = verbs.verbs(live)
+    """Return the verbs that the council's socket answers; verbs that need one agent are refused."""
+    session_verbs = verbs.verbs(live)
 
     def steer(request: dict[str, Any], answer: Answer) -> None:
         if live.ending is not None:
             raise SessionStopping(live.session_id)
-        given = steering(engine.state, str(request["text"]), request.get("to"))
-        engine.minutes.note(given)
-        answer(given[2])
+        event = steer_event(engine.state, str(request["text"]), request.get("to"))
+        engine.recorder.record(event)
+        answer(event.payload)
 
-    def pause(request: dict[str, Any], answer: Answer) -> None:
+    def pause_after_round(request: dict[str, Any], answer: Answer) -> None:
         engine.pause_after_round = True
         answer({"after_round": True})
 
-    def end(request: dict[str, Any], answer: Answer) -> None:
-        ending.stop(live, {"reason": "user_canceled", **{k: v for k, v in request.items() if v}}, answer)
+    def stop(request: dict[str, Any], answer: Answer) -> None:
+        options = {key: value for key, value in request.items() if value}
+        ending.stop(live, {"reason": "user_canceled", **options}, answer)
 
     def refuse_prompt(request: dict[str, Any], answer: Answer) -> None:
         raise Usage("a council takes no prompts", hint=f"agh council steer {live.session_id} TEXT")
 
-    own: dict[str, Handler] = {"steer": steer, "pause_after_round": pause, "stop": end}
-    return dict.fromkeys(known, refuse_prompt) | {name: known[name] for name in SHARED} | own
+    own_verbs: dict[str, Handler] = {"steer": steer, "pause_after_round": pause_after_round, "stop": stop}
+    shared_verbs = {name: session_verbs[name] for name in SHARED_VERBS}
+    return dict.fromkeys(session_verbs, refuse_prompt) | shared_verbs | own_verbs
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What bounds a council: time, budget and rounds. Pure.
+"""The limits of a council: time, budget and rounds. Pure.
 
-A maximum of time or budget that is reached pauses the council; the last round ends it. Minimums keep it
-from ending. Time is counted from the start or the last resume; budget and rounds over the whole life.
+Reaching the maximum of time or budget pauses the council; the last round ends it. Minimums keep it from
+ending. Time is counted from the start or the last resume; budget and rounds over the council's whole life.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from typing import NamedTuple
 from agh_council.profile import Bounds
 from agh_council.state import State
 
-APPROACHING = 0.8
+WARN_FRACTION = 0.8  # of a maximum
 
 
-class Used(NamedTuple):
+class Usage(NamedTuple):
+    """How much of a limit the council has used."""
+
     constraint: str
     used: float
     bounds: Bounds
@@ -24,19 +26,19 @@ class Used(NamedTuple):
         return None if self.bounds.max is None else round(max(0.0, self.bounds.max - self.used), 9)
 
 
-def usage(state: State, more_cost: float = 0.0) -> list[Used]:
-    """How much of each is used; `more_cost` is of turns that still run."""
+def usages(state: State, running_cost: float = 0.0) -> list[Usage]:
+    """Return the use of rounds, budget and time; `running_cost` is the cost of turns still running."""
     bounds = state.profile.constraints
     return [
-        Used("rounds", state.rounds_completed, bounds.rounds),
-        Used("budget", state.spent + more_cost, bounds.budget),
-        Used("time", state.elapsed, bounds.time),
+        Usage("rounds", state.rounds_completed, bounds.rounds),
+        Usage("budget", state.spent + running_cost, bounds.budget),
+        Usage("time", state.elapsed, bounds.time),
     ]
 
 
-def reached(state: State, more_cost: float = 0.0) -> tuple[str, str] | None:
-    """The stop reason and detail of a maximum that was reached."""
-    _, budget, time = usage(state, more_cost)
+def find_reached(state: State, running_cost: float = 0.0) -> tuple[str, str] | None:
+    """Return the stop reason and detail of a maximum that was reached, if any."""
+    _, budget, time = usages(state, running_cost)
     if budget.left == 0:
         return "budget_exceeded", f"budget: {budget.used:g} of {budget.bounds.max:g} is spent"
     if time.left == 0:
@@ -44,26 +46,32 @@ def reached(state: State, more_cost: float = 0.0) -> tuple[str, str] | None:
     return None
 
 
-def approaching(state: State, more_cost: float = 0.0) -> list[Used]:
-    """What has come close to its maximum, has not reached it, and was not warned of yet."""
+def find_approaching(state: State, running_cost: float = 0.0) -> list[Usage]:
+    """Return the limits that are close to their maximum, have not reached it, and had no warning yet."""
     return [
-        one
-        for one in usage(state, more_cost)
-        if one.left and one.used >= APPROACHING * (one.bounds.max or 0) and one.constraint not in state.warned
+        usage
+        for usage in usages(state, running_cost)
+        if usage.left
+        and usage.used >= WARN_FRACTION * (usage.bounds.max or 0)
+        and usage.constraint not in state.warned
     ]
 
 
 def can_end(state: State) -> bool:
-    """Only past every minimum."""
-    return not obstacles(state)
+    """Tell whether every minimum is reached and every required member has answered."""
+    return not obstacles_to_ending(state)
 
 
-def obstacles(state: State) -> list[str]:
-    """Why the council may not end yet; none when it may."""
-    short = [
-        f"{one.constraint}: {one.used:g} of at least {one.bounds.min:g}"
-        for one in usage(state)
-        if one.used < one.bounds.min
+def obstacles_to_ending(state: State) -> list[str]:
+    """Return the reasons why the council may not end yet."""
+    too_low = [
+        f"{usage.constraint}: {usage.used:g} of at least {usage.bounds.min:g}"
+        for usage in usages(state)
+        if usage.used < usage.bounds.min
     ]
-    silent = [one.id for one in state.profile.perspectives if one.required and not state.position(one.id)]
-    return [*short, *(f"{id} has not answered yet" for id in silent)]
+    silent = [
+        member.id
+        for member in state.profile.perspectives
+        if member.required and not state.latest_answer(member.id)
+    ]
+    return [*too_low, *(f"{id} has not answered yet" for id in silent)]

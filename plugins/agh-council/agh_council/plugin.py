@@ -1,4 +1,4 @@
-"""What agh learns from this package: the command `agh council`, and who keeps a council's session."""
+"""The hooks of this plugin: they register the command `agh council` and the session kind of a council."""
 
 from __future__ import annotations
 

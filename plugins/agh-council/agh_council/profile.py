@@ -1,7 +1,7 @@
-"""A council's profile: who sits in it, how it deliberates, and what bounds it. Pure.
+"""A council's profile: its members, how they deliberate, and its limits. Pure.
 
-Read from the tables of a TOML file; the log keeps those tables, so a council goes on under the profile
-that it began with. An unknown key or a value that makes no sense is a ValueError that names it.
+The profile is read from the tables of a TOML file. The log keeps those tables, so a council continues with
+the profile it started with. An unknown key or an invalid value raises a ValueError that names it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agh.config import PERMISSION_MODES, amount, count, seconds, text
-from agh_council.toml_table import Table, check_known, flag, inside, one_of, pairs, tables, texts
+from agh_council.toml_table import (
+    Table,
+    boolean,
+    check_names,
+    list_of_tables,
+    list_of_texts,
+    one_of,
+    pairs,
+    path_in_workspace,
+)
 
 SCRIPTED, ORCHESTRATOR = "scripted", "orchestrator"
 MODES = ("broadcast", "targeted", "round_robin")
@@ -21,7 +30,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}")
 
 @dataclass(frozen=True)
 class Perspective:
-    """A seat in the council: an agent with a role."""
+    """A member as the profile describes it: an agent with a role."""
 
     id: str
     agent: str = ""
@@ -33,8 +42,8 @@ class Perspective:
 
 
 @dataclass(frozen=True)
-class Delegating:
-    """How the scripted driver shares out the rounds, and what binds either driver."""
+class DelegationRules:
+    """How the script distributes the rounds, and the limits on whom the script or an orchestrator may ask."""
 
     default: str = "broadcast"
     opening_rounds: int = 1
@@ -44,7 +53,7 @@ class Delegating:
 
 
 class Bounds(NamedTuple):
-    """At least `min`, at most `max`; no maximum is None."""
+    """A minimum and a maximum; a maximum of None means no limit."""
 
     min: float = 0.0
     max: float | None = None
@@ -59,7 +68,7 @@ class Constraints:
 
 @dataclass(frozen=True)
 class Step:
-    """A part of a workflow: some rounds with an instruction of their own."""
+    """A part of a workflow: some rounds with their own instruction."""
 
     name: str
     instruction: str = ""
@@ -70,7 +79,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Gate:
-    """Where a person decides whether to go on."""
+    """A round after which the operator decides whether to continue."""
 
     after_round: int
     prompt: str = "Go on?"
@@ -80,8 +89,8 @@ class Gate:
 class Profile:
     name: str
     perspectives: tuple[Perspective, ...]
-    orchestrator: Perspective | None = None  # None: the scripted driver
-    delegation: Delegating = field(default_factory=Delegating)
+    orchestrator: Perspective | None = None  # None: the script opens the rounds
+    delegation: DelegationRules = field(default_factory=DelegationRules)
     constraints: Constraints = Constraints(Bounds(1), Bounds(), Bounds())
     transcript_replay_depth: int = 50
     on_agent_failure: str = "skip"
@@ -93,15 +102,28 @@ class Profile:
     permissions: str | None = None
 
     @property
-    def seats(self) -> tuple[Perspective, ...]:
-        """Everyone: the perspectives, and the orchestrator if there is one."""
+    def members(self) -> tuple[Perspective, ...]:
+        """Return the perspectives, and the orchestrator if there is one."""
         return (*self.perspectives, *([self.orchestrator] if self.orchestrator else []))
 
-    def seat(self, agent_id: str) -> Perspective | None:
-        return next((one for one in self.seats if one.id == agent_id), None)
+    def member(self, agent_id: str) -> Perspective | None:
+        return next((member for member in self.members if member.id == agent_id), None)
+
+    def is_required(self, agent_id: str) -> bool:
+        member = self.member(agent_id)
+        return member is not None and member.required
+
+    def is_last_speaker(self, agent_id: str) -> bool:
+        member = self.member(agent_id)
+        return member is not None and member.speaks_last
+
+    def rivals(self, agent_id: str) -> list[str]:
+        """Return the other half of each tension pair that the member is in."""
+        pairs = self.delegation.tension_pairs
+        return [right if left == agent_id else left for left, right in pairs if agent_id in (left, right)]
 
     def step_of(self, round_number: int) -> tuple[Step | None, int]:
-        """The step that a round belongs to, and the step's first round; a round is its own step else."""
+        """Return the step of a round and that step's first round; without steps, each round is its own."""
         first = 1
         for step in self.steps:
             if first <= round_number < first + step.rounds:
@@ -110,128 +132,133 @@ class Profile:
         return None, round_number
 
     def last_round(self) -> int:
-        """The round after which the scripted driver ends."""
-        most = self.constraints.rounds.max
-        least = max(1, int(self.constraints.rounds.min), self.delegation.opening_rounds)
-        planned = sum(step.rounds for step in self.steps) or most or least
-        return int(min(planned, most or planned))
+        """Return the round after which a scripted council ends."""
+        maximum = self.constraints.rounds.max
+        minimum = max(1, int(self.constraints.rounds.min), self.delegation.opening_rounds)
+        planned = sum(step.rounds for step in self.steps) or maximum or minimum
+        return int(min(planned, maximum or planned))
 
 
-def read_profile(given: Mapping[str, Any]) -> Profile:
-    """The profile in the tables of a file."""
-    table = Table("", given)
-    constraints = table.table("constraints")
-    seats = table.read("perspectives", tables(_perspective), ())
-    if not seats:
+def read_profile(tables: Mapping[str, Any]) -> Profile:
+    """Return the profile that these tables describe, or raise a ValueError that names the bad key."""
+    root = Table("", tables)
+    constraints = root.table("constraints")
+    perspectives = root.read("perspectives", list_of_tables(_read_perspective), ())
+    if not perspectives:
         raise ValueError("perspectives: a council needs at least one, as [[perspectives]]")
-    ids = [seat.id for seat in seats]
-    for one in ids:
-        if ids.count(one) > 1 or one == ORCHESTRATOR:
-            raise ValueError(f"perspectives: the id {one!r} is taken")
-    steps = table.read("steps", tables(_step), ())
+    ids = [perspective.id for perspective in perspectives]
+    for id in ids:
+        if ids.count(id) > 1 or id == ORCHESTRATOR:
+            raise ValueError(f"perspectives: the id {id!r} is taken")
+    steps = root.read("steps", list_of_tables(_read_step), ())
     for step in steps:
-        check_known(step.members, ids, f"steps: {step.name}")
+        check_names(step.members, ids, f"steps: {step.name}")
     depth = constraints.read("transcript_replay_depth", count, 50)
-    failure, expertise, output = (table.table(name) for name in ("failure", "expertise", "output"))
+    failure, expertise, output = (root.table(name) for name in ("failure", "expertise", "output"))
     profile = Profile(
-        name=table.read("name", text, "council"),
-        perspectives=seats,
-        orchestrator=table.read("orchestrator", _orchestrator, None),
-        delegation=_delegating(table.table("delegation"), ids),
+        name=root.read("name", text, "council"),
+        perspectives=perspectives,
+        orchestrator=root.read("orchestrator", _read_orchestrator, None),
+        delegation=_read_delegation(root.table("delegation"), ids),
         constraints=Constraints(
             rounds=constraints.read("rounds", _bounds(count), Bounds(1)),
             budget=constraints.read("budget", _bounds(amount), Bounds()),
             time=constraints.read("time", _bounds(seconds), Bounds()),
         ),
-        transcript_replay_depth=table.read("transcript_replay_depth", count, depth),
+        transcript_replay_depth=root.read("transcript_replay_depth", count, depth),
         on_agent_failure=failure.read("on_agent_failure", one_of("skip", "abort_round", "pause"), "skip"),
         on_unknown=failure.read("on_unknown", one_of("resend", "ask"), "resend"),
-        expertise=expertise.read("enabled", flag, False),
-        memo=output.read("memo", inside, "memo.md"),
+        expertise=expertise.read("enabled", boolean, False),
+        memo=output.read("memo", path_in_workspace, "memo.md"),
         steps=steps,
-        gates=tuple(_gate(one, steps) for one in table.read("gates", tables(lambda one: one), ())),
-        permissions=table.read("permissions", one_of(*PERMISSION_MODES), None),
+        gates=tuple(
+            _read_gate(table, steps) for table in root.read("gates", list_of_tables(lambda table: table), ())
+        ),
+        permissions=root.read("permissions", one_of(*PERMISSION_MODES), None),
     )
-    for one in (table, constraints, failure, expertise, output):
-        one.finish()
-    most = profile.constraints.rounds.max
+    for table in (root, constraints, failure, expertise, output):
+        table.check_all_read()
+    maximum = profile.constraints.rounds.max
     for gate in profile.gates:
-        if gate.after_round < 1 or (most is not None and gate.after_round > most):
+        if gate.after_round < 1 or (maximum is not None and gate.after_round > maximum):
             raise ValueError(f"gates: there is no round {gate.after_round}")
     return profile
 
 
-def _perspective(table: Table) -> Perspective:
-    seat = Perspective(
+def _read_perspective(table: Table) -> Perspective:
+    perspective = Perspective(
         id=table.read("id", text, ""),
         agent=table.read("agent", text, ""),
         command=table.read("command", text, ""),
         role=table.read("role", text, ""),
-        required=table.read("required", flag, False),
-        speaks_last=table.read("speaks_last", flag, False),
+        required=table.read("required", boolean, False),
+        speaks_last=table.read("speaks_last", boolean, False),
         model=table.read("model", text, ""),
     )
-    table.finish()
-    if not _ID.fullmatch(seat.id):
-        raise ValueError(f"{table.name}: the id {seat.id!r} is not letters, digits, dashes")
-    if seat.agent and seat.command:
-        raise ValueError(f"{seat.id}: give an agent or a command, not both")
-    return seat
+    table.check_all_read()
+    if not _ID.fullmatch(perspective.id):
+        raise ValueError(f"{table.name}: the id {perspective.id!r} is not letters, digits, dashes")
+    if perspective.agent and perspective.command:
+        raise ValueError(f"{perspective.id}: give an agent or a command, not both")
+    return perspective
 
 
-def _orchestrator(given: Any) -> Perspective | None:
-    if isinstance(given, str):
-        return None if given == SCRIPTED else Perspective(ORCHESTRATOR, agent=given)
-    return _perspective(Table(ORCHESTRATOR, {**Table(ORCHESTRATOR, given).given, "id": ORCHESTRATOR}))
+def _read_orchestrator(value: Any) -> Perspective | None:
+    if isinstance(value, str):
+        return None if value == SCRIPTED else Perspective(ORCHESTRATOR, agent=value)
+    values = {**Table(ORCHESTRATOR, value).values, "id": ORCHESTRATOR}
+    return _read_perspective(Table(ORCHESTRATOR, values))
 
 
-def _delegating(table: Table, ids: list[str]) -> Delegating:
-    usual = Delegating()
-    made = Delegating(
-        default=table.read("default", one_of(*MODES), usual.default),
-        opening_rounds=table.read("opening_rounds", count, usual.opening_rounds),
+def _read_delegation(table: Table, ids: list[str]) -> DelegationRules:
+    defaults = DelegationRules()
+    rules = DelegationRules(
+        default=table.read("default", one_of(*MODES), defaults.default),
+        opening_rounds=table.read("opening_rounds", count, defaults.opening_rounds),
         tension_pairs=table.read("tension_pairs", pairs, ()),
-        bias_limit=table.read("bias_limit", count, usual.bias_limit),
-        max_depth=table.read("max_depth", count, usual.max_depth),
+        bias_limit=table.read("bias_limit", count, defaults.bias_limit),
+        max_depth=table.read("max_depth", count, defaults.max_depth),
     )
-    table.finish()
-    for pair in made.tension_pairs:
-        check_known(pair, ids, "delegation.tension_pairs")
-    return made
+    table.check_all_read()
+    for pair in rules.tension_pairs:
+        check_names(pair, ids, "delegation.tension_pairs")
+    return rules
 
 
-def _step(table: Table) -> Step:
+def _read_step(table: Table) -> Step:
     step = Step(
         name=table.read("name", text, ""),
         instruction=table.read("instruction", text, ""),
         rounds=table.read("rounds", count, 1),
-        members=table.read("members", texts, ()),
+        members=table.read("members", list_of_texts, ()),
         delegation=table.read("delegation", one_of(*MODES), ""),
     )
-    table.finish()
+    table.check_all_read()
     if not step.name or not step.rounds:
         raise ValueError(f"{table.name}: a step has a name and at least one round")
     return step
 
 
-def _gate(table: Table, steps: tuple[Step, ...]) -> Gate:
-    after, step_name = table.read("after_round", count, 0), table.read("after_step", text, "")
+def _read_gate(table: Table, steps: tuple[Step, ...]) -> Gate:
+    after_round, step_name = table.read("after_round", count, 0), table.read("after_step", text, "")
     prompt = table.read("prompt", text, Gate(1).prompt)
-    table.finish()
+    table.check_all_read()
     if step_name:
         names = [step.name for step in steps]
-        check_known((step_name,), names, "gates.after_step")
-        after = sum(step.rounds for step in steps[: names.index(step_name) + 1])
-    return Gate(after, prompt)
+        check_names((step_name,), names, "gates.after_step")
+        after_round = sum(step.rounds for step in steps[: names.index(step_name) + 1])
+    return Gate(after_round, prompt)
 
 
-def _bounds(kind: Callable[[Any], float]) -> Callable[[Any], Bounds]:
-    def read(given: Any) -> Bounds:
-        table = Table("", given)
-        made = Bounds(table.read("min", kind, 0), table.read("max", kind, None))
-        table.finish()
-        if made.max is not None and (made.max <= 0 or made.min > made.max):
+def _bounds(parse: Callable[[Any], float]) -> Callable[[Any], Bounds]:
+    """Return a parser of a `{ min, max }` table whose values `parse` reads."""
+
+    def read_bounds(value: Any) -> Bounds:
+        table = Table("", value)
+        bounds = Bounds(table.read("min", parse, 0), table.read("max", parse, None))
+        table.check_all_read()
+        if bounds.max is not None and (bounds.max <= 0 or bounds.min > bounds.max):
             raise ValueError("the maximum must be above zero and not below the minimum")
-        return made
+        return bounds
 
-    return read
+    return read_bounds

@@ -1,29 +1,33 @@
-"""The state of a council: the fold of its log. Pure; the same rows give the same state.
+"""The state of a council, as its log describes it. Pure data; `fold.py` builds it from the log.
 
-The council's own events are `system` events with an `action` and a `council` object; an answer is an
-`agent_message`. Nothing is remembered anywhere else: what the engine knows is what this reads.
+Nothing is remembered anywhere else: all the engine knows is in here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from agh.core.events import Row, event_id
-from agh_council.profile import Bounds, Profile, read_profile
+from agh_council.profile import Profile
 
-Note = tuple[str, str, dict[str, Any]]  # an event of the council: action, title, what it says
 OPEN_STATUSES = ("pending", "sent", "unknown")
-LOST_MEMORY = ("inject_history", "idle_boot")
+
+
+class CouncilEvent(NamedTuple):
+    """A `system` event of the council: its `action`, its title for people, and its `council` object."""
+
+    action: str
+    title: str
+    payload: dict[str, Any]
 
 
 @dataclass
 class Delegation:
-    """One request to one member. Its status is pending, sent, answered, failed or unknown.
+    """A request to one member. Its status is pending, sent, answered, failed or unknown.
 
-    `kind` is ask (part of a round), child (for a member's member), report (its answers, told to the
-    member), consult or memo (for the orchestrator). `private` is for the member's eyes alone.
+    `kind` is ask (part of a round), child (to a member's own member), report (the children's answers, for
+    their parent), consult or memo (to the orchestrator). Only the target ever sees `private`.
+    The fields are also the keys of the delegation's first event.
     """
 
     id: str
@@ -48,7 +52,7 @@ class Delegation:
 
 @dataclass
 class Member:
-    """A member's session, and whether its agent still knows what was said."""
+    """A member's session, and whether its agent remembers the council."""
 
     agent_id: str
     session_id: str
@@ -56,12 +60,14 @@ class Member:
     restore: dict[str, Any] | None = None
     parent_agent_id: str | None = None
     depth: int = 0
-    introduced: bool = False  # it was told who it is, and has answered since
-    owes_tail: bool = False  # its agent lost its memory and was not yet told of it
+    introduced: bool = False  # it has answered a prompt that introduced it to the council
+    needs_tail: bool = False  # its agent lost its memory and has not been sent its tail yet
 
 
 @dataclass
 class Round:
+    """A round of questions and answers. The fields are also the keys of the event that opens it."""
+
     number: int
     attempt: int
     targets: list[str]
@@ -70,209 +76,78 @@ class Round:
     feedback: str
     fallback: str
     status: str = "open"
-    asked: list[str] = field(default_factory=list)  # delegations, by id
+    asked: list[str] = field(default_factory=list)  # the ids of its delegations
 
 
 @dataclass
 class State:
     session_id: str = ""
+    profile: Profile = field(default_factory=lambda: Profile("", ()))
     brief: str = ""
     workspace: str = ""
-    profile: Profile = field(default_factory=lambda: Profile("", ()))
     members: dict[str, Member] = field(default_factory=dict)
-    rounds: dict[int, Round] = field(default_factory=dict)  # the attempts that count
+    rounds: dict[int, Round] = field(default_factory=dict)  # by number, without rejected attempts
     attempts: dict[int, int] = field(default_factory=dict)
     delegations: dict[str, Delegation] = field(default_factory=dict)
     gates: dict[int, dict[str, Any]] = field(default_factory=dict)  # by the round they come after
     steers: list[dict[str, Any]] = field(default_factory=list)  # not yet part of a round
-    feedback: str = ""  # of a gate that was rejected, for the next round
-    pads: dict[str, str] = field(default_factory=dict)
-    warned: set[str] = field(default_factory=set)
+    feedback: str = ""  # from a rejected gate, for the next round
+    scratch_pads: dict[str, str] = field(default_factory=dict)  # the texts, by member
+    warned: set[str] = field(default_factory=set)  # the constraints that came close to their maximum
     memo: dict[str, Any] | None = None
     spent: float = 0.0
-    elapsed: float = 0.0  # what the keeper's clock says; the log does not know it
-    turns: dict[int, int] = field(default_factory=dict)  # turns begun, by round
-    talk: list[dict[str, Any]] = field(default_factory=list)  # who asked and answered what, in order
+    elapsed: float = 0.0  # set from the keeper's clock, not from the log
+    turn_counts: dict[int, int] = field(default_factory=dict)  # turns started, by round
+    messages: list[dict[str, Any]] = field(default_factory=list)  # requests and answers, in order
     sequence: int = 0
-    resumed_at: int = 0
+    resumed_sequence: int = 0  # of the last session_resumed event
 
     @property
     def open_round(self) -> Round | None:
-        return next((one for one in self.rounds.values() if one.status == "open"), None)
+        return next((round_ for round_ in self.rounds.values() if round_.status == "open"), None)
 
     @property
     def rounds_completed(self) -> int:
-        return sum(one.status != "open" for one in self.rounds.values())
+        return sum(round_.status != "open" for round_ in self.rounds.values())
+
+    @property
+    def sorted_rounds(self) -> list[Round]:
+        return [round_ for _, round_ in sorted(self.rounds.items())]
 
     @property
     def waiting_gate(self) -> dict[str, Any] | None:
-        return next((one for one in self.gates.values() if one["status"] == "waiting"), None)
+        return next((gate for gate in self.gates.values() if gate["status"] == "waiting"), None)
 
-    def asked_in(self, one: Round) -> list[Delegation]:
-        return [self.delegations[id] for id in one.asked]
+    def delegations_in(self, round_: Round) -> list[Delegation]:
+        return [self.delegations[id] for id in round_.asked]
 
-    def position(self, agent_id: str, before: int | None = None) -> Delegation | None:
-        """The member's last answer, in the rounds that count (and come before a round)."""
+    def latest_answer(self, agent_id: str, before: int | None = None) -> Delegation | None:
+        """Return the member's last answered delegation, optionally from before a round."""
         for number in sorted(self.rounds, reverse=True):
             if before is None or number < before:
-                found = self.said_in(self.rounds[number], agent_id)
-                if found is not None:
-                    return found
+                answered = self.answer_in(self.rounds[number], agent_id)
+                if answered is not None:
+                    return answered
         return None
 
-    def said_in(self, one: Round, agent_id: str) -> Delegation | None:
-        """The member's last answer in a round: a report comes after the answer that it completes."""
-        answers = [ask for ask in self.asked_in(one) if ask.target == agent_id and ask.status == "answered"]
-        return answers[-1] if answers else None
+    def answer_in(self, round_: Round, agent_id: str) -> Delegation | None:
+        """Return the member's last answered delegation in a round.
+
+        An answer to a report replaces the answer that asked for children: it comes later.
+        """
+        answered = [
+            delegation
+            for delegation in self.delegations_in(round_)
+            if delegation.target == agent_id and delegation.status == "answered"
+        ]
+        return answered[-1] if answered else None
 
     def tail(self, agent_id: str) -> list[dict[str, Any]]:
-        """The end of what a member took part in: by it, by its children, or asked of it."""
-        mine = [one for one in self.talk if agent_id in (one["agent_id"], one["parent_agent_id"])]
+        """Return the last messages that the member or its children were asked or answered."""
+        own = [message for message in self.messages if agent_id in _participants(message)]
         depth = self.profile.transcript_replay_depth
-        return mine[-depth:] if depth else []
+        return own[-depth:] if depth else []
 
 
-def fold(rows: Iterable[Row], session_id: str = "") -> State:
-    state = State(session_id=session_id)
-    for row in rows:
-        apply(state, row)
-    return state
-
-
-def apply(state: State, row: Row) -> None:
-    """Take in the next event."""
-    state.sequence = row.sequence
-    if row.type == "session_resumed":
-        state.resumed_at = row.sequence
-        state.warned.discard("time")
-    content = row.parsed()
-    given = content.get("council")
-    if not isinstance(given, dict):
-        return
-    state.spent = round(state.spent + (given.get("cost") or 0.0), 9)
-    if row.type == "agent_message":
-        _answered(state, given["delegation"], str(content.get("text") or ""), row)
-    elif row.type == "user_message":
-        state.turns[given["round"]] = state.turns.get(given["round"], 0) + 1
-    elif row.type == "system":
-        handler = _HANDLERS.get(str(content.get("action")))
-        if handler is not None:
-            handler(state, given, row)
-
-
-def _opened(state: State, given: dict[str, Any], row: Row) -> None:
-    state.profile = read_profile(given["profile"])
-    state.brief, state.workspace = given["brief"], given["workspace"]
-
-
-def _limited(state: State, given: dict[str, Any], row: Row) -> None:
-    """New maximums, as the council was resumed with them."""
-    bounds = {
-        name: Bounds(getattr(state.profile.constraints, name).min, value)
-        for name, value in given["maximums"].items()
-    }
-    state.profile = replace(state.profile, constraints=replace(state.profile.constraints, **bounds))
-    state.warned -= set(bounds)
-
-
-def _seated(state: State, given: dict[str, Any], row: Row) -> None:
-    known = state.members.get(given["agent_id"])
-    fresh = (given.get("restore") or {}).get("strategy") in LOST_MEMORY
-    state.members[given["agent_id"]] = Member(
-        **{key: given[key] for key in ("agent_id", "session_id", "acp_session_id", "restore")},
-        parent_agent_id=given.get("parent_agent_id"),
-        depth=given.get("depth") or 0,
-        introduced=known is not None and known.introduced and not fresh,
-        owes_tail=fresh or (known is not None and known.owes_tail),
-    )
-
-
-def _rounds(state: State, given: dict[str, Any], row: Row) -> None:
-    number = given["number"]
-    if given["status"] != "open":
-        state.rounds[number].status = given["status"]
-        return
-    keys = ("number", "attempt", "targets", "messages", "steers", "feedback", "fallback")
-    state.rounds[number] = Round(**{key: given[key] for key in keys})
-    state.attempts[number] = given["attempt"]
-    taken = {one["id"] for one in given["steers"]}
-    state.steers = [one for one in state.steers if one["id"] not in taken]
-    state.feedback = ""
-
-
-def _delegated(state: State, given: dict[str, Any], row: Row) -> None:
-    one = state.delegations.get(given["id"])
-    if one is None:
-        keys = ("id", "target", "round", "message", "kind", "private", "depth", "parent", "role")
-        one = Delegation(**{key: given[key] for key in keys})
-        state.delegations[one.id] = one
-        if one.round in state.rounds and one.kind in ("ask", "child", "report"):
-            state.rounds[one.round].asked.append(one.id)
-        _talk(state, one, "delegation", "\n\n".join(filter(None, [one.private, one.message])), row)
-    one.status, one.sequence = given["status"], row.sequence
-    one.tries, one.detail = given.get("tries") or one.tries, given.get("detail") or ""
-    one.message = given.get("message") or one.message
-
-
-def _answered(state: State, id: str, text: str, row: Row) -> None:
-    one = state.delegations[id]
-    one.status, one.answer, one.detail, one.sequence = "answered", text, "", row.sequence
-    member = state.members.get(one.target)
-    if member is not None:
-        member.introduced, member.owes_tail = True, False
-    _talk(state, one, "answer", text, row)
-
-
-def _talk(state: State, one: Delegation, type: str, text: str, row: Row) -> None:
-    state.talk.append(
-        {
-            "id": event_id(row.sequence),
-            "type": type,
-            "delegation": one.id,
-            "round": one.round,
-            "agent_id": one.target,
-            "parent_agent_id": one.target.rpartition("/")[0] or None,
-            "text": text,
-            "timestamp": row.timestamp,
-        }
-    )
-
-
-def _gated(state: State, given: dict[str, Any], row: Row) -> None:
-    number = given["round"]
-    state.gates[number] = given
-    if given["status"] == "rejected":
-        _, first = state.profile.step_of(number)
-        for rejected in [one for one in state.rounds if one >= first]:
-            del state.rounds[rejected]
-        state.feedback = given.get("feedback") or ""
-
-
-def _steered(state: State, given: dict[str, Any], row: Row) -> None:
-    state.steers.append(given)
-
-
-def _warned(state: State, given: dict[str, Any], row: Row) -> None:
-    state.warned.add(given["constraint"])
-
-
-def _noted(state: State, given: dict[str, Any], row: Row) -> None:
-    state.pads[given["agent_id"]] = given["text"]
-
-
-def _concluded(state: State, given: dict[str, Any], row: Row) -> None:
-    state.memo = given
-
-
-_HANDLERS = {
-    "opened": _opened,
-    "limits": _limited,
-    "member": _seated,
-    "round": _rounds,
-    "delegation": _delegated,
-    "gate": _gated,
-    "steer": _steered,
-    "constraint": _warned,
-    "expertise": _noted,
-    "memo": _concluded,
-}
+def _participants(message: dict[str, Any]) -> tuple[str, str | None]:
+    return message["agent_id"], message["parent_agent_id"]

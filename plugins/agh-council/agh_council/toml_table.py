@@ -1,4 +1,8 @@
-"""Reading the tables of a TOML file key by key: what is wrong is a ValueError that names the key. Pure."""
+"""Reading the tables of a TOML file key by key. Pure.
+
+A function that is passed to `Table.read` parses one value; it raises ValueError for a bad one, and the table
+adds the key to the message.
+"""
 
 from __future__ import annotations
 
@@ -10,82 +14,90 @@ from agh.config import text
 
 
 class Table:
-    """A table that is read key by key; at the end no key may be left over."""
+    """A table that is read key by key; `check_all_read` then refuses the keys nobody read."""
 
-    def __init__(self, name: str, given: Any) -> None:
-        if not isinstance(given, Mapping):
+    def __init__(self, name: str, values: Any) -> None:
+        if not isinstance(values, Mapping):
             raise ValueError(f"{name}: not a table")
-        self.name, self.given, self.asked = name, given, set[str]()
+        self.name, self.values, self.read_keys = name, values, set[str]()
 
-    def read(self, key: str, kind: Callable[[Any], Any], default: Any) -> Any:
-        self.asked.add(key)
-        if key not in self.given:
+    def read(self, key: str, parse: Callable[[Any], Any], default: Any) -> Any:
+        """Return the parsed value of the key, or the default if the table does not have it."""
+        self.read_keys.add(key)
+        if key not in self.values:
             return default
         try:
-            return kind(self.given[key])
+            return parse(self.values[key])
         except ValueError as error:
             raise ValueError(f"{self.path(key)}: {error}") from None
 
     def table(self, key: str) -> Table:
-        self.asked.add(key)
-        return Table(self.path(key), self.given.get(key, {}))
+        """Return the table under the key; an empty one if it is missing."""
+        self.read_keys.add(key)
+        return Table(self.path(key), self.values.get(key, {}))
 
     def path(self, key: str) -> str:
         return f"{self.name}.{key}" if self.name else key
 
-    def finish(self) -> None:
-        for key in self.given:
-            if key not in self.asked:
-                close = get_close_matches(key, self.asked, n=1)
-                meant = f"; did you mean {close[0]}?" if close else ""
-                raise ValueError(f"unknown key {self.path(key)!r}{meant}")
+    def check_all_read(self) -> None:
+        """Raise ValueError for the first key that was never read, with the key that was probably meant."""
+        for key in self.values:
+            if key not in self.read_keys:
+                matches = get_close_matches(key, self.read_keys, n=1)
+                suggestion = f"; did you mean {matches[0]}?" if matches else ""
+                raise ValueError(f"unknown key {self.path(key)!r}{suggestion}")
 
 
-def tables(kind: Callable[[Table], Any]) -> Callable[[Any], tuple[Any, ...]]:
-    def read(given: Any) -> tuple[Any, ...]:
-        if not isinstance(given, list):
+def list_of_tables(parse: Callable[[Table], Any]) -> Callable[[Any], tuple[Any, ...]]:
+    """Return a parser of a list of tables, each parsed by `parse`."""
+
+    def read_tables(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list):
             raise ValueError("not a list of tables")
-        return tuple(kind(Table(f"number {number}", one)) for number, one in enumerate(given, 1))
+        return tuple(parse(Table(f"number {number}", table)) for number, table in enumerate(value, 1))
 
-    return read
+    return read_tables
 
 
 def one_of(*choices: str) -> Callable[[Any], str]:
-    def read(given: Any) -> str:
-        if given not in choices:
-            raise ValueError(f"{given!r} is none of {', '.join(choices)}")
-        return str(given)
+    """Return a parser that accepts only these texts."""
 
-    return read
+    def read_choice(value: Any) -> str:
+        if value not in choices:
+            raise ValueError(f"{value!r} is none of {', '.join(choices)}")
+        return str(value)
 
-
-def flag(given: Any) -> bool:
-    if not isinstance(given, bool):
-        raise ValueError(f"{given!r} is neither true nor false")
-    return given
+    return read_choice
 
 
-def texts(given: Any) -> tuple[str, ...]:
-    if not isinstance(given, list):
+def boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{value!r} is neither true nor false")
+    return value
+
+
+def list_of_texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
         raise ValueError("not a list of texts")
-    return tuple(map(text, given))
+    return tuple(map(text, value))
 
 
-def pairs(given: Any) -> tuple[tuple[str, str], ...]:
-    pairs = [texts(pair) for pair in given] if isinstance(given, list) else [()]
+def pairs(value: Any) -> tuple[tuple[str, str], ...]:
+    pairs = [list_of_texts(pair) for pair in value] if isinstance(value, list) else [()]
     if not all(len(pair) == 2 and pair[0] != pair[1] for pair in pairs):
         raise ValueError("not a list of pairs of two members each")
     return tuple((pair[0], pair[1]) for pair in pairs)
 
 
-def inside(given: Any) -> str:
-    path = text(given)
+def path_in_workspace(value: Any) -> str:
+    path = text(value)
     if not path or path.startswith("/") or ".." in path.split("/") or "\0" in path:
         raise ValueError(f"{path!r} is not a path inside the workspace")
     return path
 
 
-def check_known(names: tuple[str, ...], known: list[str], where: str) -> None:
+def check_names(names: tuple[str, ...], allowed: list[str], where: str) -> None:
+    """Raise ValueError for the first name that is not allowed."""
     for name in names:
-        if name not in known:
-            raise ValueError(f"{where}: there is no {name!r}; there is {', '.join(known)}")
+        if name not in allowed:
+            raise ValueError(f"{where}: there is no {name!r}; there is {', '.join(allowed)}")

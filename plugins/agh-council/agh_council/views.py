@@ -1,4 +1,4 @@
-"""Councils as they are shown: what the commands print. Reading never writes."""
+"""Councils as the commands print them: as JSON, as tables, as Markdown. Reading never writes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from agh.console.output import columns
 from agh.store.checkpoint import paused_at
 from agh.store.reader import Reader
 from agh.store.views import session_view
-from agh_council.limits import usage
-from agh_council.record import councils, read_state
+from agh_council.limits import usages
 from agh_council.state import Delegation, State
+from agh_council.store import list_councils, read_state
 
 View = dict[str, Any]
 
 
 def council_view(directory: str) -> View:
-    """A council: its session, members, rounds, what bounds it, and the memo."""
+    """Return a council with its session, members, rounds, limits and memo."""
     state, session = read_state(directory), session_view(directory)
     with Reader(directory) as reader:
         _, _, state.elapsed = paused_at(reader)
@@ -33,77 +33,87 @@ def council_view(directory: str) -> View:
         "brief": state.brief,
         "members": [
             {
-                "agent_id": one.agent_id,
-                "session_id": one.session_id,
-                "restore": one.restore,
-                "depth": one.depth,
+                "agent_id": member.agent_id,
+                "session_id": member.session_id,
+                "restore": member.restore,
+                "depth": member.depth,
             }
-            for one in state.members.values()
+            for member in state.members.values()
         ],
         "rounds_completed": state.rounds_completed,
-        "rounds": rounds(state),
+        "rounds": round_views(state),
         "gate": gate and {"after_round": gate["round"], "prompt": gate["prompt"]},
-        "constraints": {
-            one.constraint: {"used": one.used, "min": one.bounds.min, "max": one.bounds.max, "left": one.left}
-            for one in usage(state)
-        }
-        | ({} if session["state"] == "active" else {"time": _time_after_resume(state)}),
+        "constraints": _constraint_views(state, is_live=session["state"] == "active"),
         "memo": os.path.join(state.workspace, state.memo["path"]) if state.memo else None,
         "session": session,
     }
 
 
-def _time_after_resume(state: State) -> View:
-    """Time is counted from the last start; a council that is not live has all of it before it."""
-    bounds = state.profile.constraints.time
-    return {"used": state.elapsed, "min": bounds.min, "max": bounds.max, "left": bounds.max}
+def _constraint_views(state: State, is_live: bool) -> View:
+    """Return the use of each limit. A council that is not live has all of its time left.
+
+    Time is counted from the last start, so a resume begins with the whole maximum.
+    """
+    views = {
+        usage.constraint: {
+            "used": usage.used,
+            "min": usage.bounds.min,
+            "max": usage.bounds.max,
+            "left": usage.left,
+        }
+        for usage in usages(state)
+    }
+    if not is_live:
+        views["time"]["left"] = views["time"]["max"]
+    return views
 
 
-def rounds(state: State) -> list[View]:
+def round_views(state: State) -> list[View]:
     return [
         {
-            "round": one.number,
-            "attempt": one.attempt,
-            "status": one.status,
-            "targets": one.targets,
-            "fallback": one.fallback or None,
-            "delegations": [delegation(ask) for ask in state.asked_in(one)],
+            "round": round_.number,
+            "attempt": round_.attempt,
+            "status": round_.status,
+            "targets": round_.targets,
+            "fallback": round_.fallback or None,
+            "delegations": [delegation_view(delegation) for delegation in state.delegations_in(round_)],
         }
-        for _, one in sorted(state.rounds.items())
+        for round_ in state.sorted_rounds
     ]
 
 
-def delegation(one: Delegation) -> View:
-    shown = ("id", "target", "round", "kind", "status", "message", "answer", "detail", "tries", "depth")
-    return {key: getattr(one, key) for key in shown}
+def delegation_view(delegation: Delegation) -> View:
+    keys = ("id", "target", "round", "kind", "status", "message", "answer", "detail", "tries", "depth")
+    return {key: getattr(delegation, key) for key in keys}
 
 
-def outcome(state: State) -> View:
-    """What a council came to, however often it was interrupted: the same for the same deliberation."""
+def outcome_view(state: State) -> View:
+    """Return the outcome of a council; it does not depend on how often the council was interrupted."""
     return {
         "rounds": [
-            (one.number, one.attempt, one.status, one.targets) for _, one in sorted(state.rounds.items())
+            (round_.number, round_.attempt, round_.status, round_.targets) for round_ in state.sorted_rounds
         ],
         "delegations": sorted(
-            (one.id, one.target, one.status, one.message, one.answer) for one in state.delegations.values()
+            (delegation.id, delegation.target, delegation.status, delegation.message, delegation.answer)
+            for delegation in state.delegations.values()
         ),
         "gates": {number: gate["status"] for number, gate in state.gates.items()},
         "memo": state.memo and state.memo["text"],
     }
 
 
-def summary(view: View) -> str:
-    """A council for people."""
+def format_summary(view: View) -> str:
+    """Return a council as labelled lines."""
     lines = [("council", f"{view['session_id']}  {view['name']}"), ("phase", view["phase"])]
     if view["stop_detail"]:
         lines.append(("because", view["stop_detail"]))
-    lines += [("member", f"{one['agent_id']}  {one['session_id']}") for one in view["members"]]
-    for one in view["rounds"]:
-        told = ", ".join(f"{ask['target']} {ask['status']}" for ask in one["delegations"])
-        lines.append((f"round {one['round']}", f"{one['status']}: {told}"))
-    for name, one in view["constraints"].items():
-        if one["max"] is not None:
-            lines.append((name, f"{one['used']:g} of {one['max']:g}, {one['left']:g} left"))
+    lines += [("member", f"{member['agent_id']}  {member['session_id']}") for member in view["members"]]
+    for round_ in view["rounds"]:
+        statuses = [f"{delegation['target']} {delegation['status']}" for delegation in round_["delegations"]]
+        lines.append((f"round {round_['round']}", f"{round_['status']}: {', '.join(statuses)}"))
+    for name, limit in view["constraints"].items():
+        if limit["max"] is not None:
+            lines.append((name, f"{limit['used']:g} of {limit['max']:g}, {limit['left']:g} left"))
     if view["gate"]:
         lines.append(("gate", view["gate"]["prompt"]))
         lines.append(("next", f"agh council gate approve {view['session_id']}"))
@@ -113,11 +123,11 @@ def summary(view: View) -> str:
 
 
 def list_view() -> list[View]:
-    """Every council, newest first."""
-    found = []
-    for directory, _ in councils():
+    """Return every council, newest first."""
+    views = []
+    for directory, _ in list_councils():
         state, session = read_state(directory), session_view(directory)
-        found.append(
+        views.append(
             {
                 "session_id": session["id"],
                 "name": state.profile.name,
@@ -128,35 +138,39 @@ def list_view() -> list[View]:
                 "updated_at": session.get("updated_at"),
             }
         )
-    return found[::-1]
+    return views[::-1]
 
 
-def table(views: list[View]) -> str:
+def format_table(views: list[View]) -> str:
     rows = [
-        (one["session_id"], one["badge"], str(one["rounds_completed"]), terminal.one_line(one["name"], 60))
-        for one in views
+        (
+            view["session_id"],
+            view["badge"],
+            str(view["rounds_completed"]),
+            terminal.one_line(view["name"], 60),
+        )
+        for view in views
     ]
     return columns(("ID", "BADGE", "ROUNDS", "NAME"), rows) if rows else ""
 
 
-def talk(state: State) -> list[View]:
-    """Who was asked what in which round, and what they answered, in order."""
-    return [
-        {key: one[key] for key in ("id", "type", "round", "agent_id", "text", "timestamp")}
-        for one in state.talk
-    ]
+def message_views(state: State) -> list[View]:
+    """Return the requests to members and their answers, in order."""
+    keys = ("id", "type", "round", "agent_id", "text", "timestamp")
+    return [{key: message[key] for key in keys} for message in state.messages]
 
 
-def talk_text(state: State) -> str:
-    """The deliberation as Markdown."""
+def format_transcript(state: State) -> str:
+    """Return the deliberation as Markdown."""
     lines = [f"# {state.profile.name}", state.brief.strip()]
     number = 0
-    for one in state.talk:
-        if one["round"] != number:
-            number = one["round"]
+    for message in state.messages:
+        if message["round"] != number:
+            number = message["round"]
             lines.append(f"## Round {number}")
-        who = f"to {one['agent_id']}" if one["type"] == "delegation" else one["agent_id"]
-        lines.append(f"### {who}\n\n{one['text'].strip()}")
+        is_request = message["type"] == "delegation"
+        heading = f"to {message['agent_id']}" if is_request else message["agent_id"]
+        lines.append(f"### {heading}\n\n{message['text'].strip()}")
     if state.memo:
         lines.append(f"## Memo\n\n{state.memo['text'].strip()}")
     return "\n\n".join(lines) + "\n"

@@ -1,0 +1,110 @@
+"""The session of a council on disk: creating, finding and reading it, and writing to it without a keeper."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from agh.core.events import draft
+from agh.errors import SessionBusy
+from agh.home import new_session_id
+from agh.sessions.new import check_name, first_meta
+from agh.store import lock, meta, sessions
+from agh.store.lock import Lock
+from agh.store.making import appear, making
+from agh.store.reader import Reader
+from agh.store.writer import Writer
+from agh_council.errors import MemberUnknown, NoCouncil, NoGate, NotACouncil
+from agh_council.fold import fold
+from agh_council.plugin import KIND
+from agh_council.state import CouncilEvent, State
+
+
+def create_council(profile: dict[str, Any], brief: str, workspace: str, name: str | None) -> Lock:
+    """Create a council's session and return its lock; its first event is the profile and the brief."""
+    if name is None:
+        return _create(profile, brief, workspace, name)
+    with sessions.naming():
+        check_name(name)
+        return _create(profile, brief, workspace, name)
+
+
+def _create(profile: dict[str, Any], brief: str, workspace: str, name: str | None) -> Lock:
+    session_id = new_session_id()
+    payload = {"profile": profile, "brief": brief, "workspace": workspace}
+    with making(session_id) as session_lock:
+        title = f"council {profile.get('name', KIND)}"
+        _append(session_lock, CouncilEvent("opened", title, payload))
+        session_meta = first_meta(session_id, KIND, None, name, workspace, None)
+        session_meta["kind"], session_meta["title"] = KIND, str(profile.get("name") or KIND)
+        appear(session_lock, session_meta)
+    return session_lock
+
+
+def read_state(directory: str) -> State:
+    with Reader(directory) as reader:
+        return fold(reader.rows(), os.path.basename(directory))
+
+
+def find_council(reference: str) -> str:
+    """Return the directory of a council; `@last` is the newest one in this workspace."""
+    if reference != "@last":
+        directory = sessions.resolve(reference)
+        if meta.read(directory).get("kind") != KIND:
+            raise NotACouncil(os.path.basename(directory))
+        return directory
+    workspace = os.path.realpath(sessions.here())
+    directories = [
+        directory
+        for directory, session_meta in list_councils()
+        if sessions.in_workspace(session_meta, workspace)
+    ]
+    if not directories:
+        raise NoCouncil()
+    return directories[-1]
+
+
+def list_councils() -> list[tuple[str, meta.Meta]]:
+    """Return the directory and meta of every council in this home, oldest first."""
+    return [
+        (directory, session_meta)
+        for directory, session_meta in sessions.scan()
+        if isinstance(session_meta, dict) and session_meta.get("kind") == KIND
+    ]
+
+
+def steer_event(state: State, text: str, to: str | None) -> CouncilEvent:
+    """Return the operator's note for the next round, to everyone or to one member."""
+    ids = [member.id for member in state.profile.perspectives]
+    if to is not None and to not in ids:
+        raise MemberUnknown(state.session_id, to, ", ".join(ids))
+    payload = {"id": f"steer-{state.sequence + 1}", "text": text, "to": to}
+    return CouncilEvent("steer", f"to {to or 'everyone'}: {text}", payload)
+
+
+def decision_event(state: State, approved: bool, feedback: str) -> CouncilEvent:
+    """Return the operator's decision at the gate where the council waits."""
+    gate = state.waiting_gate
+    if gate is None:
+        raise NoGate(state.session_id)
+    status = "approved" if approved else "rejected"
+    title = f"after round {gate['round']}: {status}" + (f": {feedback}" if feedback else "")
+    return CouncilEvent("gate", title, {**gate, "status": status, "feedback": feedback})
+
+
+def append_event(directory: str, make_event: Callable[[State], CouncilEvent]) -> dict[str, Any]:
+    """Append an event to the log of a council without a keeper, and return its payload."""
+    session_lock = lock.take(directory)
+    if session_lock is None:
+        raise SessionBusy(os.path.basename(directory))
+    with session_lock:
+        event = make_event(read_state(directory))
+        _append(session_lock, event)
+    return event.payload
+
+
+def _append(session_lock: Lock, event: CouncilEvent) -> None:
+    drafts = [draft("system", action=event.action, title=event.title, council=event.payload)]
+    with Writer(session_lock, KIND) as writer:
+        writer.append(drafts)
