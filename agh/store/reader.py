@@ -207,7 +207,7 @@ class Reader:
         connection = None
         try:
             connection = sqlite3.connect(
-                f"file:{escaped(self.path)}?{mode}", uri=True, isolation_level=None, timeout=_BUSY_MS / 1000
+                f"file:{escape_uri_path(self.path)}?{mode}", uri=True, isolation_level=None, timeout=_BUSY_MS / 1000
             )
             version = VERSION if self._stamp else connection.execute("PRAGMA user_version").fetchone()[0]
         except sqlite3.Error as error:
@@ -258,6 +258,6 @@ class Reader:
                 raise EventsDamaged(self.session_id, f"it is cut short by {missing} bytes")
 
 
-def escaped(path: str) -> str:
-    """A path inside a file: URI; urllib.parse would do it too, at the price of its import."""
+def escape_uri_path(path: str) -> str:
+    """Escape a path for a file: URI. urllib.parse could do it, but is slow to import."""
     return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")

@@ -10,7 +10,7 @@ import os
 
 from agh.core.rules import exactly
 from agh.home import make_private_dir
-from agh.store.meta import replace_file
+from agh.store.replace import replace_private_file
 from agh_council.state import State
 
 MOST = 64 << 10
@@ -29,7 +29,7 @@ def ensure(state: State, agent_id: str) -> str | None:
     pad = path(state, agent_id)
     if pad is not None and not os.path.lexists(pad):
         make_private_dir(os.path.dirname(pad))
-        replace_file(os.path.dirname(pad), os.path.basename(pad), state.pads.get(agent_id, "").encode())
+        replace_private_file(pad, state.pads.get(agent_id, "").encode())
     return pad
 
 
