@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from agh.config import seconds
 from agh.core.events import timestamp
+from agh.core.values import seconds
 from agh.errors import Usage
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}

@@ -150,9 +150,10 @@ def _create(path: str) -> None:
     connection = sqlite3.connect(unfinished, isolation_level=None)
     try:
         db = Database(connection, execute_plugins=False)
-        session_columns: dict[str, type] = {"number": int, "id": str, "stamp": str, "start": int, "start_at": str}
+        session_columns: dict[str, type] = {"number": int, "id": str, "stamp": str, "start": int}
+        session_columns |= {"start_at": str, "workspace_path": str, "error": str}
         sessions = db.table("sessions").create(
-            session_columns | {"workspace_path": str, "error": str},
+            session_columns,
             pk="number",
             defaults={"stamp": "", "start_at": "", "error": ""},
         )

@@ -30,7 +30,7 @@ START = Milestone(0, 0)
 
 
 def mark(writer: Writer, before_turn: int) -> None:
-    """Set a milestone before the turn that starts after this sequence, if the last one is STRIDE rows back."""
+    """Set a milestone before the turn that starts after this sequence, if the last is far back."""
     with Reader(writer.lock.directory) as reader:
         last = _newest(reader)
         if before_turn - last.sequence < STRIDE:
@@ -57,7 +57,7 @@ def tail(reader: Reader, count: int) -> tuple[Milestone, list[Message]]:
 
 def markers(reader: Reader) -> list[Message]:
     """Return all markers. They are few, and an index finds them."""
-    types = ", ".join(f"'{type}'" for type in MARKER_TYPES)
+    types = ", ".join(f"'{event_type}'" for event_type in MARKER_TYPES)
     columns = ", ".join(Row._fields)
     rows = reader.fetch(
         f"SELECT {columns} FROM events WHERE {LANDMARK} AND type IN ({types}) ORDER BY sequence"

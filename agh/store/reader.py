@@ -31,7 +31,7 @@ from agh.store.schema import APPLICATION_ID, VERSION
 FILE = "events.db"
 PAGE_ROWS, PAGE_BYTES = 1000, 4 << 20
 _COLUMNS = "sequence, turn_id, type, agent_name, content, timestamp"
-_BUSY_MS = 5000
+_BUSY_SECONDS = 5.0
 
 T = TypeVar("T")
 
@@ -115,7 +115,7 @@ class Reader:
         return int(self.fetch("SELECT coalesce(max(sequence), 0) FROM events")[0][0])
 
     def page(self, query: Query, after: int, until: int, limit: int = PAGE_ROWS) -> list[Row]:
-        """Return the first matching rows with after < sequence <= until; fewer than `limit` if they are large."""
+        """Return the first matching rows with after < sequence <= until. Fewer than `limit` if they are large."""
         terms, values = query.conditions()
         sql = f"SELECT {_COLUMNS} FROM events WHERE {terms} ORDER BY sequence LIMIT {limit}"
         return self._select(query, sql, [after, until, *values], PAGE_BYTES)
@@ -205,7 +205,10 @@ class Reader:
         connection = None
         try:
             connection = sqlite3.connect(
-                f"file:{escape_uri_path(self.path)}?{mode}", uri=True, isolation_level=None, timeout=_BUSY_MS / 1000
+                f"file:{escape_uri_path(self.path)}?{mode}",
+                uri=True,
+                isolation_level=None,
+                timeout=_BUSY_SECONDS,
             )
             version = VERSION if self._stamp else connection.execute("PRAGMA user_version").fetchone()[0]
         except sqlite3.Error as error:

@@ -25,8 +25,8 @@ SNAPSHOT = os.path.join(os.path.dirname(__file__), "schema.sql")
 # a scan. A query must repeat these terms for SQLite to use the index. They are not one NOT IN (...),
 # because SQLite would build a table of its values for every row inserted.
 LANDMARK = " AND ".join(
-    f"type <> '{type}'"
-    for type in ("agent_message", "thought", "tool_call", "tool_result", "usage", "runtime_progress")
+    f"type <> '{event_type}'"
+    for event_type in ("agent_message", "thought", "tool_call", "tool_result", "usage", "runtime_progress")
 )
 
 Migration = Callable[["Database"], None]

@@ -1,4 +1,4 @@
-"""Views of sessions, as the read commands print them and a server returns them. Only `owned_update` writes."""
+"""Views of sessions, as commands print them and a server returns them. Only `owned_update` writes."""
 
 from __future__ import annotations
 
