@@ -115,7 +115,7 @@ class Reader:
         return int(self.fetch("SELECT coalesce(max(sequence), 0) FROM events")[0][0])
 
     def page(self, query: Query, after: int, until: int, limit: int = PAGE_ROWS) -> list[Row]:
-        """Return the first matching rows with after < sequence <= until. Fewer than `limit` if they are large."""
+        """Return the first matching rows with after < sequence <= until; fewer than `limit` if large."""
         terms, values = query.conditions()
         sql = f"SELECT {_COLUMNS} FROM events WHERE {terms} ORDER BY sequence LIMIT {limit}"
         return self._select(query, sql, [after, until, *values], PAGE_BYTES)

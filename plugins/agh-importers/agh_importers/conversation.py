@@ -1,7 +1,7 @@
 """A conversation being rebuilt from another program's file: events in order, grouped into turns.
 
-Promises: the same lines give the same events, and more lines only add events at the end. This is how a file
-that has grown is told from one that was rewritten, so the end of the last turn is never guessed here.
+Promises: the same lines give the same events, and more lines only add events at the end. This tells a
+file that has grown from one that was rewritten, so the end of the last turn is never guessed here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Conversation:
 
     @property
     def turn_id(self) -> str:
-        """The id of the current turn; empty before the first."""
+        """Return the id of the current turn; empty before the first."""
         return self._turn_id
 
     def set_time(self, time: str | None) -> None:
