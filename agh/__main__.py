@@ -1,6 +1,6 @@
-"""The entry point. `--version` and Tab answer before click is imported; the rest is `agh.cli.main`.
+"""The entry point. `--version` and Tab completion run before click is imported; the rest is `agh.cli.main`.
 
-A command that makes a session begins its keeper first, so that both start side by side.
+A command that creates a session spawns its keeper first, so that both start in parallel.
 """
 
 from __future__ import annotations
@@ -9,22 +9,23 @@ import sys
 
 
 def main() -> None:
+    """Run the command in sys.argv."""
     if sys.argv[1:] == ["--version"]:
         from agh import __version__
 
         try:
             print(f"agh {__version__}", flush=True)
         except OSError as error:
-            _leave(error)
+            _exit_for(error)
         return
     import gc
 
-    gc.disable()  # a command is short; collecting costs more than it frees
+    gc.disable()  # a command is short-lived; collecting costs more than it frees
     if sys.argv[1:2] == ["__complete"]:
         from agh.cli.complete import main as complete
 
         complete(sys.argv[2:])
-    if _makes_a_session(sys.argv[1:]):
+    if _creates_session(sys.argv[1:]):
         from agh.console.streams import ensure_standard_streams
         from agh.keeper.spawn import begin_ahead
 
@@ -35,13 +36,13 @@ def main() -> None:
     main()
 
 
-def _makes_a_session(args: list[str]) -> bool:
-    """Whether this command, if nothing is wrong with it, needs a keeper for a new session."""
+def _creates_session(args: list[str]) -> bool:
+    """Tell whether this command, if it is valid, needs a keeper for a new session."""
     return (args[:1] == ["run"] or args[:2] == ["session", "new"]) and not {"-h", "--help"} & {*args}
 
 
-def _leave(error: OSError) -> None:
-    """Stdout is closed, full or gone: end as any other command would."""
+def _exit_for(error: OSError) -> None:
+    """Exit as any other command does when its output cannot be written."""
     import os
 
     if isinstance(error, BrokenPipeError):

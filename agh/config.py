@@ -1,58 +1,31 @@
-"""Settings: one table of what can be set, filled from config.toml of the home and of the workspace.
+"""Settings: one table of what can be set, with values from config.toml of the home and of the workspace.
 
-A workspace's `.agh/` counts only when the user's own config.toml lists its path in `trusted_workspaces`;
-otherwise nothing in it is even read. A trusted workspace wins over the home; a command's flags win over
-both. An unknown key or a value of the wrong kind is an error that names the file, and the key that was
-probably meant.
+A workspace's `.agh/` is used only if the user's own config.toml lists its path in `trusted_workspaces`;
+otherwise nothing in it is even read. A trusted workspace overrides the home, and a command's flags override
+both. An unknown key or an invalid value is an error that names the file and suggests the right key.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agh.core.suggest import closest
+from agh.core.values import amount, count, seconds, tables, text
 from agh.errors import ConfigInvalid
 from agh.home import home_path
 
 if TYPE_CHECKING:
+    from agh.core.hooks import Hook
     from agh.core.rules import Rule
 
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw]?)")
-SECONDS_PER_UNIT = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 PERMISSION_MODES = ("deny-all", "approve-reads", "approve-all")
 
 
-def seconds(value: Any) -> float:
-    """A time span: a number of seconds, or 90s, 5m, 2h, 3d."""
-    match = _SPAN.fullmatch(str(value)) if isinstance(value, str | int | float) else None
-    if match is None:
-        raise ValueError(f"{value!r} is not a time span such as 30s, 5m, 2h")
-    return float(match[1]) * SECONDS_PER_UNIT[match[2]]
-
-
-def count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{value!r} is not a whole number")
-    return value
-
-
-def amount(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise ValueError(f"{value!r} is not an amount")
-    return float(value)
-
-
-def text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not a text")
-    return value
-
-
 def directory(value: Any) -> str:
+    """Return an absolute path, with ~ expanded."""
     path = os.path.expanduser(text(value))
     if path and not os.path.isabs(path):
         raise ValueError(f"{value!r} is not an absolute path")
@@ -60,26 +33,22 @@ def directory(value: Any) -> str:
 
 
 def directories(value: Any) -> list[str]:
+    """Return a list of absolute paths, with ~ expanded."""
     if not isinstance(value, list):
         raise ValueError(f"{value!r} is not a list of paths")
     return [directory(path) for path in value]
 
 
 def permission_mode(value: Any) -> str:
+    """Return one of PERMISSION_MODES."""
     if value not in PERMISSION_MODES:
         raise ValueError(f"{value!r} is none of {', '.join(PERMISSION_MODES)}")
     return str(value)
 
 
-def tables(value: Any) -> dict[str, dict[str, Any]]:
-    """Named tables; what is in them is read by whoever knows."""
-    if not isinstance(value, dict) or not all(isinstance(one, dict) for one in value.values()):
-        raise ValueError("each is a table of its own, as in [places.NAME]")
-    return value
-
-
 def read_servers(value: Any) -> list[dict[str, Any]]:
-    if value == []:  # as nearly always: not worth an import
+    """Return a list of MCP servers."""
+    if value == []:  # nearly always, so the import is skipped
         return []
     from agh.core import mcp
 
@@ -87,52 +56,26 @@ def read_servers(value: Any) -> list[dict[str, Any]]:
 
 
 def read_rules(value: Any) -> list[Rule]:
-    if value == []:  # as nearly always: not worth an import
+    """Return a list of permission rules."""
+    if value == []:  # nearly always, so the import is skipped
         return []
     from agh.core import rules
 
     return rules.read_rules(value)
 
 
-class Hook(NamedTuple):
-    """A command to run on an event. A sync one is waited for; a required one that fails stops the session."""
-
-    event: str
-    command: str
-    mode: str = "sync"
-    required: bool = False
-    timeout: float = 30.0
-
-
-HOOK_EVENTS = ("session_start", "session_resume", "prompt", "permission", "turn_end", "session_stop")
-
-
 def read_hooks(value: Any) -> list[Hook]:
-    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-        raise ValueError("hooks are a list of tables: [[hooks]]")
-    return [_hook(one, number) for number, one in enumerate(value, 1)]
+    """Return a list of hooks."""
+    if value == []:  # nearly always, so the import is skipped
+        return []
+    from agh.core import hooks
 
-
-def _hook(given: dict[str, Any], number: int) -> Hook:
-    unknown = set(given) - set(Hook._fields)
-    if unknown:
-        raise ValueError(
-            f"hook {number}: unknown key {sorted(unknown)[0]!r}; known are {', '.join(Hook._fields)}"
-        )
-    made = Hook(str(given.get("event")), str(given.get("command") or ""))
-    made = made._replace(
-        mode=str(given.get("mode", made.mode)),
-        required=bool(given.get("required", False)),
-        timeout=seconds(given.get("timeout", made.timeout)),
-    )
-    if made.event not in HOOK_EVENTS or made.mode not in ("sync", "async") or not made.command:
-        raise ValueError(
-            f"hook {number} needs a command, an event of {', '.join(HOOK_EVENTS)}, mode sync or async"
-        )
-    return made
+    return hooks.read_hooks(value)
 
 
 class Setting(NamedTuple):
+    """What can be set: its default as it would be written, how to read a value, and its help text."""
+
     default: Any
     read: Callable[[Any], Any]
     meaning: str
@@ -197,9 +140,9 @@ SETTINGS: Mapping[str, Setting] = {
 }
 
 
-TABLES = ("places",)  # tables whose entries have names of the user's own; those of all files count
+TABLES = ("places",)  # tables whose entries the user names; the entries of all files are merged
 WORKSPACE_FOLDER = ".agh"
-OWN_ONLY = ("trusted_workspaces",)  # settings that a workspace cannot have
+OWN_ONLY = ("trusted_workspaces",)  # settings that only the user's own config.toml can set
 
 
 def load(workspace: str | None = None) -> dict[str, Any]:
@@ -214,7 +157,7 @@ def load(workspace: str | None = None) -> dict[str, Any]:
 
 
 def config_files(workspace: str | None) -> list[str]:
-    """List the files whose settings count, the strongest last."""
+    """List the files whose settings are used. A later one overrides an earlier one."""
     folder = trusted_folder(workspace)
     return [own_file(), *([os.path.join(folder, "config.toml")] if folder else [])]
 
@@ -225,7 +168,7 @@ def own_file() -> str:
 
 
 def workspace_file(workspace: str) -> str:
-    """Return the path of a workspace's settings, whether they count or not."""
+    """Return the path of a workspace's settings, whether it is trusted or not."""
     return os.path.join(workspace, WORKSPACE_FOLDER, "config.toml")
 
 
@@ -242,7 +185,7 @@ def is_trusted(workspace: str) -> bool:
 
 
 def untrusted_files(workspace: str | None) -> list[str]:
-    """List what a workspace's `.agh` holds that is not used, because nobody has trusted it."""
+    """List the files in a workspace's `.agh` that are ignored because the workspace is not trusted."""
     folder = _workspace_folder(workspace)
     if folder is None or (not os.path.islink(folder) and is_trusted(str(workspace))):
         return []
@@ -262,7 +205,7 @@ def agent_files(folder: str) -> list[str]:
 
 
 def untrusted_note(workspace: str | None) -> str | None:
-    """Say in one line what of a workspace is ignored, and how to use it; None if nothing is ignored."""
+    """Return a line that says which files of a workspace are ignored and how to use them, or None."""
     files = untrusted_files(workspace)
     if not files:
         return None
@@ -272,12 +215,12 @@ def untrusted_note(workspace: str | None) -> str | None:
 
 
 def how_to_trust(workspace: str | None) -> str:
-    """Say what makes a workspace's `.agh` count."""
+    """Say how to trust a workspace."""
     return f'to use it, add "{os.path.realpath(str(workspace))}" to trusted_workspaces in {own_file()}'
 
 
 def _workspace_folder(workspace: str | None) -> str | None:
-    """Return the workspace's `.agh` if it has one; the home itself, which always counts, is not one."""
+    """Return the workspace's `.agh` if it has one that is not the home itself."""
     if not workspace:
         return None
     folder = os.path.join(workspace, WORKSPACE_FOLDER)
@@ -287,7 +230,7 @@ def _workspace_folder(workspace: str | None) -> str | None:
 
 
 def written(path: str) -> dict[str, Any]:
-    """Return the settings in one file, as they are written; none when there is no file."""
+    """Return the settings in one file, as written; none if there is no file. Raise its first problem."""
     values, problems = examine(path)
     if problems:
         raise problems[0]
@@ -295,20 +238,20 @@ def written(path: str) -> dict[str, Any]:
 
 
 def examine(path: str) -> tuple[dict[str, Any], list[ConfigInvalid]]:
-    """Return the settings in one file that are right, and everything that is wrong with it."""
+    """Return the valid settings in one file, and all problems with it."""
     try:
         with open(path, "rb", opener=_open_regular) as file:
             import tomllib
 
             from agh.core.toml_text import flat
 
-            given = dict(flat(tomllib.load(file), whole=TABLES))
+            entries = dict(flat(tomllib.load(file), whole=TABLES))
     except (FileNotFoundError, NotADirectoryError):
         return {}, []
     except (OSError, ValueError) as error:
         return {}, [ConfigInvalid(path, error)]
     values, problems = {}, []
-    for name, value in given.items():
+    for name, value in entries.items():
         if name not in SETTINGS:
             problems.append(ConfigInvalid(path, f"unknown key {name!r}", hint=suggest(name)))
             continue
@@ -333,6 +276,6 @@ def _open_regular(path: str, flags: int) -> int:
 
 
 def suggest(name: str) -> str:
-    """What was probably meant by a key that is none."""
+    """Return a hint for an unknown key: the closest one, or all of them."""
     close = closest(name, SETTINGS, alike=0.5)
     return f"did you mean {close}?" if close else f"known keys: {', '.join(SETTINGS)}"

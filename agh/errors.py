@@ -44,11 +44,11 @@ class AghError(Exception):
         return {"code": self.code, "message": self.message, "hint": self.hint, "details": self.details}
 
     def redact(self, hide: Callable[[Any], Any]) -> None:
-        """Hide the secrets in all that it says; `hide` is given JSON values."""
+        """Hide the secrets in the message, the hint and the details. `hide` takes JSON values."""
         self.args, self.hint, self.details = tuple(map(hide, self.args)), hide(self.hint), hide(self.details)
 
     def for_relay(self) -> dict[str, Any]:
-        """What `Relayed` needs to stand for this error in another process."""
+        """Return what `Relayed` needs to raise this error in another process."""
         return {**self.as_dict(), "exit": self.exit}
 
 
@@ -556,13 +556,13 @@ class PermissionRefused(AghError):
 
 
 class Relayed(AghError):
-    """{0}"""  # an error that another process described
+    """{0}"""  # an error that another process reported
 
-    def __init__(self, given: dict[str, Any]) -> None:
-        super().__init__(str(given.get("message")), hint=str(given.get("hint") or ""))
-        self.details = given.get("details") or {}
-        self.exit = int(given.get("exit") or 1)
-        self._code = str(given.get("code"))
+    def __init__(self, error: dict[str, Any]) -> None:
+        super().__init__(str(error.get("message")), hint=str(error.get("hint") or ""))
+        self.details = error.get("details") or {}
+        self.exit = int(error.get("exit") or 1)
+        self._code = str(error.get("code"))
 
     @property
     def code(self) -> str:

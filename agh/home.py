@@ -1,8 +1,8 @@
-"""Where agh keeps things: AGH_HOME, session ids and their paths, private modes.
+"""Where agh stores its files: AGH_HOME, session ids and their paths, private modes.
 
-A session id is matched against one pattern before any path is built from it, so no id can point
-outside the home. Directories are 0700 and files 0600 whatever the umask. A home that another user
-owns or may write to is refused.
+Promises: a session id is matched against one pattern before any path is built from it, so no id can point
+outside the home; directories are 0700 and files 0600 whatever the umask; a home that another user owns or
+can write to is refused.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from agh.errors import HomeUnknown, HomeUnsafe, SessionNotFound
 SESSION_ID = re.compile(r"sess-[0-9a-z]{8,26}")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _TIME_DIGITS, _RANDOM_DIGITS = 9, 7
-MAX_PATH, MAX_LINKS = 4096, 40  # what the kernel follows
+MAX_PATH, MAX_LINKS = 4096, 40  # the kernel's limits
 _NO_LINK = (errno.EINVAL, errno.ENOENT, errno.ENOTDIR)
 
 
 def home_path() -> str:
-    """The home's path, made absolute; whether it exists is not asked."""
+    """Return the absolute path of the home, which need not exist."""
     path = os.environ.get("AGH_HOME")
     if not path:
         user = os.path.expanduser("~")
@@ -35,26 +35,26 @@ def home_path() -> str:
 
 
 def checked_home() -> str | None:
-    """The home's path if it exists and is private, None if there is none yet."""
+    """Return the home's path, or None if it does not exist. Raise HomeUnsafe if it is not private."""
     path = home_path()
     try:
-        found = os.stat(path)
+        info = os.stat(path)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise HomeUnsafe(path, error.strerror, hint="export AGH_HOME=/another/directory") from None
     elsewhere = "export AGH_HOME=/another/directory"
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(info.st_mode):
         raise HomeUnsafe(path, "it is not a directory", hint=elsewhere)
-    if found.st_uid != os.geteuid():
-        raise HomeUnsafe(path, f"it belongs to user {found.st_uid}", hint=elsewhere)
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if info.st_uid != os.geteuid():
+        raise HomeUnsafe(path, f"it belongs to user {info.st_uid}", hint=elsewhere)
+    if info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise HomeUnsafe(path, "others may write to it")
     return path
 
 
 def ensure_home() -> str:
-    """The home's path; made private and empty when there was none."""
+    """Return the home's path, creating a private directory if there is none."""
     path = checked_home()
     if path is None:
         path = home_path()
@@ -64,10 +64,10 @@ def ensure_home() -> str:
 
 
 def make_private_dir(path: str) -> None:
-    """Create `path` and what is missing above it; the last component is 0700."""
-    above = os.path.dirname(path)
-    if not os.path.isdir(above):
-        make_private_dir(above)
+    """Create `path` and any missing parents, all 0700. One that exists is left as it is."""
+    parent = os.path.dirname(path)
+    if not os.path.isdir(parent):
+        make_private_dir(parent)
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
@@ -76,9 +76,9 @@ def make_private_dir(path: str) -> None:
 
 
 def cache_path() -> str:
-    """Where what is derived from this home is kept: private, and fit to be removed at any time."""
+    """Return the directory for data derived from this home. It can be deleted at any time."""
     base = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(base):  # the rule of XDG; platformdirs would do it too, at the price of its import
+    if not os.path.isabs(base):  # XDG's rule; platformdirs could do it, but is slow to import
         base = os.path.expanduser("~/.cache")
         if sys.platform != "linux":
             from platformdirs import user_cache_dir
@@ -90,7 +90,7 @@ def cache_path() -> str:
 
 
 def open_private(path: str, flags: int) -> int:
-    """A descriptor of one of our files, made 0600 if it is missing; never through a link out of the home."""
+    """Open one of our files, creating it 0600 if it is missing. Never follow a link out of the home."""
     try:
         return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
@@ -100,24 +100,24 @@ def open_private(path: str, flags: int) -> int:
 
 
 def sessions_path() -> str:
-    """The directory that holds one directory per session; it need not exist."""
+    """Return the directory that holds one directory per session. It need not exist."""
     return os.path.join(checked_home() or home_path(), "sessions")
 
 
 def session_path(session_id: str) -> str:
-    """A session's directory. Refuses anything that is not a session id."""
+    """Return a session's directory. Raise SessionNotFound for anything that is not a session id."""
     if not SESSION_ID.fullmatch(session_id):
         raise SessionNotFound(repr(session_id))
     return os.path.join(sessions_path(), session_id)
 
 
 def new_session_id() -> str:
-    """A fresh id that sorts by creation: milliseconds in base 36, then random digits."""
+    """Return a new id that sorts by creation time: milliseconds in base 36, then random digits."""
     return session_id_of(time.time_ns() // 1_000_000, os.urandom(_RANDOM_DIGITS))
 
 
 def session_id_of(milliseconds: int, noise: bytes) -> str:
-    """The id of a session that was made at a time; `noise` tells it from others of that time."""
+    """Return the id of a session created at this time. `noise` tells apart sessions of the same time."""
     number, digits = milliseconds, ""
     for _ in range(_TIME_DIGITS):
         number, last = divmod(number, 36)
@@ -126,15 +126,15 @@ def session_id_of(milliseconds: int, noise: bytes) -> str:
 
 
 def base36(noise: bytes) -> str:
-    """A digit or a lower-case letter for each byte."""
+    """Return a digit or a lower-case letter for each byte."""
     return "".join(_DIGITS[byte % 36] for byte in noise)
 
 
 def real_path(path: str) -> str | None:
     """Return an absolute path with its links resolved, or None if that is impossible.
 
-    Unlike os.path.realpath it never raises, whatever the path is, and gives up where the kernel would.
-    What does not exist is taken as it is written.
+    Unlike os.path.realpath it never raises, and it gives up where the kernel would. Parts of the path that
+    do not exist are left as they are.
     """
     if not path.startswith("/") or "\0" in path or len(path) > MAX_PATH:
         return None
@@ -147,15 +147,15 @@ def real_path(path: str) -> str | None:
         if name == "..":
             real = real[: max(0, real.rfind("/"))]
             continue
-        step = f"{real}/{name}"
+        candidate = f"{real}/{name}"
         try:
-            target = os.readlink(step)
+            target = os.readlink(candidate)
         except OSError as error:
             if error.errno not in _NO_LINK:
                 return None
-            real = step
+            real = candidate
             continue
-        except ValueError:  # a name that the file system's encoding cannot write
+        except ValueError:  # a name that the file system's encoding cannot express
             return None
         links += 1
         if links > MAX_LINKS:

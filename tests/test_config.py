@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -153,30 +152,6 @@ def test_a_fault_in_the_workspace_names_its_file(private_home: Path, workspace: 
     with pytest.raises(ConfigInvalid) as caught:
         config.load(str(workspace))
     assert str(path) in caught.value.message
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        (5, 5.0),
-        (0, 0.0),
-        (0.5, 0.5),
-        ("5", 5.0),
-        ("90s", 90.0),
-        ("1.5m", 90.0),
-        ("2 h", 7200.0),
-        ("3d", 259_200.0),
-        ("1w", 604_800.0),
-    ],
-)
-def test_time_spans(value: Any, seconds: float) -> None:
-    assert config.seconds(value) == seconds
-
-
-@pytest.mark.parametrize("value", ["", "s", "-5s", "5 s s", "5ms", "1h30m", None, [], {}, "1e3", "∞"])
-def test_what_is_no_time_span(value: Any) -> None:
-    with pytest.raises(ValueError, match="time span"):
-        config.seconds(value)
 
 
 def test_a_session_is_not_started_on_settings_that_are_wrong(private_home: Path, agh: Agh) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agh.config import amount
 from agh.console.when import span
+from agh.core.values import amount
 from agh.errors import Usage
 
 

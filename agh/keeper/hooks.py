@@ -17,8 +17,8 @@ import orjson
 from agh.adapters import registry
 from agh.adapters.calls import HookRun, PerPlugin
 from agh.adapters.hookspecs import Veto
-from agh.config import Hook
 from agh.core.events import timestamp
+from agh.core.hooks import Hook
 from agh.keeper.leash.child import Leashed
 from agh.keeper.session import Live
 

@@ -11,9 +11,9 @@ from agh.core.exchange import TABLES, TableRow, check_row
 from agh.errors import AghError
 from agh.sessions.new import check_name, first_meta
 from agh.store import sessions
-from agh.store.copy import insert
 from agh.store.making import appear, making, sweep
 from agh.store.meta import Meta
+from agh.store.rows import insert
 from agh.store.writer import Writer
 
 _INTEGERS = range(-(1 << 63), 1 << 63)

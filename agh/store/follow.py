@@ -1,7 +1,7 @@
-"""Following sessions: what is in their logs, then what is committed, until they are over.
+"""Following sessions: yield what is in their logs, then what is added to them, until they end.
 
-The same code serves one session and many, live or dead: nothing here talks to a keeper. A session is
-over when nobody holds its lock and everything in its log was given out.
+The same code serves one session and many, live or stopped: nothing here talks to a keeper. A session has
+ended when nobody holds its lock and all its events have been yielded.
 """
 
 from __future__ import annotations
@@ -10,27 +10,29 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from agh.core.events import Row
-from agh.store import lock
+from agh.store import lock as locks
 from agh.store.reader import Query, Reader
 from agh.store.watch import IDLE, Watch
 
 
 class Batch(NamedTuple):
-    """Rows of one session in order; an empty batch says that the session is over (or is a tick)."""
+    """Rows of one session, in order. No rows: the session has ended, or, without a directory, a tick."""
 
     directory: str
     rows: list[Row]
 
 
-class _Followed:
+class _Session:
+    """A session being followed, and how far it has been read."""
+
     def __init__(self, directory: str, after: int) -> None:
         self.directory = directory
         self.after = after
         self.reader = Reader(directory)
         self.reopened = False
 
-    def step(self, query: Query) -> list[Row] | None:
-        """The next page, or None when there is none; rows that do not match are passed over for good."""
+    def next_page(self, query: Query) -> list[Row] | None:
+        """Return the next matching rows, or None if the log has nothing new. Skip rows that do not match."""
         until = self.reader.last_sequence()
         if until <= self.after:
             return None
@@ -39,7 +41,7 @@ class _Followed:
         return rows
 
     def reopen(self) -> None:
-        """A writer killed in mid-commit leaves rows that the WAL has and its index lacks: see them."""
+        """Open the log again, to see rows that a writer killed in mid-commit left out of the WAL's index."""
         self.reader.close()
         self.reader = Reader(self.directory)
 
@@ -47,39 +49,39 @@ class _Followed:
 def follow(
     positions: Iterable[tuple[str, int]], query: Query, *, tick: float | None = None
 ) -> Iterator[Batch]:
-    """Batches from sessions given as (directory, sequence after which to begin), until all are over.
+    """Yield batches from sessions, given as (directory, sequence to start after), until all have ended.
 
-    With `tick` a batch with no directory and no rows comes at least that often, for a caller with a clock.
+    With `tick`, also yield an empty batch without a directory at least that often while nothing is new.
     """
     with Watch() as watch:
-        open_now: list[_Followed] = []
+        followed: list[_Session] = []
         try:
             for directory, after in positions:
                 watch.add(directory)
-                open_now.append(_Followed(directory, after))
-            while open_now:
+                followed.append(_Session(directory, after))
+            while followed:
                 moved = False
-                for one in list(open_now):
-                    # Asked before the log is read: rows committed before the lock went free are seen.
-                    alive = lock.is_held(one.directory)
-                    rows = one.step(query)
+                for session in list(followed):
+                    # Checked before reading: rows committed before the lock was released are seen.
+                    live = locks.is_held(session.directory)
+                    rows = session.next_page(query)
                     if rows is not None:
                         moved = True
                         if rows:
-                            yield Batch(one.directory, rows)
-                    elif not alive and not one.reopened:
-                        one.reopened = moved = True
-                        one.reopen()
-                    elif not alive:
-                        open_now.remove(one)
-                        one.reader.close()
-                        yield Batch(one.directory, [])
+                            yield Batch(session.directory, rows)
+                    elif not live and not session.reopened:
+                        session.reopened = moved = True
+                        session.reopen()
+                    elif not live:
+                        followed.remove(session)
+                        session.reader.close()
+                        yield Batch(session.directory, [])
                 if moved:
-                    watch.found()
-                elif open_now:
+                    watch.note_change()
+                elif followed:
                     watch.wait(tick or IDLE)
                     if tick is not None:
                         yield Batch("", [])
         finally:
-            for one in open_now:
-                one.reader.close()
+            for session in followed:
+                session.reader.close()

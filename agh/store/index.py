@@ -1,7 +1,7 @@
-"""Searching: one SQLite file with full-text search, derived from the logs of all sessions.
+"""The search index: one SQLite file with full-text search, derived from the logs of all sessions.
 
-Promises: an answer is what the logs say, up to the moment at which the search began; the index is written
-only when one of them has changed, by `indexer`; it can be removed at any time. It never writes a log.
+Promises: results include everything in the logs when the search started; the index is written only when a
+log has changed, by `indexer`; it can be deleted at any time. Never writes a log.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agh.core.search import CLOSE, OPEN
 from agh.errors import IndexFailed
 from agh.home import cache_path, sessions_path
 from agh.store import sessions
-from agh.store.reader import FILE, escaped
+from agh.store.reader import FILE, escape_uri_path
 
 NAME, VERSION = "search.db", 1
 BUSY = 10.0
@@ -24,7 +24,7 @@ Progress = Callable[[Iterable[str], int], Iterator[str]]
 
 
 class Query(NamedTuple):
-    """Which texts: every condition that is given must hold. `workspaces` are the paths that count."""
+    """What to search for: a text must meet every condition. `workspaces` are paths."""
 
     match: str
     roles: tuple[str, ...] = ()
@@ -34,6 +34,8 @@ class Query(NamedTuple):
 
 
 class Match(NamedTuple):
+    """A text that matched, and where it is in its session."""
+
     session_id: str
     sequence: int
     turn_id: str
@@ -42,20 +44,21 @@ class Match(NamedTuple):
     snippet: str
 
 
-class Found(NamedTuple):
-    """The matches; which sessions could not be read; whether someone else is still building the index."""
+class Result(NamedTuple):
+    """The matches, the errors of unreadable sessions, and whether the index is still being built."""
 
     matches: list[Match]
     damaged: list[str]
     behind: bool
 
 
-def silent(items: Iterable[str], total: int) -> Iterator[str]:
-    yield from items
+def silent(session_ids: Iterable[str], total: int) -> Iterator[str]:
+    """Show no progress."""
+    yield from session_ids
 
 
-def find(query: Query, progress: Progress = silent, *, rebuild: bool = False) -> Found:
-    """Bring the index up to date and ask it. A damaged one is built anew: it is only derived."""
+def find(query: Query, progress: Progress = silent, *, rebuild: bool = False) -> Result:
+    """Bring the index up to date and search it. Rebuild it if it is damaged."""
     try:
         try:
             return _find(query, progress, rebuild)
@@ -69,31 +72,31 @@ def find(query: Query, progress: Progress = silent, *, rebuild: bool = False) ->
         raise IndexFailed(f"{error.filename}: {error.strerror}") from error
 
 
-def _find(query: Query, progress: Progress, rebuild: bool) -> Found:
-    behind, connection = False, None if rebuild else look()
+def _find(query: Query, progress: Progress, rebuild: bool) -> Result:
+    behind, connection = False, None if rebuild else open_index()
     if connection is None or any(changes(connection)):
         if connection is not None:
             connection.close()
         from agh.store.indexer import update
 
         behind = not update(progress, rebuild)
-        connection = look()
+        connection = open_index()
         if connection is None:
             raise IndexFailed("another search is still building it" if behind else "it is not there")
     try:
-        damaged = [said for (said,) in connection.execute("SELECT error FROM sessions WHERE error != ''")]
-        return Found(_search(connection, query), damaged, behind)
+        damaged = [error for (error,) in connection.execute("SELECT error FROM sessions WHERE error != ''")]
+        return Result(_search(connection, query), damaged, behind)
     finally:
         connection.close()
 
 
 def _search(connection: sqlite3.Connection, query: Query) -> list[Match]:
-    """The newest matches first. The snippets are made only for what is shown."""
+    """Return the newest matches first. Snippets are built only for the rows returned."""
     terms, values = ["texts_fts MATCH ?"], [query.match]
-    for column, chosen in (("t.role", query.roles), ("s.workspace_path", query.workspaces)):
-        if chosen:
-            terms.append(f"{column} IN ({','.join('?' * len(chosen))})")
-            values += chosen
+    for column, allowed in (("t.role", query.roles), ("s.workspace_path", query.workspaces)):
+        if allowed:
+            terms.append(f"{column} IN ({','.join('?' * len(allowed))})")
+            values += allowed
     if query.since is not None:
         terms.append("t.timestamp >= ?")
         values.append(query.since)
@@ -104,7 +107,7 @@ def _search(connection: sqlite3.Connection, query: Query) -> list[Match]:
         values,
     ).fetchall()
     numbers = ",".join(str(number) for *_, number in rows)
-    # With the plus the words are looked up once and not once per row, which for a prefix is dear.
+    # The plus makes SQLite look the words up once, not once per row, which is slow for a prefix.
     snippets = dict(
         connection.execute(
             f"SELECT rowid, snippet(texts_fts, 0, '{OPEN}', '{CLOSE}', '…', 24) FROM texts_fts "
@@ -115,17 +118,18 @@ def _search(connection: sqlite3.Connection, query: Query) -> list[Match]:
     return [Match._make((*row[:5], snippets[row[5]])) for row in rows]
 
 
-def path_of_index() -> str:
+def index_path() -> str:
+    """Return the path of the index, which need not exist."""
     return os.path.join(cache_path(), NAME)
 
 
-def look() -> sqlite3.Connection | None:
-    """The index for reading; None when there is none that can be used."""
-    path = path_of_index()
+def open_index() -> sqlite3.Connection | None:
+    """Open the index for reading, or return None if there is no usable one."""
+    path = index_path()
     if not os.path.exists(path):
         return None
     connection = sqlite3.connect(
-        f"file:{escaped(path)}?mode=ro", uri=True, isolation_level=None, timeout=BUSY
+        f"file:{escape_uri_path(path)}?mode=ro", uri=True, isolation_level=None, timeout=BUSY
     )
     try:
         if connection.execute("PRAGMA user_version").fetchone() == (VERSION,):
@@ -138,21 +142,25 @@ def look() -> sqlite3.Connection | None:
 
 
 def changes(connection: sqlite3.Connection) -> tuple[list[str], list[str]]:
-    """The sessions to read, and those that are gone."""
-    known = dict(connection.execute("SELECT id, stamp FROM sessions"))
-    base, present = sessions_path(), sessions.session_ids()
-    stale = [one for one in present if known.get(one) != stamp_of(f"{base}/{one}/{FILE}")[0]]
-    return stale, list(known.keys() - set(present))
+    """Return the ids of the sessions to read again, and of those that were deleted."""
+    stamps = dict(connection.execute("SELECT id, stamp FROM sessions"))
+    base, session_ids = sessions_path(), sessions.session_ids()
+    stale = [
+        session_id
+        for session_id in session_ids
+        if stamps.get(session_id) != log_stamp(f"{base}/{session_id}/{FILE}")[0]
+    ]
+    return stale, list(stamps.keys() - set(session_ids))
 
 
-def stamp_of(path: str) -> tuple[str, int]:
-    """What changes when a log is written, and when it last was, in nanoseconds."""
-    found, newest = [], 0
+def log_stamp(path: str) -> tuple[str, int]:
+    """Return a stamp that changes when the log is written, and the time of the last write in nanoseconds."""
+    stamps, newest = [], 0
     for name in (path, path + "-wal"):
         try:
-            seen = os.stat(name)
+            info = os.stat(name)
         except OSError:
             continue
-        found.append(f"{seen.st_ino}.{seen.st_size}.{seen.st_mtime_ns}")
-        newest = max(newest, seen.st_mtime_ns)
-    return "+".join(found) or "-", newest
+        stamps.append(f"{info.st_ino}.{info.st_size}.{info.st_mtime_ns}")
+        newest = max(newest, info.st_mtime_ns)
+    return "+".join(stamps) or "-", newest

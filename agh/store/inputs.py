@@ -1,8 +1,8 @@
-"""The prompt queue: a row per input, written before it is acknowledged. Each function joins the
+"""The prompt queue: one row per input, written before it is acknowledged. Each function joins the
 writer's open transaction.
 
-Statuses: queued → dispatching → sent or failed; cancelled and interrupted are ends too. A prompt that
-was dispatching when its keeper died becomes interrupted and is never sent again by itself.
+Statuses: queued → dispatching → sent or failed; cancelled and interrupted are final too. A prompt that was
+dispatching when its keeper died becomes interrupted and is never sent again automatically.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ import orjson
 
 from agh.core.events import marker, timestamp
 from agh.errors import InputUnknown
+from agh.store.rows import insert
 from agh.store.writer import Writer
 
 
 class Input(NamedTuple):
+    """A prompt in the queue, or one that has left it."""
+
     id: int
     generation: int
     mode: str
@@ -40,34 +43,41 @@ def add(
     key: str | None,
     retries: int = 0,
 ) -> Input:
+    """Append a prompt to the queue and return it with its id."""
     now = timestamp()
-    made = db.execute(
-        "INSERT INTO inputs (generation, mode, status, prompt, idempotency_key, turn_id, retries, "
-        "created_at, updated_at) VALUES (?, ?, 'queued', ?, ?, ?, ?, ?, ?)",
-        [generation, mode, orjson.dumps(prompt).decode(), key, turn_id, retries, now, now],
-    )
-    return Input(int(made.lastrowid or 0), generation, mode, "queued", prompt, turn_id, retries)
+    row = {
+        "generation": generation,
+        "mode": mode,
+        "status": "queued",
+        "prompt": orjson.dumps(prompt).decode(),
+        "idempotency_key": key,
+        "turn_id": turn_id,
+        "retries": retries,
+        "created_at": now,
+        "updated_at": now,
+    }
+    return Input(insert(db, "inputs", row), generation, mode, "queued", prompt, turn_id, retries)
 
 
 def by_key(db: sqlite3.Connection, key: str) -> Input | None:
-    return _one(db.execute(f"SELECT {_COLUMNS} FROM inputs WHERE idempotency_key = ?", [key]).fetchone())
+    return _parse(db.execute(f"SELECT {_COLUMNS} FROM inputs WHERE idempotency_key = ?", [key]).fetchone())
 
 
 def by_id(db: sqlite3.Connection, input_id: int) -> Input | None:
-    return _one(db.execute(f"SELECT {_COLUMNS} FROM inputs WHERE id = ?", [input_id]).fetchone())
+    return _parse(db.execute(f"SELECT {_COLUMNS} FROM inputs WHERE id = ?", [input_id]).fetchone())
 
 
 def generation(db: sqlite3.Connection) -> int:
-    """Each interrupt begins a new generation; a prompt of an older one is stale."""
+    """Return the current generation. Each interrupt starts a new one; prompts of older ones are stale."""
     return int(db.execute("SELECT coalesce(max(generation), 0) FROM inputs").fetchone()[0])
 
 
 def queued(db: sqlite3.Connection) -> list[Input]:
-    """What waits, in the order in which it will be sent: steering prompts come first."""
-    found = db.execute(
+    """List the queued prompts in the order in which they will be sent: steering prompts come first."""
+    rows = db.execute(
         f"SELECT {_COLUMNS} FROM inputs WHERE status = 'queued' ORDER BY mode != 'steer', id"
     ).fetchall()
-    return [one for row in found if (one := _one(row)) is not None]
+    return [prompt for row in rows if (prompt := _parse(row)) is not None]
 
 
 def next_queued(db: sqlite3.Connection) -> Input | None:
@@ -79,6 +89,7 @@ def count_queued(db: sqlite3.Connection) -> int:
 
 
 def is_steering(db: sqlite3.Connection) -> bool:
+    """Tell whether a steering prompt is queued."""
     steering = "SELECT 1 FROM inputs WHERE status = 'queued' AND mode = 'steer' LIMIT 1"
     return db.execute(steering).fetchone() is not None
 
@@ -90,20 +101,17 @@ def set_status(db: sqlite3.Connection, input_id: int, status: str, detail: str |
     )
 
 
-def _one(row: Any) -> Input | None:
-    if row is None:
-        return None
-    found = Input._make(row)
-    return found._replace(prompt=orjson.loads(row[4]))
+def _parse(row: Any) -> Input | None:
+    return None if row is None else Input._make(row)._replace(prompt=orjson.loads(row[4]))
 
 
 def cancel(writer: Writer, input_id: int | None) -> list[int]:
-    """Inside a transaction: cancel the input named, or all that wait; return which."""
+    """Cancel one queued input, or all if `input_id` is None, and return the ids. Needs a transaction."""
     db = writer.connection
-    waiting = [input for input in queued(db) if input_id in (None, input.id)]
-    if input_id is not None and not waiting:
+    matching = [input for input in queued(db) if input_id in (None, input.id)]
+    if input_id is not None and not matching:
         raise InputUnknown(input_id)
-    for input in waiting:
+    for input in matching:
         set_status(db, input.id, "cancelled", "cancelled by the user")
         writer.append([marker("prompt_dropped", "the queued prompt was cancelled", turn=input.turn_id)])
-    return [input.id for input in waiting]
+    return [input.id for input in matching]

@@ -1,9 +1,9 @@
-"""Who owns a session: a kernel lock on its `lock` file, held for the owner's whole life.
+"""Session ownership: a kernel lock on the session's `lock` file, held for the owner's whole life.
 
-The kernel frees the lock when its owner dies, so nothing goes stale and nothing is cleaned up. The
-file is never removed. `is_held` asks without taking: an honest taker never fails because of a probe.
-The lock is an open-file-description lock, which an inherited descriptor carries to another program;
-where the system has none, flock stands in, and there a taker tries again for a moment.
+The kernel releases the lock when its owner dies, so it never goes stale and needs no cleanup. The file
+is never deleted. `is_held` checks without taking the lock, so it never makes `take` fail for others.
+It is an open-file-description lock, which another program can inherit with the descriptor. Systems
+without these use flock; there `is_held` takes a shared lock for an instant, so `take` retries briefly.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FLOCK_RETRY = 0.1
 
 
 class Lock:
-    """A held lock. Whoever has one may write the session; `release` or process death ends it."""
+    """A held lock. Its holder may write the session, until `release` or the end of the process."""
 
     def __init__(self, fd: int, directory: str) -> None:
         self.fd = fd
@@ -39,7 +39,7 @@ class Lock:
 
 
 def take(directory: str) -> Lock | None:
-    """The lock of the session in `directory`, or None when someone else holds it."""
+    """Take the lock of the session in `directory`, or return None if someone else holds it."""
     fd = open_private(os.path.join(directory, "lock"), os.O_RDWR)
     if _try_lock(fd):
         return Lock(fd, directory)
@@ -48,15 +48,15 @@ def take(directory: str) -> Lock | None:
 
 
 def is_held(directory: str) -> bool:
-    """Whether anyone holds the lock now. Never takes it, never creates the file."""
+    """Tell whether anyone holds the lock now. Never takes it, never creates the file."""
     try:
         fd = os.open(os.path.join(directory, "lock"), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
-        return False  # not there, or a link: nobody takes it through that
+        return False  # missing, or a link, which `take` refuses
     try:
         if _OFD:
-            answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _whole_file(fcntl.F_WRLCK))
-            return int(struct.unpack_from("h", answer)[0]) != fcntl.F_UNLCK
+            blocking = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _whole_file(fcntl.F_WRLCK))
+            return int(struct.unpack_from("h", blocking)[0]) != fcntl.F_UNLCK
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -84,6 +84,6 @@ def _try_lock(fd: int) -> bool:
             time.sleep(0.005)
 
 
-def _whole_file(kind: int) -> bytes:
-    """A `struct flock` that covers the file from its start; the pid must be 0 for OFD locks."""
-    return struct.pack("hhqqi4x", kind, os.SEEK_SET, 0, 0, 0)
+def _whole_file(lock_type: int) -> bytes:
+    """Build a `struct flock` that covers the whole file. The pid must be 0 for OFD locks."""
+    return struct.pack("hhqqi4x", lock_type, os.SEEK_SET, 0, 0, 0)

@@ -1,7 +1,7 @@
-"""A session in the making. Promises: it appears when it is complete, or not at all.
+"""Creating a session. Promises: a session appears when it is complete, or not at all.
 
-It is built in a directory that no command looks at, which is then renamed. What a kill left of such
-directories is removed by the next `sweep`.
+It is built in a hidden directory that no command looks at, which is then renamed. The next `sweep` deletes
+the hidden directories that killed processes have left behind.
 """
 
 from __future__ import annotations
@@ -12,44 +12,47 @@ from contextlib import contextmanager
 
 from agh.errors import SessionExists
 from agh.home import ensure_home, make_private_dir, session_path, sessions_path
-from agh.store import lock, meta, writer
+from agh.store import lock as locks
+from agh.store import meta, writer
 from agh.store.lock import Lock
-from agh.store.meta import Meta, sync_directory
+from agh.store.meta import Meta
+from agh.store.replace import sync_directory
 
 _HIDDEN = ".making-"
 
 
 @contextmanager
 def making(session_id: str) -> Iterator[Lock]:
-    """The held lock of a hidden directory with an empty log. Unless it appears inside the block, it goes.
+    """Create a hidden directory with an empty log, and yield its lock.
 
-    Once it has appeared the lock is the caller's, who releases it or hands it on.
+    If the block does not call `appear`, the directory is deleted. If it does, the lock belongs to the
+    caller, who must release it or pass it on.
     """
-    held = _begin(session_id)
+    lock = _create_hidden(session_id)
     try:
-        writer.create(held)
-        yield held
+        writer.create(lock)
+        yield lock
     finally:
-        if _is_hidden(held.directory):
-            _remove(held)
+        if _is_hidden(lock.directory):
+            _delete(lock)
 
 
-def appear(held: Lock, made: Meta) -> None:
-    """Write the metadata, and let every command see the session. SessionExists if there is one."""
-    meta.write(held.directory, made)
-    target = session_path(made["id"])
+def appear(lock: Lock, metadata: Meta) -> None:
+    """Write the metadata and make the session visible. Raise SessionExists if its id is in use."""
+    meta.write(lock.directory, metadata)
+    target = session_path(metadata["id"])
     try:
-        os.rename(held.directory, target)
+        os.rename(lock.directory, target)
     except OSError:
         if os.path.isdir(target):
-            raise SessionExists(made["id"]) from None
+            raise SessionExists(metadata["id"]) from None
         raise
-    held.directory = target
+    lock.directory = target
     sync_directory(os.path.dirname(target))
 
 
 def sweep() -> None:
-    """Remove what kills have left of sessions that never appeared."""
+    """Delete the hidden directories of processes that were killed while creating a session."""
     try:
         names = os.listdir(sessions_path())
     except OSError:
@@ -57,34 +60,34 @@ def sweep() -> None:
     for name in filter(_is_hidden, names):
         directory = os.path.join(sessions_path(), name)
         try:
-            leftover = lock.take(directory)
+            lock = locks.take(directory)
         except OSError:
-            continue  # somebody else was quicker
-        if leftover is not None:
-            _remove(leftover)
+            continue  # another process was quicker
+        if lock is not None:
+            _delete(lock)
 
 
-def _begin(session_id: str) -> Lock:
+def _create_hidden(session_id: str) -> Lock:
     ensure_home()
     directory = os.path.join(sessions_path(), f"{_HIDDEN}{session_id}-{os.getpid()}")
     while True:
         make_private_dir(directory)
         try:
-            held = lock.take(directory)
+            lock = locks.take(directory)
         except FileNotFoundError:
-            continue  # swept away before it was locked
-        if held is not None and os.path.exists(os.path.join(directory, "lock")):
-            return held
-        if held is not None:
-            held.release()
+            continue  # another process swept it before it was locked
+        if lock is not None and os.path.exists(os.path.join(directory, "lock")):
+            return lock
+        if lock is not None:
+            lock.release()
 
 
 def _is_hidden(path: str) -> bool:
     return os.path.basename(path).startswith(_HIDDEN)
 
 
-def _remove(held: Lock) -> None:
+def _delete(lock: Lock) -> None:
     import shutil
 
-    shutil.rmtree(held.directory, ignore_errors=True)
-    held.release()
+    shutil.rmtree(lock.directory, ignore_errors=True)
+    lock.release()

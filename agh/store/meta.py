@@ -1,8 +1,8 @@
-"""meta.json: what a session is and the last thing known of its state.
+"""meta.json: what a session is, and its last recorded state.
 
-Replaced whole, never edited: temporary file, fsync, rename, fsync of the directory. A reader sees the
-old text or the new one. What fsync cannot promise: a disk that lies about it. It changes on state
-transitions only, never per event; the pid in it is for people, no decision reads it.
+Promises: the file is replaced whole, never edited, so a reader sees the old text or the new one. It
+changes on state transitions only, never per event. The pid in it is informational: no decision relies
+on it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, TypedDict
 import orjson
 
 from agh.errors import MetaInvalid
+from agh.store.replace import replace_private_file
 
 
 class Failure(TypedDict, total=False):
@@ -69,8 +70,8 @@ class Meta(TypedDict, total=False):
 
 FILE, READ_SIZE = "meta.json", 1 << 16
 _NONE, _NUMBERS = type(None), (int, float)
-# What readers rely on: the types that a field may have, and those of what is in it.
-_KINDS: dict[str, tuple[type, ...]] = {
+# The types that readers rely on: of each field, and of the values inside lists and objects.
+_FIELD_TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("agent_name", "workspace_path", "created_at", "updated_at"), (str,)),
     **dict.fromkeys(("kind", "name", "title", "model", "mode", "permissions"), (str, _NONE)),
     **dict.fromkeys(("workspace_id", "place", "cwd"), (str, _NONE)),
@@ -83,14 +84,14 @@ _KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("archived", "inject_history"), (bool, _NONE)),
     **dict.fromkeys(("last_sequence", "turns"), (int,)),
 }
-_ITEMS: dict[str, tuple[type, ...]] = {
+_INNER_TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("command", "allowed_tools", "acp_session_ids", "system_prompt"), (str,)),
     **dict.fromkeys(("permission_rules", "auth_methods", "mcp_servers"), (dict,)),
     "limits": (*_NUMBERS, _NONE),
     "spent": (*_NUMBERS, str, _NONE),
 }
 _REQUIRED = ("agent_name", "workspace_path")
-_PARTS = {
+_REQUIRED_KEYS = {
     "system_prompt": ("mode", "text"),
     "forked_from": ("session_id",),
     "imported": ("path", "size", "mtime_ns"),
@@ -99,14 +100,14 @@ _PARTS = {
 
 
 def read(directory: str) -> Meta:
-    """The session's metadata. Anything but a JSON object about this very session is refused."""
+    """Read a session's metadata. Raise MetaInvalid unless it is a JSON object about this very session."""
     session_id = directory[directory.rfind("/") + 1 :]
     try:
-        fd = os.open(f"{directory}/{FILE}", os.O_RDONLY | os.O_CLOEXEC)  # half the price of open()
+        fd = os.open(f"{directory}/{FILE}", os.O_RDONLY | os.O_CLOEXEC)  # twice as fast as open()
         try:
             text = os.read(fd, READ_SIZE)
-            while piece := os.read(fd, READ_SIZE):
-                text += piece
+            while rest := os.read(fd, READ_SIZE):
+                text += rest
         finally:
             os.close(fd)
         meta = orjson.loads(text)
@@ -118,69 +119,44 @@ def read(directory: str) -> Meta:
         raise MetaInvalid(session_id, f"not JSON: {error}") from None
     if not isinstance(meta, dict) or meta.get("id") != session_id or not isinstance(meta.get("state"), str):
         raise MetaInvalid(session_id, "it does not describe this session")
-    if trouble := _trouble(meta):
-        raise MetaInvalid(session_id, trouble)
+    if problem := _find_problem(meta):
+        raise MetaInvalid(session_id, problem)
     return meta  # type: ignore[return-value]
 
 
-def _trouble(meta: dict[str, Any]) -> str | None:
-    """What is wrong with the fields, if anything. Those that no reader relies on may be anything."""
+def _find_problem(meta: dict[str, Any]) -> str | None:
+    """Describe the first invalid field, or return None. Fields that no reader relies on are not checked."""
     for key in _REQUIRED:
         if key not in meta:
             return f"it has no {key}"
     for key, value in meta.items():
-        if key in _KINDS and type(value) not in _KINDS[key]:
+        if key in _FIELD_TYPES and type(value) not in _FIELD_TYPES[key]:
             return f"its {key} is of the wrong type"
-    for key, kinds in _ITEMS.items():
-        if (value := meta.get(key)) and not _fits(value, kinds):
+    for key, types in _INNER_TYPES.items():
+        if (value := meta.get(key)) and not _contains_only(value, types):
             return f"its {key} holds something of the wrong type"
-    for key, parts in _PARTS.items():
-        if (value := meta.get(key)) is not None and not all(part in value for part in parts):
+    for key, required in _REQUIRED_KEYS.items():
+        if (value := meta.get(key)) is not None and not all(inner_key in value for inner_key in required):
             return f"its {key} is incomplete"
     return None
 
 
-def _fits(value: dict[str, Any] | list[Any], kinds: tuple[type, ...]) -> bool:
-    return all(type(item) in kinds for item in (value.values() if isinstance(value, dict) else value))
+def _contains_only(container: dict[str, Any] | list[Any], types: tuple[type, ...]) -> bool:
+    values = container.values() if isinstance(container, dict) else container
+    return all(type(value) in types for value in values)
 
 
 def write(directory: str, meta: Meta, *, sync: bool = True) -> None:
-    """Replace the metadata. Without `sync` a power cut may bring back the older text, never a torn one."""
+    """Replace the metadata. Without `sync` a power cut may bring back the old text, but never half of it."""
     data = orjson.dumps(meta, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    replace_file(directory, FILE, data, sync=sync)
-
-
-def replace_file(directory: str, name: str, data: bytes, *, sync: bool = True) -> None:
-    """Put a private file in the place of the one of that name: a reader sees the old or the new."""
-    temporary = os.path.join(directory, f".{name}.{os.getpid()}")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        with open(fd, "wb") as file:
-            file.write(data)
-            if sync:
-                file.flush()
-                os.fsync(fd)
-        os.replace(temporary, os.path.join(directory, name))
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    if sync:
-        sync_directory(directory)
+    replace_private_file(os.path.join(directory, FILE), data, sync=sync)
 
 
 def choose(meta: Meta, name: str, value: str) -> None:
-    """Note a choice among what the agent offers: its mode, its model, or an option of its own."""
+    """Record a choice among what the agent offers: a mode, a model, or one of its own options."""
     if name == "mode":
         meta["mode"] = value
     elif name == "model":
         meta["model"] = value
     else:
         meta["options"] = {**(meta.get("options") or {}), name: value}
-
-
-def sync_directory(directory: str) -> None:
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -1,10 +1,10 @@
-"""Reading events.db. Promises: never writes it, works while a keeper writes and after a kill left a hot
-WAL, leaves no file behind; every kind of damage has its own error.
+"""Reading events.db. Promises: works while a keeper writes and after a kill left a hot WAL; leaves no
+files behind; each kind of damage has its own error. Never writes the log.
 
-A log with a WAL beside it is opened `mode=ro` (SQLite may make the WAL's index anew). A log without one
-has no writer: it is opened as immutable, which leaves no -wal and -shm behind, and each answer is
-checked against the file's stamp, in case a keeper came meanwhile. Rows are fetched in pages, so that a
-blocked stdout never holds a read transaction open (the WAL could not be checkpointed below it).
+A log with a WAL beside it is opened with `mode=ro` (SQLite may rebuild the WAL's index). A log without
+one has no writer: it is opened as immutable, which leaves no -wal or -shm behind, and after each read the
+file's stamp is checked, in case a keeper has started since. Rows are fetched in pages, so that a blocked
+stdout never holds a read transaction open, which would keep the WAL from being checkpointed.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from agh.store.schema import APPLICATION_ID, VERSION
 FILE = "events.db"
 PAGE_ROWS, PAGE_BYTES = 1000, 4 << 20
 _COLUMNS = "sequence, turn_id, type, agent_name, content, timestamp"
-_BUSY_MS = 5000
+_BUSY_SECONDS = 5.0
 
 T = TypeVar("T")
 
 
 class Query(NamedTuple):
-    """Which events: every condition that is given must hold."""
+    """Which events to read: those that meet every condition."""
 
     types: tuple[str, ...] = ()
     agent: str | None = None
@@ -46,18 +46,19 @@ class Query(NamedTuple):
     where: str | None = None
 
     def conditions(self) -> tuple[str, list[Any]]:
+        """Return a WHERE clause and its values. Its first two marks are for the range of sequences."""
         terms = ["sequence > ?", "sequence <= ?"]
         values: list[Any] = []
         if self.types:
             terms.append(f"type IN ({','.join('?' * len(self.types))})")
             values += self.types
-        for column, test, value in (
+        for column, operator, value in (
             ("agent_name", "=", self.agent),
             ("turn_id", "=", self.turn),
             ("timestamp", ">=", self.since),
         ):
             if value is not None:
-                terms.append(f"{column} {test} ?")
+                terms.append(f"{column} {operator} ?")
                 values.append(value)
         if self.where is not None:
             terms.append(f"({self.where}\n)")
@@ -68,6 +69,8 @@ EVERYTHING = Query()
 
 
 class Reader:
+    """A read-only connection to a session's log."""
+
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self.session_id = os.path.basename(directory)
@@ -85,19 +88,19 @@ class Reader:
         self.close()
 
     def fetch(self, sql: str, values: Any = ()) -> list[Any]:
-        """All rows of one statement."""
-        return self._steady(lambda: self._connection.execute(sql, values).fetchall())
+        """Run one SELECT and return all its rows."""
+        return self._consistent(lambda: self._connection.execute(sql, values).fetchall())
 
     def backup(self, target: sqlite3.Connection) -> None:
-        """Copy the whole log, as it is at one moment, into an empty database."""
+        """Copy the whole log, as of one moment, into an empty database."""
         self._connection.backup(target)
-        while self._moved():
+        while self._reopen_if_changed():
             self._connection.backup(target)
 
     def snapshot(self, read: Callable[[], T]) -> T:
-        """What `read` gives when every fetch inside it sees the same moment of the log."""
+        """Call `read` so that all its fetches see the log at the same moment, and return its result."""
 
-        def within() -> T:
+        def read_in_transaction() -> T:
             if self._connection.in_transaction:
                 return read()
             self._connection.execute("BEGIN")
@@ -106,50 +109,44 @@ class Reader:
             finally:
                 self._connection.execute("COMMIT")
 
-        return self._steady(within)
+        return self._consistent(read_in_transaction)
 
     def last_sequence(self) -> int:
         return int(self.fetch("SELECT coalesce(max(sequence), 0) FROM events")[0][0])
 
     def page(self, query: Query, after: int, until: int, limit: int = PAGE_ROWS) -> list[Row]:
-        """The first matching rows with after < sequence <= until; fewer than `limit` if they are large."""
+        """Return the first matching rows with after < sequence <= until; fewer than `limit` if large."""
         terms, values = query.conditions()
         sql = f"SELECT {_COLUMNS} FROM events WHERE {terms} ORDER BY sequence LIMIT {limit}"
-        return self._rows(query, sql, [after, until, *values], PAGE_BYTES)
+        return self._select(query, sql, [after, until, *values], PAGE_BYTES)
 
     def newest(self, query: Query, count: int, after: int = 0) -> list[Row]:
-        """The newest `count` matching rows, in ascending order."""
+        """Return the newest `count` matching rows, in ascending order."""
         terms, values = query.conditions()
         sql = f"SELECT {_COLUMNS} FROM events WHERE {terms} ORDER BY sequence DESC LIMIT {count}"
-        return self._rows(query, sql, [after, self.last_sequence(), *values])[::-1]
+        return self._select(query, sql, [after, self.last_sequence(), *values])[::-1]
 
     def pages(self, query: Query = EVERYTHING, after: int = 0) -> Iterator[list[Row]]:
-        """Every matching row that is there now, page by page."""
+        """Yield all matching rows up to the current end of the log, page by page."""
         until = self.last_sequence()
         while rows := self.page(query, after, until):
             yield rows
             after = rows[-1].sequence
 
     def rows(self, query: Query = EVERYTHING, after: int = 0) -> Iterator[Row]:
+        """Yield all matching rows up to the current end of the log."""
         for page in self.pages(query, after):
             yield from page
 
-    def _rows(self, query: Query, sql: str, values: list[Any], max_bytes: int | None = None) -> list[Row]:
+    def _select(self, query: Query, sql: str, values: list[Any], max_bytes: int | None = None) -> list[Row]:
         def read() -> list[Row]:
             cursor = self._connection.execute(sql, values)
             rows, size = [], 0
-            for found in cursor:
-                if (
-                    not str
-                    is type(found[1])
-                    is type(found[2])
-                    is type(found[3])
-                    is type(found[4])
-                    is type(found[5])
-                ):
-                    raise sqlite3.DatabaseError(f"row {found[0]} holds something that is not text")
-                rows.append(Row._make(found))
-                size += len(found[4])
+            for row in cursor:
+                if not str is type(row[1]) is type(row[2]) is type(row[3]) is type(row[4]) is type(row[5]):
+                    raise sqlite3.DatabaseError(f"row {row[0]} holds something that is not text")
+                rows.append(Row._make(row))
+                size += len(row[4])
                 if max_bytes is not None and size > max_bytes:
                     cursor.close()
                     break
@@ -157,30 +154,31 @@ class Reader:
 
         if query.where is not None:
             self._check_where(query.where)
-        return self._steady(read, query.where is not None)
+        return self._consistent(read, query.where is not None)
 
     def _check_where(self, where: str) -> None:
-        """Refuse what is not one expression: here a bracket that it closes is not ours."""
+        """Refuse text that is not one expression, such as one that closes our bracket."""
         sql = f"SELECT CASE WHEN {where}\n THEN 1 END FROM events LIMIT 0"
-        self._steady(lambda: self._connection.execute(sql).close(), True)
+        self._consistent(lambda: self._connection.execute(sql).close(), True)
 
-    def _steady(self, read: Callable[[], T], theirs: bool = False) -> T:
-        """What `read` gives, read again if the log moved below it. `theirs`: the SQL has the user's words."""
+    def _consistent(self, read: Callable[[], T], has_user_sql: bool = False) -> T:
+        """Call `read`, again if the log changed meanwhile, and return its result or raise our own error."""
         if self._connection.in_transaction:
-            return read()  # the snapshot around it looks whether the log moved
+            return read()  # the snapshot around it checks whether the log changed
         while True:
             try:
                 result = read()
             except (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError) as error:
-                if self._moved():
+                if self._reopen_if_changed():
                     continue
-                raise self._named(error, theirs) from None
-            if not self._moved():
+                raise self._translate(error, has_user_sql) from None
+            if not self._reopen_if_changed():
                 return result
 
-    def _named(self, error: Exception, theirs: bool) -> Exception:
+    def _translate(self, error: Exception, has_user_sql: bool) -> Exception:
+        """Return the error to raise for an SQLite error."""
         name = getattr(error, "sqlite_errorname", "")
-        if theirs and (
+        if has_user_sql and (
             name in ("SQLITE_ERROR", "SQLITE_TOOBIG")
             or isinstance(error, sqlite3.Warning | sqlite3.ProgrammingError)
         ):
@@ -192,8 +190,8 @@ class Reader:
             return EventsUnreadable(self.session_id, error)
         return EventsDamaged(self.session_id, error)
 
-    def _moved(self) -> bool:
-        """Whether an immutable log turned out to have a writer; then the connection is a new one."""
+    def _reopen_if_changed(self) -> bool:
+        """Open the log again if it was opened as immutable and has changed; tell whether it was."""
         if self._stamp is None or self._stamp == self._current_stamp():
             return False
         self._connection.close()
@@ -207,33 +205,36 @@ class Reader:
         connection = None
         try:
             connection = sqlite3.connect(
-                f"file:{escaped(self.path)}?{mode}", uri=True, isolation_level=None, timeout=_BUSY_MS / 1000
+                f"file:{escape_uri_path(self.path)}?{mode}",
+                uri=True,
+                isolation_level=None,
+                timeout=_BUSY_SECONDS,
             )
             version = VERSION if self._stamp else connection.execute("PRAGMA user_version").fetchone()[0]
         except sqlite3.Error as error:
             if connection:
                 connection.close()
-            raise self._named(error, False) from None
+            raise self._translate(error, False) from None
         if version > VERSION:
             connection.close()
             raise EventsNewer(self.session_id, version, VERSION)
         return connection
 
     def _current_stamp(self) -> tuple[int, ...] | None:
-        """What changes when anyone writes the main file; None while there is a WAL."""
+        """Return a stamp that changes when the main file is written, or None while there is a WAL."""
         if os.path.exists(self.path + "-wal"):
             return None
         try:
-            found = os.stat(self.path)
+            info = os.stat(self.path)
         except OSError:
-            return ()  # gone: opening it again names the reason
-        return found.st_ino, found.st_size, found.st_mtime_ns
+            return ()  # deleted: opening it again raises the right error
+        return info.st_ino, info.st_size, info.st_mtime_ns
 
     def _check_header(self) -> None:
-        """Name the damage that the first 100 bytes and the file's size show."""
+        """Raise the error for any damage that shows in the first 100 bytes or in the file's size."""
         try:
-            found = os.lstat(self.path)
-            if not stat.S_ISREG(found.st_mode):
+            info = os.lstat(self.path)
+            if not stat.S_ISREG(info.st_mode):
                 raise EventsNotAFile(self.session_id)
             with open(self.path, "rb") as file:
                 header = file.read(100)
@@ -251,13 +252,14 @@ class Reader:
             raise EventsNotADatabase(self.session_id)
         if version > VERSION:
             raise EventsNewer(self.session_id, version, VERSION)
-        if found.st_size < page_size * page_count and not os.path.exists(self.path + "-wal"):
-            # The size is of before the header. Now that there is no WAL, whoever folded one in is done.
+        if info.st_size < page_size * page_count and not os.path.exists(self.path + "-wal"):
+            # The size was read before the header, perhaps while a WAL was being folded in. There is none
+            # now, so the size is final.
             missing = page_size * page_count - os.stat(self.path).st_size
             if missing > 0:
                 raise EventsDamaged(self.session_id, f"it is cut short by {missing} bytes")
 
 
-def escaped(path: str) -> str:
-    """A path inside a file: URI; urllib.parse would do it too, at the price of its import."""
+def escape_uri_path(path: str) -> str:
+    """Escape a path for a file: URI. urllib.parse could do it, but is slow to import."""
     return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")

@@ -1,11 +1,11 @@
-"""The shape of events.db and its history: numbered migrations, and a snapshot of where they lead.
+"""The schema of events.db: numbered migrations, and a snapshot of their result.
 
-A new log is made from `schema.sql`, the snapshot, with plain sqlite3; an older log is brought up by
-the migrations it has not seen, with sqlite-utils. A test holds that both roads end in the same
-schema. `user_version` counts the migrations applied; a log that counts more than we know is refused.
+A new log is created from the snapshot, `schema.sql`, with plain sqlite3; an older log is upgraded with
+the migrations it lacks, with sqlite-utils. A test checks that both give the same schema. `user_version`
+counts the migrations applied; a log with more than we know is refused.
 
-Promises kept by the schema itself: `sequence` starts at 1 and has no gaps; events are never updated
-or deleted.
+Promises kept by the schema itself: `sequence` starts at 1 and has no gaps; events are never updated or
+deleted.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x61676821  # "agh!"
 SNAPSHOT = os.path.join(os.path.dirname(__file__), "schema.sql")
 
-# Everything but the stream of chunks: turn bounds, markers and lifecycle are found without a scan.
-# A query must repeat these terms to be answered from the index. Not as one NOT IN (...): SQLite would
-# build a table of its values for every row that is inserted.
+# All events but the stream of chunks, so that turn bounds, markers and lifecycle events are found without
+# a scan. A query must repeat these terms for SQLite to use the index. They are not one NOT IN (...),
+# because SQLite would build a table of its values for every row inserted.
 LANDMARK = " AND ".join(
-    f"type <> '{one}'"
-    for one in ("agent_message", "thought", "tool_call", "tool_result", "usage", "runtime_progress")
+    f"type <> '{event_type}'"
+    for event_type in ("agent_message", "thought", "tool_call", "tool_result", "usage", "runtime_progress")
 )
 
 Migration = Callable[["Database"], None]
@@ -34,6 +34,7 @@ MIGRATIONS: list[Migration] = []
 
 
 def migration(step: Migration) -> Migration:
+    """Register the next migration."""
     MIGRATIONS.append(step)
     return step
 
@@ -151,18 +152,18 @@ VERSION = len(MIGRATIONS)
 
 
 def create(connection: sqlite3.Connection) -> None:
-    """Give an empty database the newest schema."""
+    """Create the newest schema in an empty database."""
     with open(SNAPSHOT, encoding="utf-8") as snapshot:
         connection.executescript(snapshot.read())
 
 
 def upgrade(connection: sqlite3.Connection) -> None:
-    """Apply the migrations that the log has not seen, each with its number in one transaction."""
+    """Apply the migrations that the log lacks, each in a transaction that also sets its number."""
     from sqlite_utils import Database
 
     db = Database(connection, execute_plugins=False)
-    (done,) = connection.execute("PRAGMA user_version").fetchone()
-    for number, step in enumerate(MIGRATIONS[done:], start=done + 1):
+    (applied,) = connection.execute("PRAGMA user_version").fetchone()
+    for number, step in enumerate(MIGRATIONS[applied:], start=applied + 1):
         connection.execute("BEGIN IMMEDIATE")
         step(db)
         connection.execute(f"PRAGMA user_version = {number}")
@@ -171,11 +172,11 @@ def upgrade(connection: sqlite3.Connection) -> None:
 
 
 def snapshot() -> str:
-    """The SQL that `schema.sql` must hold: what the migrations lead to."""
+    """Return the SQL that `schema.sql` must contain: the result of all migrations."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     upgrade(connection)
-    made = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
-    statements = [f"{' '.join(sql.split())};" for (sql,) in made]
+    cursor = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
+    statements = [f"{' '.join(sql.split())};" for (sql,) in cursor]
     connection.close()
     return "\n".join(
         [

@@ -1,6 +1,6 @@
 """The sessions of this home: listing them, and finding the one that a user means.
 
-Listing reads one small meta.json per session; no index is kept, so none can be wrong. A session whose
+Listing reads one small meta.json per session; there is no index that could be wrong. A session whose
 metadata cannot be read is listed as such and never hides the others.
 """
 
@@ -15,15 +15,16 @@ from typing import Any
 from agh.core.suggest import closest
 from agh.errors import AmbiguousSession, DataDamaged, MetaInvalid, SessionBusy, SessionNotFound
 from agh.home import SESSION_ID, ensure_home, session_path, sessions_path
-from agh.store import lock, meta
+from agh.store import lock as locks
+from agh.store import meta
 from agh.store.meta import Meta
 
 NAMING_LIMIT = 10.0
-SUGGESTED_OF = 1000  # the newest; a guess must not take long
+SUGGESTED_OF = 1000  # the newest sessions, so that suggesting one stays fast
 
 
 def session_ids() -> list[str]:
-    """All ids, oldest first."""
+    """List all session ids, oldest first."""
     try:
         names = os.listdir(sessions_path())
     except FileNotFoundError:
@@ -34,7 +35,7 @@ def session_ids() -> list[str]:
 
 
 def scan() -> Iterator[tuple[str, Meta | MetaInvalid]]:
-    """Every session's directory, with its metadata or the reason why there is none."""
+    """Yield the directory of every session, with its metadata or the error of reading it."""
     base = sessions_path()
     for session_id in session_ids():
         directory = f"{base}/{session_id}"
@@ -45,12 +46,12 @@ def scan() -> Iterator[tuple[str, Meta | MetaInvalid]]:
 
 
 def readable() -> Iterator[Meta]:
-    """The metadata of every session that has some."""
-    return (found for _, found in scan() if not isinstance(found, MetaInvalid))
+    """Yield the metadata of every session whose metadata can be read."""
+    return (metadata for _, metadata in scan() if not isinstance(metadata, MetaInvalid))
 
 
 def resolve(reference: str, workspace: str | None = None) -> str:
-    """The directory of the session meant by an id, a unique prefix of one, a name, or `@last`.
+    """Return the directory of the session meant by an id, a unique prefix of one, a name, or `@last`.
 
     `@last` is the newest session of `workspace` (default: the working directory) or of one above it.
     """
@@ -61,71 +62,74 @@ def resolve(reference: str, workspace: str | None = None) -> str:
         if os.path.isdir(directory):
             return directory
     if not reference.startswith("sess-"):
-        readable = [(path, found) for path, found in scan() if not isinstance(found, MetaInvalid)]
-        named = [(path, found) for path, found in readable if found.get("name") == reference]
-        in_use = [path for path, found in named if not found.get("archived")]
-        named_paths = in_use or [path for path, _ in named]
+        named = [
+            (path, metadata)
+            for path, metadata in scan()
+            if not isinstance(metadata, MetaInvalid) and metadata.get("name") == reference
+        ]
+        not_archived = [path for path, metadata in named if not metadata.get("archived")]
+        named_paths = not_archived or [path for path, _ in named]
         if named_paths:
             return _only(reference, named_paths)
     prefix = reference if reference.startswith("sess-") else f"sess-{reference}"
     if prefix != "sess-":
-        matching = [session_path(one) for one in session_ids() if one.startswith(prefix)]
+        matching = [session_path(session_id) for session_id in session_ids() if session_id.startswith(prefix)]
         if matching:
             return _only(reference, matching)
-    raise SessionNotFound(repr(reference), hint=_suggestion(reference))
+    raise SessionNotFound(repr(reference), hint=_suggest(reference))
 
 
 @contextmanager
 def naming() -> Iterator[None]:
-    """Hold the names of this home: what is found free inside is still free when it is taken."""
+    """Lock the names of this home: a name that is free inside the block stays free until it ends."""
     base = ensure_home()
     deadline = time.monotonic() + NAMING_LIMIT
-    while (held := lock.take(base)) is None:
+    while (lock := locks.take(base)) is None:
         if time.monotonic() > deadline:
             raise SessionBusy("(the names)")
         time.sleep(0.005)
-    with held:
+    with lock:
         yield
 
 
 def here() -> str:
-    """The working directory; one that was removed is nowhere."""
+    """Return the working directory, or / if it was deleted."""
     try:
         return os.getcwd()
     except FileNotFoundError:
         return os.sep
 
 
-def workspaces(found: Mapping[str, Any]) -> list[str]:
-    """Where a session belongs: its workspace, and the directory that its worktree was made for."""
-    made_for = (found.get("worktree") or {}).get("origin")
-    return [path for path in (found.get("workspace_path"), made_for) if path]
+def workspaces(metadata: Mapping[str, Any]) -> list[str]:
+    """List the directories a session belongs to: its workspace, and the origin of its worktree."""
+    origin = (metadata.get("worktree") or {}).get("origin")
+    return [path for path in (metadata.get("workspace_path"), origin) if path]
 
 
-def in_workspace(found: Meta, workspace: str) -> bool:
-    """Whether the session's workspace is `workspace` or a directory above it."""
-    return any(f"{workspace}/".startswith(path.rstrip("/") + "/") for path in workspaces(found))
+def in_workspace(metadata: Meta, workspace: str) -> bool:
+    """Tell whether the session's workspace is `workspace` or a directory above it."""
+    return any(f"{workspace}/".startswith(path.rstrip("/") + "/") for path in workspaces(metadata))
 
 
 def _last(workspace: str) -> str:
     for session_id in reversed(session_ids()):
         directory = session_path(session_id)
         try:
-            found = meta.read(directory)
+            metadata = meta.read(directory)
         except MetaInvalid:
             continue
-        if in_workspace(found, workspace):
+        if in_workspace(metadata, workspace):
             return directory
     raise SessionNotFound("@last", hint="agh session new")
 
 
-def _suggestion(reference: str) -> str | None:
-    """A mistyped name is found by its likeness; ids are all alike, so only a near miss counts."""
+def _suggest(reference: str) -> str | None:
+    """Suggest the closest name or id. All ids look alike, so an id must be a very near miss."""
     ids = session_ids()[-SUGGESTED_OF:]
     if reference.startswith("sess-"):
         close = closest(reference, ids, alike=0.9)
     else:
-        close = closest(reference, filter(None, (_name(one) for one in ids)))
+        close = closest(reference, filter(None, (_name(session_id) for session_id in ids)))
     return f"did you mean {close}?" if close else None
 
 
@@ -137,7 +141,8 @@ def _name(session_id: str) -> str | None:
 
 
 def _only(reference: str, directories: list[str]) -> str:
+    """Return the only directory, or raise AmbiguousSession."""
     if len(directories) > 1:
-        shown = ", ".join(os.path.basename(path) for path in directories[:5])
-        raise AmbiguousSession(repr(reference), shown + (", …" if len(directories) > 5 else ""))
+        session_ids = ", ".join(os.path.basename(path) for path in directories[:5])
+        raise AmbiguousSession(repr(reference), session_ids + (", …" if len(directories) > 5 else ""))
     return directories[0]

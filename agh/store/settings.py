@@ -1,7 +1,7 @@
-"""Settings as they stand in files: where each value comes from, and changing one.
+"""Settings in files: which file each value comes from, and changing one.
 
-A change keeps the comments and the layout of the file, is checked before it is written, and replaces
-the file whole. A file that has anything wrong with it is not changed.
+Promises: a change keeps the file's comments and layout, is checked before it is written, and replaces the
+file whole. Never changes a file that has an error in it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LISTS = ("mcp_servers", "permissions.rules", "hooks", "trusted_workspaces", *TAB
 
 
 class Found(NamedTuple):
-    """A setting's value as it is written, and the file it is in (or `default`)."""
+    """A setting's value as written, and the file it comes from (or `default`)."""
 
     key: str
     value: Any
@@ -28,28 +28,29 @@ class Found(NamedTuple):
 
 
 def check_key(key: str) -> None:
+    """Raise Usage if there is no setting with this key."""
     if key not in SETTINGS:
         raise Usage(f"there is no setting {key!r}", hint=config.suggest(key))
 
 
 def settings(workspace: str | None) -> list[Found]:
-    """Every setting, by its key."""
-    found = {key: Found(key, setting.default, "default") for key, setting in SETTINGS.items()}
+    """List every setting, sorted by key."""
+    effective = {key: Found(key, setting.default, "default") for key, setting in SETTINGS.items()}
     for path in config.config_files(workspace):
         for key, value in config.written(path).items():
-            found[key] = Found(key, found[key].value | value if key in TABLES else value, path)
-    return sorted(found.values())
+            effective[key] = Found(key, effective[key].value | value if key in TABLES else value, path)
+    return sorted(effective.values())
 
 
 def change(path: str, key: str, value: str | None) -> Any:
-    """Set a key in one file, or take it out when the value is None; what was written."""
+    """Set a key in one file, or delete it if the value is None. Return the value written."""
     from agh.core.toml_text import CannotEdit, changed
 
     by_hand = f"edit it by hand: {path}"
     if key in LISTS or key.partition(".")[0] in TABLES:
         raise Usage(f"{key} is not set by a single value", hint=by_hand)
     check_key(key)
-    wanted = None if value is None else _read(key, value)
+    new_value = None if value is None else _parse(key, value)
     ensure_home()
     with naming():
         config.written(path)
@@ -59,22 +60,22 @@ def change(path: str, key: str, value: str | None) -> Any:
         except (FileNotFoundError, NotADirectoryError):
             text = ""
         try:
-            new = changed(text, key, wanted)
+            new_text = changed(text, key, new_value)
         except CannotEdit:
             raise ConfigInvalid(
                 path, f"{key} stands there in a way that cannot be edited", hint=by_hand
             ) from None
-        if new != text:
-            _write(path, new)
-    return wanted
+        if new_text != text:
+            _write(path, new_text)
+    return new_value
 
 
-def _read(key: str, text: str) -> str | int | float:
-    """A value as its setting wants it: a number where it takes one, else the text itself."""
+def _parse(key: str, text: str) -> str | int | float:
+    """Return the text as a number if the setting accepts one, else as it is. Raise Usage if it is invalid."""
     reasons = []
-    for kind in (int, float, str):
+    for convert in (int, float, str):
         try:
-            value = kind(text)
+            value = convert(text)
         except ValueError:
             continue
         try:

@@ -1,4 +1,4 @@
-"""Sessions as they are shown: what the read commands print and a server answers. Reading never writes."""
+"""Views of sessions, as commands print them and a server returns them. Only `owned_update` writes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from agh.core import status
 from agh.core.events import timestamp
 from agh.core.transcript import Message, transcript
 from agh.errors import MetaInvalid, SessionBusy
-from agh.store import lock, meta, milestones, sessions
+from agh.store import lock as locks
+from agh.store import meta, milestones, sessions
 from agh.store.reader import Reader
 
 if TYPE_CHECKING:
@@ -20,16 +21,19 @@ View = dict[str, Any]
 
 
 def session_view(directory: str) -> View:
-    """One session: its metadata, classified if its keeper vanished, and what follows from it."""
+    """Return a session's metadata with its derived fields; a vanished keeper shows in the state."""
     return _view(directory, meta.read(directory), timestamp())
 
 
 def list_views(keep: Callable[[View], bool] = lambda view: True) -> list[View]:
-    """All sessions that `keep` wants, newest activity first; unreadable ones are among them."""
+    """List the sessions that `keep` accepts, newest activity first. Unreadable ones are included."""
     now = timestamp()
     views = []
-    for directory, found in sessions.scan():
-        view = _damaged(directory, found) if isinstance(found, MetaInvalid) else _view(directory, found, now)
+    for directory, metadata in sessions.scan():
+        if isinstance(metadata, MetaInvalid):
+            view = _damaged_view(directory, metadata)
+        else:
+            view = _view(directory, metadata, now)
         if keep(view):
             views.append(view)
     views.sort(key=lambda view: (view.get("updated_at") or "", view["id"]), reverse=True)
@@ -37,15 +41,15 @@ def list_views(keep: Callable[[View], bool] = lambda view: True) -> list[View]:
 
 
 def status_view(directory: str, answers: Callable[[str], bool]) -> View:
-    """One session with the answer to "should it be resumed?". `answers` asks the keeper."""
-    stored = meta.read(directory)
-    held = lock.is_held(directory)
-    view = status.view(stored, held, timestamp())
-    return view | status.recovery(view, held, held and answers(directory))
+    """Return a session's view with the answer to "should it be resumed?". `answers` asks the keeper."""
+    metadata = meta.read(directory)
+    is_locked = locks.is_held(directory)
+    view = status.view(metadata, is_locked, timestamp())
+    return view | status.recovery(view, is_locked, is_locked and answers(directory))
 
 
 def stop_notice(directory: str) -> dict[str, Any]:
-    """The synthetic last object of a stream: how the session ended."""
+    """Return the synthetic last object of a stream, which says how the session ended."""
     view = session_view(directory)
     return {
         "id": f"session-stopped-{view['id']}",
@@ -58,16 +62,17 @@ def stop_notice(directory: str) -> dict[str, Any]:
 
 
 def owned_update(directory: str, **changes: Any) -> None:
-    """Change the metadata of a session that is not live. SessionBusy when someone else has it."""
-    held = lock.take(directory)
-    if held is None:
+    """Change the metadata of a session that is not live. Raise SessionBusy if it is locked."""
+    lock = locks.take(directory)
+    if lock is None:
         raise SessionBusy(os.path.basename(directory))
-    with held:
-        stored: Any = meta.read(directory)
-        meta.write(directory, stored | changes)
+    with lock:
+        metadata: Any = meta.read(directory)
+        meta.write(directory, metadata | changes)
 
 
 def messages(directory: str) -> list[Message]:
+    """Return the whole transcript of a session."""
     with Reader(directory) as reader:
         return transcript(reader.rows())
 
@@ -75,42 +80,43 @@ def messages(directory: str) -> list[Message]:
 def recap_view(
     directory: str, limit: int, redactor: Redactor, generated_at: str | None = None
 ) -> dict[str, Any]:
+    """Return the recap of a session: its view and its last `limit` messages, with secrets redacted."""
     from agh.core.recap import recap
 
     view = session_view(directory)
     with Reader(directory) as reader:
 
         def read() -> dict[str, Any]:
-            (waiting_inputs,), (generation,) = (
+            (queued_inputs,), (generation,) = (
                 reader.fetch("SELECT count(*) FROM inputs WHERE status = 'queued'")[0],
                 reader.fetch("SELECT coalesce(max(generation), 0) FROM inputs")[0],
             )
-            ((waiting_permissions,),) = reader.fetch(
+            ((pending_permissions,),) = reader.fetch(
                 "SELECT count(*) FROM permissions WHERE status = 'pending'"
             )
-            before, talk = milestones.tail(reader, limit)
+            milestone, last_messages = milestones.tail(reader, limit)
             return recap(
                 view,
-                [*milestones.markers(reader), *talk],
+                [*milestones.markers(reader), *last_messages],
                 limit,
                 redactor,
                 generated_at=generated_at or timestamp(),
                 event_cursor=reader.last_sequence(),
-                pending_inputs=waiting_inputs,
-                pending_permissions=waiting_permissions,
+                pending_inputs=queued_inputs,
+                pending_permissions=pending_permissions,
                 queue_generation=generation,
-                omitted_messages=before.messages,
+                omitted_messages=milestone.messages,
             )
 
         return reader.snapshot(read)
 
 
-def _view(directory: str, found: Mapping[str, Any], now: str) -> View:
-    held = found.get("state") in status.LIVE_STATES and lock.is_held(directory)
-    return status.view(found, held, now)
+def _view(directory: str, metadata: Mapping[str, Any], now: str) -> View:
+    is_locked = metadata.get("state") in status.LIVE_STATES and locks.is_held(directory)
+    return status.view(metadata, is_locked, now)
 
 
-def _damaged(directory: str, error: MetaInvalid) -> View:
+def _damaged_view(directory: str, error: MetaInvalid) -> View:
     return {
         "id": os.path.basename(directory),
         "state": "unknown",

@@ -1,9 +1,9 @@
 """Waiting for a session's directory to change, without burning CPU.
 
-On Linux inotify wakes the waiter: on commits (the WAL is written), on meta.json, and on the death of
-the keeper (the kernel closes its lock file). It tells of the WAL before the commit can be read, so a
-waiter that was woken and finds nothing looks again a few times: `wait` returns early for those looks.
-Elsewhere the wait is a poll every 10 ms.
+On Linux, inotify wakes the waiter on commits (the WAL is written), on changes of meta.json, and when the
+keeper dies (the kernel closes its lock file). It reports a write to the WAL before the commit can be read,
+so a waiter that finds nothing must look again a few times: `wait` returns early for that. On other systems
+it polls every 10 ms.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 _IN_MODIFY, _IN_CLOSE_WRITE, _IN_MOVED_TO, _IN_CREATE = 0x2, 0x8, 0x80, 0x100
 _IN_ONLYDIR = 0x01000000
 _MASK = _IN_MODIFY | _IN_CLOSE_WRITE | _IN_MOVED_TO | _IN_CREATE | _IN_ONLYDIR
-# Quick at first, then patient: a slow disk may take long from the write to the commit.
+# Seconds between looks: short at first, then longer, as a slow disk may take long to commit.
 _LOOKS_AGAIN = (
     0.0002,
     0.0005,
@@ -28,13 +28,16 @@ _LOOKS_AGAIN = (
     *(0.03,) * 10,
     *(0.06,) * 25,
 )
-_BREATH = 0.001  # a commit of many pages wakes for each of them
+_PAUSE = 0.001  # a commit of many pages wakes the waiter for each of them
 _POLL = 0.01
 IDLE = 1.0
 
 
 class Watch:
-    """Use: look, then `wait()`, and look again. `found()` says that a look showed something."""
+    """Wakes its user when a directory may have changed.
+
+    To use it: look, `wait()`, and look again. Call `note_change()` when a look showed something new.
+    """
 
     def __init__(self) -> None:
         self._fd = _inotify_init()
@@ -44,23 +47,25 @@ class Watch:
         self._looks = len(_LOOKS_AGAIN)
 
     def add(self, directory: str) -> None:
+        """Watch this directory too."""
         if self._fd >= 0 and _libc().inotify_add_watch(self._fd, os.fsencode(directory), _MASK) < 0:
-            self.close()  # out of watches: polling serves all directories
+            self.close()  # no watches left: poll all directories instead
 
-    def found(self) -> None:
-        self._looks = 0  # more may have been announced together with what was found
+    def note_change(self) -> None:
+        """Make the next waits short: more changes may have been announced together with this one."""
+        self._looks = 0
 
     def wait(self, limit: float = IDLE) -> None:
-        """Return when something may have changed, or after `limit` seconds (at most a second)."""
+        """Wait until something may have changed, for at most `limit` seconds and never more than a second."""
         limit = min(limit, IDLE)
         if self._fd < 0:
             time.sleep(min(limit, _POLL))
         elif self._looks < len(_LOOKS_AGAIN):
-            if self._woken(min(limit, _LOOKS_AGAIN[self._looks])):
+            if self._wait_for_event(min(limit, _LOOKS_AGAIN[self._looks])):
                 self._looks = 0
             else:
                 self._looks += 1
-        elif self._woken(limit):
+        elif self._wait_for_event(limit):
             self._looks = 0
 
     def close(self) -> None:
@@ -74,11 +79,12 @@ class Watch:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _woken(self, limit: float) -> bool:
-        looked = time.monotonic()
+    def _wait_for_event(self, limit: float) -> bool:
+        """Tell whether inotify reported something within `limit` seconds."""
+        started = time.monotonic()
         if not self._poll.poll(limit * 1000):
             return False
-        time.sleep(max(0.0, looked + _BREATH - time.monotonic()))
+        time.sleep(max(0.0, started + _PAUSE - time.monotonic()))
         os.read(self._fd, 65536)
         return True
 

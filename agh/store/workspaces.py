@@ -1,7 +1,7 @@
-"""workspaces.toml: directories that have a name and an id. A session in one carries the workspace's id.
+"""workspaces.toml: directories that have a name and an id. A session in one records the workspace's id.
 
-Registering is a convenience: every directory is a workspace, registered or not. The file is written
-whole, by one command at a time; removing an entry touches neither the directory nor its sessions.
+Registering is a convenience: every directory is a workspace, registered or not. The file is replaced
+whole, by one command at a time. Removing an entry touches neither the directory nor its sessions.
 """
 
 from __future__ import annotations
@@ -27,78 +27,77 @@ class Workspace(NamedTuple):
 
 
 def registered() -> list[Workspace]:
-    """All that are registered, by name."""
+    """List the registered workspaces, sorted by name."""
     path = os.path.join(checked_home() or home_path(), FILE)
     try:
         with open(path, "rb") as file:
             import tomllib
 
             entries = tomllib.load(file).get("workspaces", [])
-            found = [Workspace(one["path"], one["id"], one["name"]) for one in entries]
+            workspaces = [Workspace(entry["path"], entry["id"], entry["name"]) for entry in entries]
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:
         raise ConfigInvalid(path, error) from None
     except (KeyError, TypeError, AttributeError):
         raise ConfigInvalid(path, "each of [[workspaces]] has an id, a name and a path") from None
-    if not all(isinstance(text, str) and text for one in found for text in one):
+    if not all(isinstance(value, str) and value for workspace in workspaces for value in workspace):
         raise ConfigInvalid(path, "an id, a name and a path are texts")
-    return sorted(found, key=lambda one: str(one.name))
+    return _by_name(workspaces)
 
 
 def find(reference: str | None) -> Workspace:
-    """The workspace meant by a name, an id or a path (default: the working directory).
+    """Return the workspace meant by a name, an id or a path (default: the working directory).
 
     A registered name wins over a directory of that name; ./NAME means the directory.
     """
-    known = registered()
+    workspaces = registered()
     if reference is not None:
-        for one in known:
-            if reference in (one.id, one.name):
-                return one
+        for workspace in workspaces:
+            if reference in (workspace.id, workspace.name):
+                return workspace
     path = os.path.realpath(here() if reference is None else os.path.expanduser(reference))
-    return next((one for one in known if one.path == path), Workspace(path))
+    return next((workspace for workspace in workspaces if workspace.path == path), Workspace(path))
 
 
 def existing(reference: str | None) -> Workspace:
-    """The same, if its directory is there or it is registered; else an error that names what is close."""
-    found = find(reference)
-    if found.id is None and not os.path.isdir(found.path):
+    """Find a workspace that is registered or whose directory exists; else raise WorkspaceNotFound."""
+    workspace = find(reference)
+    if workspace.id is None and not os.path.isdir(workspace.path):
         raise WorkspaceNotFound(repr(reference), hint=_suggest(str(reference)))
-    return found
+    return workspace
 
 
 def add(path: str, name: str | None) -> tuple[Workspace, bool]:
-    """Register a directory, or give a registered one another name. Whether anything is new."""
+    """Register a directory, or rename a registered one. Also tell whether anything changed."""
     path = os.path.realpath(os.path.expanduser(path))
     if not os.path.isdir(path):
         raise WorkspaceNotFound(repr(path), hint="name a directory that is there")
     with naming():
-        known = registered()
-        before = next((one for one in known if one.path == path), None)
-        chosen = name or (before.name if before else None) or os.path.basename(path) or "root"
-        _check(chosen)
-        for one in known:
-            if chosen in (one.name, one.id) and one.path != path:
-                raise WorkspaceNameTaken(chosen, one.path)
-        made = Workspace(path, before.id if before else PREFIX + base36(os.urandom(8)), chosen)
-        if made != before:
-            _write([*(one for one in known if one is not before), made])
-    return made, made != before
+        workspaces = registered()
+        old = next((workspace for workspace in workspaces if workspace.path == path), None)
+        new_name = name or (old.name if old else None) or os.path.basename(path) or "root"
+        _check_name(new_name)
+        for workspace in workspaces:
+            if new_name in (workspace.name, workspace.id) and workspace.path != path:
+                raise WorkspaceNameTaken(new_name, workspace.path)
+        new = Workspace(path, old.id if old else PREFIX + base36(os.urandom(8)), new_name)
+        if new != old:
+            _write([*(workspace for workspace in workspaces if workspace is not old), new])
+    return new, new != old
 
 
 def remove(reference: str) -> Workspace:
-    """Take a workspace off the list; nothing else changes."""
+    """Remove a workspace from the list and return it. Nothing else changes."""
     with naming():
-        known = registered()
-        found = find(reference)
-        if found.id is None:
+        removed = find(reference)
+        if removed.id is None:
             raise WorkspaceNotFound(repr(reference), hint=_suggest(reference))
-        _write([one for one in known if one != found])
-    return found
+        _write([workspace for workspace in registered() if workspace != removed])
+    return removed
 
 
-def _check(name: str) -> None:
+def _check_name(name: str) -> None:
     if (
         name.startswith((PREFIX, "@", "-", ".", "~"))
         or "/" in name
@@ -109,7 +108,7 @@ def _check(name: str) -> None:
 
 
 def _suggest(reference: str) -> str:
-    close = closest(reference, [str(one.name) for one in registered()])
+    close = closest(reference, [str(workspace.name) for workspace in registered()])
     return f"did you mean {close}?" if close else "agh workspace list"
 
 
@@ -118,7 +117,11 @@ def _write(workspaces: list[Workspace]) -> None:
 
     entries = [
         {"id": workspace.id, "name": workspace.name, "path": workspace.path}
-        for workspace in sorted(workspaces, key=lambda workspace: str(workspace.name))
+        for workspace in _by_name(workspaces)
     ]
     text = tomlkit.dumps({"workspaces": entries}) if entries else ""
     replace_file(os.path.join(home_path(), FILE), text.encode())
+
+
+def _by_name(workspaces: list[Workspace]) -> list[Workspace]:
+    return sorted(workspaces, key=lambda workspace: str(workspace.name))

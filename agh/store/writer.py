@@ -1,5 +1,5 @@
-"""Writing events.db. Promises: only the holder of the session's lock can write; what `append` or a
-`transaction` returned from is on disk (WAL, synchronous=FULL); a batch is there whole or not at all.
+"""Writing events.db. Promises: only the holder of the session's lock can write; once `append` or a
+`transaction` returns, its rows are on disk (WAL, synchronous=FULL); a batch is stored whole or not at all.
 """
 
 from __future__ import annotations
@@ -14,22 +14,21 @@ from agh.core.events import Draft, Row
 from agh.errors import Bug, EventsNewer, SessionBusy, StoreFailed
 from agh.store import schema
 from agh.store.lock import Lock
-from agh.store.meta import sync_directory
 from agh.store.reader import FILE, Reader
+from agh.store.replace import sync_directory
+from agh.store.rows import INSERT_EVENT
 
-WAL_PAGES = 4000  # 16 MB before it is folded in: a long turn seldom waits for that
-_INSERT = (
-    "INSERT INTO events (sequence, turn_id, type, agent_name, content, timestamp) VALUES (?, ?, ?, ?, ?, ?)"
-)
-# SQLite copies what is bound, and again what it stores: by then our own copy must be gone.
-_INSERT_LONG = (
+WAL_PAGES = 4000  # 16 MB before the WAL is folded in, so a long turn seldom waits for that
+# SQLite copies a bound value, and copies it again to store it. To save memory, our own copy is freed
+# between the two: let_go clears the row.
+_INSERT_LONG_EVENT = (
     "INSERT INTO events (sequence, turn_id, type, agent_name, content, timestamp) "
     "VALUES (?, ?, ?, ?, CAST(? AS TEXT), let_go(?))"
 )
 
 
 class Writer:
-    """The one writer of a session's log. `agent_name` is put on every event."""
+    """The only writer of a session's log. It puts `agent_name` on every event."""
 
     def __init__(self, lock: Lock, agent_name: str) -> None:
         if lock.fd < 0:
@@ -38,9 +37,9 @@ class Writer:
         self.session_id = os.path.basename(lock.directory)
         self.agent_name = agent_name
         path = os.path.join(lock.directory, FILE)
-        Reader(lock.directory).close()  # names any damage before a write makes it worse
+        Reader(lock.directory).close()  # raises if the log is damaged, before a write makes it worse
         self.connection = _connect(path, self.session_id)
-        self._row: list[object] = []  # a long one, while it is stored
+        self._row: list[object] = []  # a long event, while it is being stored
         self.connection.create_function("let_go", 1, partial(_let_go, self._row))
         try:
             (version,) = self.connection.execute("PRAGMA user_version").fetchone()
@@ -59,16 +58,16 @@ class Writer:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Everything written inside is committed together when the block ends."""
+        """Commit everything written inside the block together when it ends, or nothing if it raises."""
         if self.lock.fd < 0:
             raise Bug("a write after the lock was released")
-        before = self.last_sequence
+        previous_sequence = self.last_sequence
         try:
             self.connection.execute("BEGIN IMMEDIATE")
             yield self.connection
             self.connection.execute("COMMIT")
         except BaseException as error:
-            self.last_sequence = before
+            self.last_sequence = previous_sequence
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
             if isinstance(error, sqlite3.OperationalError | sqlite3.DatabaseError):
@@ -76,7 +75,7 @@ class Writer:
             raise
 
     def append(self, drafts: Iterable[Draft]) -> list[Row]:
-        """Store events in order and give them back with their sequence. Joins an open transaction."""
+        """Store events in order and return them with their sequences. Joins an open transaction."""
         drafts = list(drafts)
         rows = [
             Row(number, draft.turn_id, draft.type, self.agent_name, draft.whole(), draft.timestamp)
@@ -96,7 +95,7 @@ class Writer:
             if drafts[-1].pieces:
                 self._store_long(drafts)
             else:
-                self.connection.executemany(_INSERT, self._short_rows(drafts))
+                self.connection.executemany(INSERT_EVENT, self._short_rows(drafts))
 
     def _short_rows(self, drafts: list[Draft]) -> Iterator[tuple[object, ...]]:
         """Take drafts off the end of the list, up to a long one, and yield them as rows."""
@@ -106,15 +105,15 @@ class Writer:
             yield self.last_sequence, turn_id, type, self.agent_name, content, at
 
     def _store_long(self, drafts: list[Draft]) -> None:
-        """Store the last draft of the list, of which nothing is left in memory when SQLite writes it."""
+        """Take the last draft off the list and store it, freeing its memory before SQLite writes it."""
         type, turn_id, _, at, pieces = drafts.pop()
         self.last_sequence += 1
         self._row[:] = self.last_sequence, turn_id, type, self.agent_name, b"".join(pieces), at
         del pieces
-        self.connection.execute(_INSERT_LONG, self._row)
+        self.connection.execute(_INSERT_LONG_EVENT, self._row)
 
     def close(self) -> None:
-        """Fold the WAL into the main file and let go. The lock stays with its owner."""
+        """Fold the WAL into the main file and close it. The lock stays with its owner."""
         self.connection.close()
 
     def __enter__(self) -> Writer:
@@ -125,29 +124,30 @@ class Writer:
 
 
 def _let_go(row: list[object], at: str) -> str:
+    """Free the row that SQLite has already copied, and return its last value."""
     row.clear()
     return at
 
 
 def create(lock: Lock) -> None:
-    """An empty log for a new session. It appears under its name only when it is complete."""
+    """Create an empty log for a new session. It gets its name only when it is complete."""
     path = os.path.join(lock.directory, FILE)
     if os.path.lexists(path):
         raise FileExistsError(path)
-    fresh = path + ".new"
-    for leftover in (fresh, fresh + "-journal", fresh + "-wal", fresh + "-shm"):
+    unfinished = path + ".new"
+    for leftover in (unfinished, unfinished + "-journal", unfinished + "-wal", unfinished + "-shm"):
         if os.path.lexists(leftover):
             os.unlink(leftover)
-    os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     session_id = os.path.basename(lock.directory)
-    connection = _connect(fresh, session_id)
+    connection = _connect(unfinished, session_id)
     try:
         schema.create(connection)
     except sqlite3.Error as error:
         raise StoreFailed(session_id, error) from error
     finally:
         connection.close()
-    os.rename(fresh, path)
+    os.rename(unfinished, path)
     sync_directory(lock.directory)
 
 

@@ -42,7 +42,7 @@ def directory(tmp_path: Path) -> Path:
 @given(
     # Hypothesis knows the words of our code: a field that readers rely on is not of any type.
     st.dictionaries(
-        st.text().filter(lambda key: key not in dict(meta._KINDS)),
+        st.text().filter(lambda key: key not in dict(meta._FIELD_TYPES)),
         st.none() | st.text() | st.integers(-(2**63), 2**63 - 1) | st.lists(st.text()),
     )
 )

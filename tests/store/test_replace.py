@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agh.store.replace import replace_file
+from agh.store.replace import replace_file, replace_private_file
 
 
 def mode(path: Path) -> int:
@@ -39,6 +39,17 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     replace_file(str(link), b"new")
     assert link.is_symlink()
     assert real.read_text() == "new"
+
+
+def test_a_private_file_is_never_written_through_a_link(tmp_path: Path) -> None:
+    victim, path = tmp_path / "victim", tmp_path / "file"
+    victim.write_text("precious")
+    victim.chmod(0o644)
+    path.symlink_to(victim)
+    replace_private_file(str(path), b"new", sync=False)
+    assert not path.is_symlink()
+    assert (path.read_bytes(), mode(path)) == (b"new", 0o600)
+    assert victim.read_text() == "precious"
 
 
 def test_a_failure_leaves_the_old_file_and_nothing_else(

@@ -97,7 +97,7 @@ def test_what_was_found_is_looked_for_again_a_few_times(directory: Path) -> None
     with Watch() as watch:
         watch.add(str(directory))
         _rest(watch)
-        watch.found()
+        watch.note_change()
         looks = len(watching._LOOKS_AGAIN)
         assert all(_spent(watch, 1.0) < WOKEN for _ in range(looks))
         assert _spent(watch, 0.1) > 0.09
@@ -109,7 +109,7 @@ def test_without_inotify_the_wait_is_a_short_poll(directory: Path, monkeypatch: 
         watch.add(str(directory))
         for _ in range(3):
             assert _spent(watch) < WOKEN
-        watch.found()
+        watch.note_change()
         assert _spent(watch, 0.001) < WOKEN
 
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from agh.config import PERMISSION_MODES, amount, count, seconds, text
+from agh.config import PERMISSION_MODES
+from agh.core.values import amount, count, seconds, text
 from agh_council.toml_table import (
     Table,
     boolean,

@@ -6,26 +6,28 @@ import os
 import sys
 import time
 
-from agh_echo import options as option_words
+from agh_echo import options as option_parser
 
 
 def main() -> int:
-    words = option_words.words(sys.argv[1:])
-    if "--help" in words:
-        print(option_words.HELP, end="")
+    """Run the program and return its exit code."""
+    argv = option_parser.words(sys.argv[1:])
+    if "--help" in argv:
+        print(option_parser.HELP, end="")
         return 0
     try:
-        options = option_words.parse(words)
-    except option_words.BadOption as bad:
-        print(f"agh-echo: {bad}\nhint: agh-echo --help", file=sys.stderr)
+        options = option_parser.parse(argv)
+    except option_parser.BadOption as error:
+        print(f"agh-echo: {error}\nhint: agh-echo --help", file=sys.stderr)
         return 2
     try:
-        return wrap(words) if options.wrapper else serve(options)
+        return wrap(argv) if options.wrapper else serve(options)
     except KeyboardInterrupt:
         return 130
 
 
-def serve(options: option_words.Options) -> int:
+def serve(options: option_parser.Options) -> int:
+    """Serve one client until its input ends."""
     from agh_echo.agent import Agent
     from agh_echo.wire import Wire
 
@@ -45,12 +47,13 @@ def serve(options: option_words.Options) -> int:
     return 0
 
 
-def wrap(words: list[str]) -> int:
-    """Be the launcher of an agent: the child has our pipes, we only wait."""
+def wrap(argv: list[str]) -> int:
+    """Run the agent as a child that inherits our pipes, wait for it, and return its exit code."""
     import subprocess
 
-    argv = [sys.executable, "-m", "agh_echo", *(word for word in words if word != "--wrapper")]
-    code = subprocess.call(argv, env=os.environ | {"AGH_ECHO_OPTIONS": ""})
+    options = [option for option in argv if option != "--wrapper"]
+    command = [sys.executable, "-m", "agh_echo", *options]
+    code = subprocess.call(command, env=os.environ | {"AGH_ECHO_OPTIONS": ""})
     return code if code >= 0 else 128 - code
 
 

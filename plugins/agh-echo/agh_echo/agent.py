@@ -1,7 +1,7 @@
 """The agent: ACP methods in, results out.
 
-Every request is a task of the loop, so a slow one never holds up another. A method returns its result,
-or a generator that returns it after some waits; `Failure` becomes a JSON-RPC error, anything else too.
+Every request is a task of the loop, so a slow one never holds up another. A method returns its result, or a
+generator that returns it after some waits. Any exception becomes a JSON-RPC error.
 """
 
 from collections.abc import Callable
@@ -21,6 +21,8 @@ LOGIN = {"id": "echo-login", "name": "Echo log-in", "description": "Calling auth
 
 
 class Agent:
+    """One agent process: its options, its live sessions, and a method `on_…` for each ACP method."""
+
     def __init__(self, options: Options, wire: Wire) -> None:
         self.options = options
         self.loop = Loop(wire)
@@ -32,6 +34,7 @@ class Agent:
         self.loop.run(self.handle)
 
     def handle(self, frame: Frame) -> None:
+        """Start answering a request, or act on a notification."""
         method, params = frame["method"], frame.get("params")
         params = params if isinstance(params, dict) else {}
         if "id" in frame:
@@ -43,9 +46,10 @@ class Agent:
                 self.loop.cancel(task)
 
     def answer(self, request_id: object, method: str, params: Frame) -> Steps:
+        """Call the method and send its result, or the error it ended with."""
         reply: Frame
         try:
-            result = self._method(method)(params)
+            result = self._find_method(method)(params)
             if isinstance(result, GeneratorType):
                 result = yield from result
             reply = {"result": result}
@@ -79,7 +83,7 @@ class Agent:
 
     def on_session_new(self, params: Frame) -> Frame:
         need(params, "mcpServers", list)
-        return self._begin(params, [])
+        return self._create(params, [])
 
     def on_session_load(self, params: Frame) -> Steps:
         need(params, "mcpServers", list)
@@ -89,7 +93,7 @@ class Agent:
         return self._restore(params, self.options.on_resume, replays=False)
 
     def on_session_fork(self, params: Frame) -> Frame:
-        return self._begin(params, self._stored(need(params, "sessionId"))[1:])
+        return self._create(params, self._read_stored(need(params, "sessionId"))[1:])
 
     def on_session_list(self, params: Frame) -> Frame:
         outcomes = (self.options.on_load, self.options.on_resume)
@@ -99,14 +103,14 @@ class Agent:
         return {"sessions": sessions}
 
     def on_session_close(self, params: Frame) -> Frame:
-        session = self._session(params)
+        session = self._find_session(params)
         del self.live[session.id]
         self._cancel(session)
         return {}
 
     def on_session_delete(self, params: Frame) -> Frame:
         session_id = need(params, "sessionId")
-        self._stored(session_id)
+        self._read_stored(session_id)
         self.memory.delete(session_id)
         if session := self.live.pop(session_id, None):
             session.is_stored = False
@@ -114,7 +118,7 @@ class Agent:
         return {}
 
     def on_session_prompt(self, params: Frame) -> Steps:
-        session = self._session(params)
+        session = self._find_session(params)
         self._check_idle(session)
         task = self.loop.current
         assert task is not None, "a method runs inside a task"
@@ -126,15 +130,15 @@ class Agent:
             session.turn = None
 
     def on_session_set_mode(self, params: Frame) -> Frame:
-        self._session(params).set("mode", need(params, "modeId"))
+        self._find_session(params).set("mode", need(params, "modeId"))
         return {}
 
     def on_session_set_model(self, params: Frame) -> Frame:
-        self._session(params).set("model", need(params, "modelId"))
+        self._find_session(params).set("model", need(params, "modelId"))
         return {}
 
     def on_session_set_config_option(self, params: Frame) -> Frame:
-        session = self._session(params)
+        session = self._find_session(params)
         if need(params, "configId") != "model":
             raise Failure(-32602, f"Invalid params: no option {params['configId']!r}; there is model")
         session.set("model", need(params, "value"))
@@ -144,25 +148,25 @@ class Agent:
         if session and session.turn:
             self.loop.cancel(session.turn)
 
-    def _begin(self, params: Frame, records: list[Frame]) -> Frame:
-        self._check_entry(params)
+    def _create(self, params: Frame, records: list[Frame]) -> Frame:
+        self._check_access(params)
         session_id = self.memory.create(params["cwd"], records)
         self.live[session_id] = Session(self.memory, session_id, params, records)
         return {"sessionId": session_id} | self.live[session_id].settings()
 
     def _restore(self, params: Frame, outcome: str, replays: bool) -> Steps:
-        self._check_entry(params)
+        self._check_access(params)
         session_id = need(params, "sessionId")
         yield from restore.fail(self.loop, outcome, session_id)
         if session_id in self.live:
             self._check_idle(self.live[session_id])
-        records = [] if outcome == "empty" else self._stored(session_id)
+        records = [] if outcome == "empty" else self._read_stored(session_id)
         session = self.live[session_id] = Session(self.memory, session_id, params, records)
         session.is_stored = outcome != "empty"
         restore.replay(self.loop, session, outcome, replays)
         return None if outcome == "null" else session.settings()
 
-    def _check_entry(self, params: Frame) -> None:
+    def _check_access(self, params: Frame) -> None:
         if not self.logged_in:
             raise Failure(-32000, "Authentication required", {"authMethods": [LOGIN]})
         if not need(params, "cwd").startswith("/"):
@@ -172,19 +176,19 @@ class Agent:
         if session.turn:
             raise Failure(-32600, "Invalid request: a turn of this session is running")
 
-    def _stored(self, session_id: str) -> list[Frame]:
+    def _read_stored(self, session_id: str) -> list[Frame]:
         if not self.memory.has(session_id):
             raise restore.unknown_session(session_id)
         return self.memory.read(session_id)
 
-    def _session(self, params: Frame) -> Session:
+    def _find_session(self, params: Frame) -> Session:
         session_id = need(params, "sessionId")
         if session_id not in self.live:
             raise restore.unknown_session(session_id)
         return self.live[session_id]
 
-    def _method(self, name: str) -> Callable[[Frame], Any]:
-        """`session/new` is served by on_session_new, and so on; an optional one only if it is advertised."""
+    def _find_method(self, name: str) -> Callable[[Frame], Any]:
+        """Return the function for a method, on_session_new for `session/new`. Refuse an unadvertised one."""
         cap = name.removeprefix("session/")
         method: Callable[[Frame], Any] | None = getattr(self, f"on_{name.replace('/', '_')}", None)
         if method is None or (cap in CAPS and cap not in self.options.caps):
@@ -193,15 +197,16 @@ class Agent:
 
 
 def need(params: Frame, name: str, kind: type = str) -> Any:
+    """Return a parameter. Raise Failure if it is missing or not of this type."""
     if not isinstance(params.get(name), kind):
         raise Failure(-32602, f"Invalid params: {name} is missing or not a {kind.__name__}")
     return params[name]
 
 
 def _text(block: Frame) -> str:
-    """A content block as one text; what is not text is named, never run."""
+    """Return a content block as text. What is not text is named, never run."""
     kind = block.get("type")
     if kind == "text":
         return str(block["text"])
-    where = block.get("uri") or block.get("resource", {}).get("uri") or block.get("mimeType") or ""
-    return f"[{kind} {where}]"
+    source = block.get("uri") or block.get("resource", {}).get("uri") or block.get("mimeType") or ""
+    return f"[{kind} {source}]"

@@ -1,6 +1,6 @@
-"""Names for the types that many modules share.
+"""Names for types that many modules share.
 
-`typing` is for the type checker alone: to import it would cost a tenth of the start-up.
+Only the type checker needs `typing`: importing it would take a tenth of the start-up time.
 """
 
 from collections.abc import Generator

@@ -1,8 +1,8 @@
 """The loop: many tasks, one thread.
 
-A task is a generator. It yields a number of seconds to sleep, or the id of a request it has sent, to
-be woken with the client's answer. Between any two steps the loop flushes what was said and reads
-stdin, so a cancel or another request is heard while a turn runs.
+A task is a generator. It yields a number of seconds to sleep, or the id of a request it has sent, to get the
+client's answer. Between any two steps the loop flushes its output and reads stdin, so it notices a cancel or
+another request while a turn runs.
 """
 
 from __future__ import annotations
@@ -18,55 +18,60 @@ FOREVER = inf
 
 
 class Cancelled(Exception):
-    """Thrown into a task where it waits, when the client cancels it."""
+    """Thrown into a waiting task when the client cancels it."""
 
 
 class Task:
+    """A generator that is being run, and what it waits for."""
+
     def __init__(self, steps: Steps, key: object) -> None:
         self.steps = steps
         self.key = key
-        self.wake = 0.0
-        self.awaited: str | None = None
+        self.wake_at = 0.0
+        self.awaited_id: str | None = None
         self.ignores_cancel = False
 
 
 class Loop:
+    """Runs the tasks, and passes frames between them and the client."""
+
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
         self.tasks: list[Task] = []
         self.current: Task | None = None
-        self._asked = 0
+        self._requests_sent = 0
 
     def run(self, handle: Callable[[Frame], None]) -> None:
-        """Serve until the input ends; `handle` gets every frame that has a method."""
+        """Serve until the input ends. `handle` gets every frame that has a method."""
         lines: list[bytes] | None = []
         try:
             while lines is not None:
                 for line in lines:
                     self._accept(line, handle)
                 now = time.monotonic()
-                for task in [task for task in self.tasks if task.wake <= now]:
+                for task in [task for task in self.tasks if task.wake_at <= now]:
                     self._step(task)
                 self.wire.flush()
-                lines = self.wire.receive(self._patience())
+                lines = self.wire.receive(self._time_to_wait())
         finally:
             for task in self.tasks:
                 task.steps.close()
 
     def start(self, steps: Steps, key: object = None) -> None:
-        """Run a task up to its first wait; the loop does the rest."""
+        """Run a task up to its first wait. The loop does the rest."""
         task = Task(steps, key)
         self.tasks.append(task)
         self._step(task)
 
     def ask(self, method: str, params: Frame) -> str:
-        """Send a request to the client; yield the id to get the answering frame."""
-        self._asked += 1
-        request_id = f"echo-{self._asked}"
+        """Send a request to the client and return its id. A task yields the id to get the answer."""
+        self._requests_sent += 1
+        request_id = f"echo-{self._requests_sent}"
         self.wire.send({"id": request_id, "method": method, "params": params})
         return request_id
 
     def cancel(self, task: Task) -> None:
+        """Throw Cancelled into a task, unless it ignores that."""
         if not task.ignores_cancel:
             self._step(task, error=Cancelled())
 
@@ -80,22 +85,24 @@ class Loop:
             handle(frame)
             return
         for task in self.tasks:
-            if task.awaited is not None and task.awaited == frame.get("id"):
+            if task.awaited_id is not None and task.awaited_id == frame.get("id"):
                 self._step(task, frame)
                 break
 
     def _step(self, task: Task, value: object = None, error: Exception | None = None) -> None:
-        before, self.current = self.current, task
+        """Run a task up to its next wait, giving it a value or throwing an error into it."""
+        previous, self.current = self.current, task
         try:
             wait = task.steps.throw(error) if error else task.steps.send(value)
         except StopIteration:
             self.tasks.remove(task)
             return
         finally:
-            self.current = before
-        task.awaited = wait if isinstance(wait, str) else None
-        task.wake = FOREVER if isinstance(wait, str) else time.monotonic() + wait
+            self.current = previous
+        task.awaited_id = wait if isinstance(wait, str) else None
+        task.wake_at = FOREVER if isinstance(wait, str) else time.monotonic() + wait
 
-    def _patience(self) -> float | None:
-        wake = min((task.wake for task in self.tasks), default=FOREVER)
-        return None if wake == FOREVER else max(0.0, wake - time.monotonic())
+    def _time_to_wait(self) -> float | None:
+        """Return the seconds until a task must run; None if all wait for the client."""
+        wake_at = min((task.wake_at for task in self.tasks), default=FOREVER)
+        return None if wake_at == FOREVER else max(0.0, wake_at - time.monotonic())

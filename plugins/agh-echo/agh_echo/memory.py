@@ -1,8 +1,8 @@
 """Stored sessions: one append-only JSONL file each, in a private directory.
 
-Promises: what was appended survives `kill -9` of the agent (not a power cut: there is no fsync), files are
-0600, and a path is built only from an id that looks like one made here. Each record begins with its newline,
-so a torn one cannot swallow the next; a torn one is skipped.
+Promises: appended records survive a `kill -9` of the agent (not a power cut: there is no fsync); files are
+0600; a path is built only from an id in the format made here. Each record starts with its newline, so a torn
+record cannot spoil the next one; torn records are skipped.
 
 Records: {session, cwd}, then {user, id}, {agent, id}, {tool}, {title} and {usage: {tokens, cost}}.
 """
@@ -20,20 +20,24 @@ def default_home() -> str:
 
 
 def new_id() -> str:
-    """A random UUID (version 4), without the price of the uuid module."""
+    """Return a random UUID (version 4). The uuid module would be slow to import."""
     digits = os.urandom(16).hex()
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
 
 def utc(seconds: float) -> str:
+    """Format a time in seconds since the epoch."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 class Memory:
+    """The stored sessions of one home."""
+
     def __init__(self, home: str) -> None:
         self.home = home
 
     def create(self, cwd: str, records: list[Frame]) -> str:
+        """Store a new session and return its id."""
         os.makedirs(self.home, mode=0o700, exist_ok=True)
         session_id = new_id()
         self.append(session_id, [{"session": session_id, "cwd": cwd}, *records])
@@ -47,8 +51,8 @@ class Memory:
             file.write(lines.encode())
 
     def has(self, session_id: str) -> bool:
-        is_ours = len(session_id) == 36 and set(session_id) <= set("0123456789abcdef-")
-        return is_ours and os.path.exists(self._path(session_id))
+        is_valid = len(session_id) == 36 and set(session_id) <= set("0123456789abcdef-")
+        return is_valid and os.path.exists(self._path(session_id))
 
     def read(self, session_id: str) -> list[Frame]:
         with open(self._path(session_id), "rb") as file:
@@ -58,7 +62,7 @@ class Memory:
         os.unlink(self._path(session_id))
 
     def list(self) -> list[Frame]:
-        """A SessionInfo per stored session, the newest activity first."""
+        """Return a SessionInfo per stored session, newest activity first."""
         names = os.listdir(self.home) if os.path.isdir(self.home) else []
         infos = []
         for name in names:
@@ -66,17 +70,17 @@ class Memory:
                 try:
                     infos.append(self._info(name[:36]))
                 except FileNotFoundError:
-                    pass  # another agent has deleted it meanwhile
+                    pass  # another agent deleted it meanwhile
         return sorted(infos, key=lambda info: str(info["updatedAt"]), reverse=True)
 
     def _info(self, session_id: str) -> Frame:
         records = self.read(session_id) or [{}]
-        texts = [record["user"][:60] for record in records if "user" in record]
+        prompts = [record["user"][:60] for record in records if "user" in record]
         titles = [record["title"] for record in records if "title" in record]
         return {
             "sessionId": session_id,
             "cwd": records[0].get("cwd", "/"),
-            "title": (titles[-1:] + texts[:1] + [None])[0],
+            "title": (titles[-1:] + prompts[:1] + [None])[0],
             "updatedAt": utc(os.stat(self._path(session_id)).st_mtime),
         }
 
@@ -85,6 +89,7 @@ class Memory:
 
 
 def _parse(line: bytes) -> Frame:
+    """Return the record in a line; an empty one if the line is torn."""
     try:
         record = json.loads(line)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a broken agent does, one function per step. Leave this module out of an agent of your own."""
+"""The misbehaviour of broken agents, one function per step. Leave this module out of your own agent."""
 
 import os
 import time
@@ -42,10 +42,10 @@ def flaky(turn: Turn, text: str) -> None:
 
 def late(turn: Turn, text: str) -> None:
     count, delay = [*text.split(), "0"][:2]
-    turn.afterwards.append(_late(turn, int(count), float(delay)))
+    turn.afterwards.append(_send_late_chunks(turn, int(count), float(delay)))
 
 
-def _late(turn: Turn, count: int, delay: float) -> Steps:
+def _send_late_chunks(turn: Turn, count: int, delay: float) -> Steps:
     message_id = new_id()
     for number in range(1, count + 1):
         yield delay
@@ -82,9 +82,9 @@ def ignore_cancel(turn: Turn, _text: str) -> None:
 
 def close_stdout(turn: Turn, _text: str) -> None:
     turn.loop.wire.flush()
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, turn.loop.wire.sink)
-    os.close(nowhere)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, turn.loop.wire.sink)
+    os.close(null)
 
 
 def stderr(_turn: Turn, text: str) -> None:
@@ -117,10 +117,10 @@ def long_line(turn: Turn, text: str) -> None:
 
 
 def spawn_setsid(_turn: Turn, text: str) -> str:
-    from subprocess import DEVNULL, Popen  # not at the top: it doubles the start-up
+    from subprocess import DEVNULL, Popen  # here, not at the top: it doubles the start-up time
 
-    seconds, how = head(text)
-    out = None if how == "keep-stdout" else DEVNULL
+    seconds, option = head(text)
+    out = None if option == "keep-stdout" else DEVNULL
     child = Popen(["sleep", seconds], stdin=DEVNULL, stdout=out, stderr=out, start_new_session=True)
     return f"spawned: {child.pid}"
 

@@ -1,6 +1,6 @@
 """The options of one agent process: from AGH_ECHO_OPTIONS, then from the command line, which wins.
 
-Parsed by hand: argparse would add a fifth to the start-up.
+They are parsed by hand: argparse would add a fifth to the start-up time.
 """
 
 from __future__ import annotations
@@ -35,10 +35,12 @@ example: agh-echo --caps load,list --on-load not-found
 
 
 class BadOption(Exception):
-    pass
+    """An option that is unknown, or whose value is invalid."""
 
 
 class Options:
+    """The options, with their defaults."""
+
     caps: tuple[str, ...] = CAPS
     on_load = "ok"
     on_resume = "ok"
@@ -55,7 +57,7 @@ class Options:
 
 
 def words(argv: list[str]) -> list[str]:
-    """All option words, the weaker ones first."""
+    """Return all option words. Later ones override earlier ones."""
     from_environment = os.environ.get("AGH_ECHO_OPTIONS", "")
     if not from_environment:
         return argv
@@ -65,10 +67,11 @@ def words(argv: list[str]) -> list[str]:
 
 
 def parse(argv: list[str]) -> Options:
+    """Return the options in these words. Raise BadOption."""
     options = Options()
     rest = iter(argv)
     for word in rest:
-        flag, assigned, value = word.partition("=")
+        flag, equals, value = word.partition("=")
         name = flag.removeprefix("--").replace("-", "_")
         if not flag.startswith("--") or name.startswith("_") or not hasattr(Options, name):
             raise BadOption(f"unknown option {flag}")
@@ -76,18 +79,19 @@ def parse(argv: list[str]) -> Options:
         if isinstance(default, bool):
             setattr(options, name, True)
             continue
-        if not assigned:
+        if not equals:
             value = next(rest, "")
         setattr(options, name, _convert(flag, default, value))
     return options
 
 
 def _convert(flag: str, default: object, value: str) -> object:
+    """Return a value in the type of its default."""
     if isinstance(default, tuple):
-        chosen = tuple(cap for cap in value.split(",") if cap not in ("", "none"))
-        if not set(chosen) <= set(CAPS):
+        caps = tuple(cap for cap in value.split(",") if cap not in ("", "none"))
+        if not set(caps) <= set(CAPS):
             raise BadOption(f"{flag} takes a list from {','.join(CAPS)}, or none")
-        return chosen
+        return caps
     if isinstance(default, float):
         try:
             return float(value)

@@ -1,6 +1,6 @@
-"""What agh learns from this package: an agent named `echo`, and how to start it.
+"""The plugin: registers an agent named `echo` with agh, and says how to start it.
 
-The only module here that imports agh; the agent itself never does.
+This is the only module here that imports agh; the agent itself never does.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""How session/load and session/resume end: well, or in one of the ways seen on real agents."""
+"""How session/load and session/resume end: well, or in one of the ways seen in real agents."""
 
 import os
 
@@ -22,7 +22,7 @@ def unknown_session(session_id: str) -> Failure:
 
 
 def fail(loop: Loop, outcome: str, session_id: str) -> Steps:
-    """Fail in the way the outcome stands for, if it stands for one."""
+    """Fail in the way that the outcome names, if it names one."""
     if outcome == "hang":
         yield FOREVER
     if outcome == "die":
@@ -38,6 +38,7 @@ def fail(loop: Loop, outcome: str, session_id: str) -> Steps:
 
 
 def replay(loop: Loop, session: Session, outcome: str, replays: bool) -> None:
+    """Send the history if this method replays it; late, after the answer, if the outcome says so."""
     history = updates.replay(session.records)
     if outcome == "late":
         loop.start(_replay_late(loop, session, history))

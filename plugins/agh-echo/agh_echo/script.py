@@ -1,7 +1,7 @@
-"""From the text of a prompt to the steps it asks for. Pure.
+"""Parsing a prompt into the steps it asks for. Pure.
 
 A line that starts with `/name` is a step; each run of other lines is one step, `echo`.
-Arguments read from left to right: words, then key=value fields, then free text.
+Arguments are read from left to right: words, then key=value fields, then free text.
 """
 
 Step = tuple[str, str]
@@ -10,6 +10,7 @@ REQUEST, INSTRUCTIONS = "=== CURRENT REQUEST ===", "=== INSTRUCTIONS ==="
 
 
 def parse(text: str) -> list[Step]:
+    """Return the steps of a prompt, each a name and the text after it."""
     steps: list[Step] = []
     for line in request(text).split("\n"):
         name, rest = parse_line(line)
@@ -20,6 +21,7 @@ def parse(text: str) -> list[Step]:
 
 
 def parse_line(line: str) -> Step:
+    """Return the step that one line asks for."""
     if line.strip().lower() == "what did i say?":
         return "recall", ""
     name, rest = head(line.rstrip()) if line.startswith("/") else ("", "")
@@ -28,7 +30,7 @@ def parse_line(line: str) -> Step:
 
 
 def request(text: str) -> str:
-    """What is asked now: the old steps in a history that the client injects must not run again."""
+    """Return the current request, without any history the client injected: its steps must not run again."""
     lines = text.replace("\r\n", "\n").split("\n")
     if REQUEST not in lines:
         return "\n".join(lines)
@@ -38,21 +40,21 @@ def request(text: str) -> str:
 
 
 def head(text: str) -> tuple[str, str]:
-    """The first word, which must be there, and the rest."""
+    """Return the first word and the rest. Raise ValueError if there is no word."""
     word, *rest = text.split(maxsplit=1)
     return word, "".join(rest)
 
 
 def fields(text: str) -> tuple[dict[str, str], str]:
-    """The leading key=value words, and the text after them."""
-    found: dict[str, str] = {}
+    """Return the leading key=value words, and the text after them."""
+    values: dict[str, str] = {}
     while text.strip():
         word, rest = head(text)
         key, equals, value = word.partition("=")
         if not equals or not key.isidentifier():
             break
-        found[key], text = value, rest
-    return found, text
+        values[key], text = value, rest
+    return values, text
 
 
 def unescape(text: str) -> str:
@@ -60,8 +62,8 @@ def unescape(text: str) -> str:
 
 
 def chunks(text: str, most: int = 8) -> list[str]:
-    """The text in a few pieces, cut after spaces; joined again they are the text."""
-    *words, last = text.split(" ")
-    words = [f"{word} " for word in words] + [last] * bool(last)
-    size = -(-len(words) // most) or 1
-    return ["".join(words[i : i + size]) for i in range(0, len(words), size)]
+    """Split a text after spaces into at most `most` chunks, which joined give the text again."""
+    *spaced, last = text.split(" ")
+    pieces = [f"{word} " for word in spaced] + [last] * bool(last)
+    size = -(-len(pieces) // most) or 1
+    return ["".join(pieces[i : i + size]) for i in range(0, len(pieces), size)]

@@ -1,6 +1,6 @@
-"""A live session: what the agent knows of one conversation, and its settings.
+"""A live session: the agent's memory of one conversation, and its settings.
 
-Mode and model live as long as the process; a restored session starts with the defaults again.
+Mode and model last as long as the process; a restored session starts with the defaults again.
 """
 
 from agh_echo.kinds import Frame
@@ -13,6 +13,8 @@ MODELS = ("small", "large")
 
 
 class Session:
+    """One conversation, whose records are stored as they are made."""
+
     def __init__(self, memory: Memory, session_id: str, params: Frame, records: list[Frame]) -> None:
         self.memory = memory
         self.id = session_id
@@ -20,12 +22,13 @@ class Session:
         self.mcp_servers: list[Frame] = params.get("mcpServers") or []
         self.records = records
         self.mode, self.model = MODES[0], MODELS[0]
-        self.given = {key: params[key] for key in ("systemPrompt", "_meta") if key in params}
+        self.start_params = {key: params[key] for key in ("systemPrompt", "_meta") if key in params}
         self.failures = 0
         self.is_stored = True
         self.turn: Task | None = None
 
     def remember(self, *records: Frame) -> None:
+        """Append records, and store them if the session is stored."""
         self.records += records
         if self.is_stored:
             self.memory.append(self.id, list(records))
@@ -34,11 +37,12 @@ class Session:
         return [record["user"] for record in self.records if "user" in record]
 
     def spent(self) -> tuple[int, float]:
-        """Tokens and cost of all turns that have ended."""
-        spent = [record["usage"] for record in self.records if "usage" in record]
-        return sum(usage["tokens"] for usage in spent), sum(usage["cost"] for usage in spent)
+        """Return the tokens and the cost of all finished turns."""
+        usages = [record["usage"] for record in self.records if "usage" in record]
+        return sum(usage["tokens"] for usage in usages), sum(usage["cost"] for usage in usages)
 
     def settings(self) -> Frame:
+        """Return the modes and options that a client can set, with their values."""
         modes = [{"id": mode, "name": mode.title()} for mode in MODES]
         model = {
             "id": "model",
@@ -51,7 +55,7 @@ class Session:
         return {"modes": {"currentModeId": self.mode, "availableModes": modes}, "configOptions": [model]}
 
     def set(self, name: str, value: str) -> None:
-        """name: mode or model."""
+        """Set the mode or the model."""
         offered = MODES if name == "mode" else MODELS
         if value not in offered:
             raise Failure(-32602, f"Invalid params: no {name} {value!r}; there is {', '.join(offered)}")

@@ -1,4 +1,4 @@
-"""What a well-behaved agent does, one function per step: talk, think, call tools, ask the client.
+"""The behaviour of a good agent, one function per step: talk, think, call tools, ask the client.
 
 A step takes the turn and the text after its name. It returns what to say, or a generator that returns it.
 """
@@ -31,8 +31,8 @@ def say(_turn: Turn, text: str) -> str:
 
 
 def recall(turn: Turn, _text: str) -> str:
-    texts = [f'"{seen[:4000]}"' for seen in turn.session.user_texts()]
-    return f"SEEN {len(texts)} user texts: {' | '.join(texts)}"
+    quoted = [f'"{text[:4000]}"' for text in turn.session.user_texts()]
+    return f"SEEN {len(quoted)} user texts: {' | '.join(quoted)}"
 
 
 def stream(turn: Turn, text: str) -> Steps:
@@ -53,15 +53,15 @@ def think(turn: Turn, text: str) -> Steps:
 
 def tool(turn: Turn, text: str, end: str = "completed") -> Steps:
     name, rest = head(text)
-    given, printed = fields(rest)
-    delay = float(given.pop("delay", 0))
-    call = turn.open_tool(_describe(turn, name, given, "other"))
+    arguments, output = fields(rest)
+    delay = float(arguments.pop("delay", 0))
+    call = turn.open_tool(_describe_tool(turn, name, arguments, "other"))
     yield 0.0
     turn.change_tool(call, status="in_progress")
     yield delay
     if end:
-        printed = printed or f"{name} {end}"
-        turn.change_tool(call, status=end, content=updates.output(printed), rawOutput={"output": printed})
+        output = output or f"{name} {end}"
+        turn.change_tool(call, status=end, content=updates.output(output), rawOutput={"output": output})
 
 
 def tool_fail(turn: Turn, text: str) -> Steps:
@@ -73,11 +73,11 @@ def tool_open(turn: Turn, text: str) -> Steps:
 
 
 def edit(turn: Turn, text: str) -> Steps:
-    name, new = head(text)
-    call = turn.open_tool(_describe(turn, f"Edit {name}", {"path": name}, "edit"))
+    name, new_text = head(text)
+    call = turn.open_tool(_describe_tool(turn, f"Edit {name}", {"path": name}, "edit"))
     yield 0.0
     path = _absolute(turn, name)
-    diff = {"type": "diff", "path": path, "oldText": _old_text(path), "newText": unescape(new)}
+    diff = {"type": "diff", "path": path, "oldText": _read_file(path), "newText": unescape(new_text)}
     turn.change_tool(call, status="completed", content=[diff])
 
 
@@ -86,8 +86,8 @@ def plan(turn: Turn, text: str) -> None:
 
 
 def ask(turn: Turn, text: str, offered: dict[str, str] = OPTIONS) -> Steps:
-    given, title = fields(text)
-    call = turn.open_tool(_describe(turn, title or "May I?", given, "edit"))
+    arguments, title = fields(text)
+    call = turn.open_tool(_describe_tool(turn, title or "May I?", arguments, "edit"))
     options = [
         {"optionId": key, "name": kind.replace("_", " "), "kind": kind} for key, kind in offered.items()
     ]
@@ -95,8 +95,8 @@ def ask(turn: Turn, text: str, offered: dict[str, str] = OPTIONS) -> Steps:
     answer = _error(reply)
     if not answer:
         outcome = reply["result"]["outcome"]
-        chosen = outcome.get("optionId")
-        answer = offered.get(chosen, f"unknown option {chosen}") if chosen else outcome["outcome"]
+        option_id = outcome.get("optionId")
+        answer = offered.get(option_id, f"unknown option {option_id}") if option_id else outcome["outcome"]
     turn.change_tool(call, status="completed" if answer.startswith("allow") else "failed")
     return f"permission: {answer}"
 
@@ -123,20 +123,20 @@ def run(turn: Turn, text: str) -> Steps:
     if _error(created):
         return f"run {text}: {_error(created)}"
     terminal = {"terminalId": created["result"]["terminalId"]}
-    call = turn.open_tool(_describe(turn, text, {"command": text}, "execute"))
+    call = turn.open_tool(_describe_tool(turn, text, {"command": text}, "execute"))
     turn.change_tool(call, status="in_progress", content=[{"type": "terminal", **terminal}])
     try:
-        ended = yield turn.ask("terminal/wait_for_exit", terminal)
-        printed = yield turn.ask("terminal/output", terminal)
+        exit_reply = yield turn.ask("terminal/wait_for_exit", terminal)
+        output_reply = yield turn.ask("terminal/output", terminal)
     except Cancelled:
-        turn.ask("terminal/release", terminal)  # which kills the command; nobody waits for the answer
+        turn.ask("terminal/release", terminal)  # this kills the command; nobody waits for the answer
         raise
     yield turn.ask("terminal/release", terminal)
-    failure = _error(ended) or _error(printed)
-    status = ended["result"] if not failure else {}
+    failure = _error(exit_reply) or _error(output_reply)
+    status = exit_reply["result"] if not failure else {}
     turn.change_tool(call, status="completed" if status.get("exitCode") == 0 else "failed")
     ending = f"signal {status['signal']}" if status.get("signal") else f"exit {status.get('exitCode')}"
-    return f"run {text}: {failure or ending + ': ' + printed['result']['output']}"
+    return f"run {text}: {failure or ending + ': ' + output_reply['result']['output']}"
 
 
 def elicit(turn: Turn, text: str) -> Steps:
@@ -152,8 +152,8 @@ def sleep(_turn: Turn, text: str) -> Steps:
 
 
 def usage(turn: Turn, text: str) -> None:
-    taken, written, cost = [*text.split(), "0"][:3]
-    turn.tokens, turn.cost = (int(taken), int(written)), float(cost)
+    input_tokens, output_tokens, cost = [*text.split(), "0"][:3]
+    turn.tokens, turn.cost = (int(input_tokens), int(output_tokens)), float(cost)
     tokens, spent = turn.session.spent()
     turn.update(updates.usage(tokens + sum(turn.tokens), spent + turn.cost))
 
@@ -164,8 +164,8 @@ def title(turn: Turn, text: str) -> None:
 
 
 def commands(turn: Turn, _text: str) -> None:
-    known = [{"name": name, "description": f"Run the step /{name}"} for name in turn.steps]
-    turn.update({"sessionUpdate": "available_commands_update", "availableCommands": known})
+    available = [{"name": name, "description": f"Run the step /{name}"} for name in turn.steps]
+    turn.update({"sessionUpdate": "available_commands_update", "availableCommands": available})
 
 
 def mode(turn: Turn, text: str) -> None:
@@ -179,7 +179,7 @@ def settings(turn: Turn, _text: str) -> str:
 
 
 def given(turn: Turn, _text: str) -> str:
-    return f"given: {json.dumps(turn.session.given)}"
+    return f"given: {json.dumps(turn.session.start_params)}"
 
 
 def cwd(turn: Turn, _text: str) -> str:
@@ -201,22 +201,22 @@ def repeat(turn: Turn, text: str) -> Steps:
         yield 0.0
 
 
-def _describe(turn: Turn, title: str, given: dict[str, str], kind: str) -> Frame:
-    """A tool call from its key=value fields: kind, path and id have a place of their own."""
-    call: Frame = {"title": title, "kind": given.pop("kind", kind)}
-    if "id" in given:
-        call["toolCallId"] = given.pop("id")
-    if "path" in given:
-        given["path"] = _absolute(turn, given["path"])
-        call["locations"] = [{"path": given["path"]}]
-    return call | {"rawInput": given}
+def _describe_tool(turn: Turn, title: str, arguments: dict[str, str], kind: str) -> Frame:
+    """Build a tool call from its key=value fields, of which kind, path and id set fields of the call."""
+    call: Frame = {"title": title, "kind": arguments.pop("kind", kind)}
+    if "id" in arguments:
+        call["toolCallId"] = arguments.pop("id")
+    if "path" in arguments:
+        arguments["path"] = _absolute(turn, arguments["path"])
+        call["locations"] = [{"path": arguments["path"]}]
+    return call | {"rawInput": arguments}
 
 
 def _absolute(turn: Turn, path: str) -> str:
     return os.path.join(turn.session.cwd, path)
 
 
-def _old_text(path: str) -> str | None:
+def _read_file(path: str) -> str | None:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
@@ -225,6 +225,7 @@ def _old_text(path: str) -> str | None:
 
 
 def _error(reply: Frame) -> str:
+    """Return the client's error as a text; empty if there is none."""
     error = reply.get("error")
     return f"error {error['code']} {error['message']}" if error else ""
 

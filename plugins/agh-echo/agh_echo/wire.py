@@ -1,7 +1,7 @@
 """Frames in, frames out: JSON-RPC 2.0, one JSON object per line, on two file descriptors.
 
-Promises: frames leave whole and in the order they were handed over, at the next `flush`.
-Never waits for input longer than it is told to, and never looks into what it carries.
+Promises: frames are written whole and in order, at the next `flush` at the latest. Never waits for input
+longer than its caller allows, and never interprets the frames it carries.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class Failure(Exception):
-    """A request ends as a JSON-RPC error."""
+    """Ends a request with a JSON-RPC error."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
         super().__init__(message)
@@ -24,6 +24,7 @@ class Failure(Exception):
 
 
 def parse(line: bytes) -> Frame:
+    """Return the frame in a line. Raise Failure if there is none."""
     try:
         frame = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -34,13 +35,15 @@ def parse(line: bytes) -> Frame:
 
 
 class Wire:
+    """A connection to the client, with buffers for partial lines in and pending frames out."""
+
     def __init__(self, source: int = 0, sink: int = 1) -> None:
         self.source, self.sink = source, sink
         self._partial = bytearray()
         self._pending = bytearray()
 
     def receive(self, timeout: float | None) -> list[bytes] | None:
-        """The lines that have come, or none after `timeout` seconds. None at the end of the input."""
+        """Return the complete lines received; none after `timeout` seconds, None at the end of the input."""
         if not select.select([self.source], [], [], timeout)[0]:
             return []
         data = os.read(self.source, 1 << 20)
@@ -54,6 +57,7 @@ class Wire:
         return [line for line in lines if line.strip()]
 
     def send(self, frame: Frame) -> None:
+        """Queue a frame for writing."""
         frame = {"jsonrpc": "2.0", **frame}
         try:
             self.write(_encode(frame).encode() + b"\n")
@@ -64,11 +68,13 @@ class Wire:
         self.send({"method": method, "params": params})
 
     def write(self, data: bytes) -> None:
+        """Queue bytes for writing, and flush if there are many."""
         self._pending += data
         if len(self._pending) > 1 << 16:
             self.flush()
 
     def flush(self) -> None:
+        """Write everything that is queued."""
         data, self._pending = memoryview(self._pending), bytearray()
         while data:
             data = data[os.write(self.sink, data) :]

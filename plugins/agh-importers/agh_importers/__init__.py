@@ -1,1 +1,1 @@
-"""Importers for what other programs have kept."""
+"""Importers for the conversations of other programs."""

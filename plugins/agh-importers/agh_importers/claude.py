@@ -1,7 +1,7 @@
 """Claude Code's transcripts: `projects/<directory>/<session>.jsonl`, a line per message or event.
 
-A message of the model comes as several lines, one per block, under one id. The transcripts of subagents
-are files of their own, which cannot be resumed, and are left out; so are lines of side chains.
+The model's message is written as several lines, one per block, with the same id. Transcripts of subagents
+are separate files that cannot be resumed, so they are skipped, and so are the lines of side chains.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from glob import glob
 from typing import Any
 
 from agh.core.exchange import Imported
-from agh_importers.lines import first_lines, lines, stamp
-from agh_importers.story import Story, number, words
+from agh_importers.conversation import Conversation, join_text, string_or_none, token_count
+from agh_importers.lines import normalise_time, parse_first_lines, read_lines
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# Bookkeeping of the program, which says nothing of the conversation.
+# Types of lines that are not part of the conversation.
 _BOOKKEEPING = {
     "agent-name",
     "attachment",
@@ -31,9 +31,9 @@ _BOOKKEEPING = {
     "worktree-state",
 }
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
-# What the program wrote in the user's name.
+# How the texts start that the program wrote in the user's name.
 _NOT_TYPED = ("<command-", "<local-command-", "<bash-", "<system-reminder>", "<task-notification>")
-_TELLING = {"sessionId", "leafUuid"}
+_SESSION_KEYS = {"sessionId", "leafUuid"}
 _INTERRUPTED = "[Request interrupted by user"
 _USAGE = {
     "input_tokens": "input_tokens",
@@ -41,152 +41,159 @@ _USAGE = {
     "cached_read_tokens": "cache_read_input_tokens",
     "cached_write_tokens": "cache_creation_input_tokens",
 }
-LONGEST_TITLE = 1 << 20  # characters; the whole is in the call's input
-_HINTS = ("command", "file_path", "path", "pattern", "query", "url", "description")
+LONGEST_TITLE = 1 << 20  # characters; the call's input has all of it
+# Arguments of a tool call that make a good title.
+_TITLE_KEYS = ("command", "file_path", "path", "pattern", "query", "url", "description")
 
 
 def find() -> list[str]:
+    """List the transcripts that Claude Code has written."""
     base = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude")
-    return [path for path in glob(f"{glob_safe(base)}/projects/*/*.jsonl") if _is_main(path)]
+    return [path for path in glob(f"{glob_safe(base)}/projects/*/*.jsonl") if _is_main_transcript(path)]
 
 
 def glob_safe(path: str) -> str:
+    """Escape a path for use in a glob pattern."""
     return re.sub(r"([*?[])", r"[\1]", path)
 
 
 def recognises(path: str, head: bytes) -> bool:
-    if not path.endswith(".jsonl") or not _is_main(path):
+    """Tell whether a file with these first bytes is a transcript of Claude Code."""
+    if not path.endswith(".jsonl") or not _is_main_transcript(path):
         return False
-    if any(_TELLING & line.keys() or line.get("type") in _BOOKKEEPING for line in first_lines(head)):
-        return True
+    for line in parse_first_lines(head):
+        if _SESSION_KEYS & line.keys() or line.get("type") in _BOOKKEEPING:
+            return True
     return head.startswith(b"{") and b'"sessionId":' in head and b'"parentUuid":' in head
 
 
-def _is_main(path: str) -> bool:
+def _is_main_transcript(path: str) -> bool:
     return not os.path.basename(path).startswith("agent-") and os.path.isfile(path)
 
 
 def read(path: str) -> Imported:
-    token = os.path.basename(path).removesuffix(".jsonl")
-    if not _UUID.fullmatch(token):
-        ids = (line.get("sessionId") for line in lines(path))
-        token = next((session_id for session_id in ids if isinstance(session_id, str)), "")
-    if not token:
+    """Read a transcript. Raise ValueError if it does not say which session it is."""
+    session_id = os.path.basename(path).removesuffix(".jsonl")
+    if not _UUID.fullmatch(session_id):
+        ids = (line.get("sessionId") for line in read_lines(path))
+        session_id = next((value for value in ids if isinstance(value, str)), "")
+    if not session_id:
         raise ValueError("no line of it names a session of Claude Code")
-    teller = _Teller(Story("claude", token))
-    for line in lines(path):
-        teller.take(line)
-    return teller.story.told()
+    converter = _Converter(Conversation("claude", session_id))
+    for line in read_lines(path):
+        converter.add_line(line)
+    return converter.conversation.finish()
 
 
-class _Teller:
-    def __init__(self, story: Story) -> None:
-        self.story = story
-        self._names: dict[str, str] = {}
-        self._ends: str | None = None  # how the message that is being told ends its turn
-        self._message: Any = None
-        self._spent: dict[str, dict[str, dict[str, Any]]] = {}
+class _Converter:
+    """Turns lines of a transcript into events."""
 
-    def take(self, line: dict[str, Any]) -> None:
-        kind, story = line.get("type"), self.story
+    def __init__(self, conversation: Conversation) -> None:
+        self.conversation = conversation
+        self._tool_names: dict[str, str] = {}  # by the id of the call
+        self._message_id: Any = None  # of the message whose lines are being read
+        self._stop_reason: str | None = None  # set if that message ends its turn
+        self._usage: dict[str, dict[str, dict[str, Any]]] = {}  # by turn and message
+
+    def add_line(self, line: dict[str, Any]) -> None:
+        kind, conversation = line.get("type"), self.conversation
         if line.get("isSidechain") is True or kind in _BOOKKEEPING:
             return
         if kind in _TITLES:
             if isinstance(title := line.get(_TITLES[str(kind)]), str):
-                story.session["title"] = " ".join(title.split())[:200]
+                conversation.session["title"] = " ".join(title.split())[:200]
             return
-        story.clock(stamp(line.get("timestamp")))
+        conversation.set_time(normalise_time(line.get("timestamp")))
         if isinstance(line.get("cwd"), str):
-            story.session.setdefault("workspace_path", line["cwd"])
-        said = line.get("message")
-        message: dict[str, Any] = said if isinstance(said, dict) else {}
-        if kind != "assistant" or message.get("id") != self._message:
-            self._settle()
+            conversation.session.setdefault("workspace_path", line["cwd"])
+        value = line.get("message")
+        message: dict[str, Any] = value if isinstance(value, dict) else {}
+        if kind != "assistant" or message.get("id") != self._message_id:
+            self._finish_message()
         if kind == "user":
-            self._user(line, message)
+            self._add_user_line(line, message)
         elif kind == "assistant":
-            self._assistant(line, message)
+            self._add_assistant_line(line, message)
         elif kind == "system":
-            story.note(f"system: {line.get('subtype')}", _text(line.get("content")))
+            conversation.add_note(f"system: {line.get('subtype')}", string_or_none(line.get("content")))
         elif kind == "broken":
-            story.note(f"line {line['line']} {line['reason']}", line["text"])
+            conversation.add_note(f"line {line['line']} {line['reason']}", line["text"])
         else:
-            story.note(f"unknown: {kind}", raw=line)
+            conversation.add_note(f"unknown: {kind}", raw=line)
 
-    def _settle(self) -> None:
-        ends, self._ends, self._message = self._ends, None, None
-        if ends is not None:
-            self.story.end(ends)
+    def _finish_message(self) -> None:
+        """End the turn if the message that has been read ends it."""
+        reason, self._stop_reason, self._message_id = self._stop_reason, None, None
+        if reason is not None:
+            self.conversation.end_turn(reason)
 
-    def _user(self, line: dict[str, Any], message: dict[str, Any]) -> None:
-        content, story = message.get("content"), self.story
+    def _add_user_line(self, line: dict[str, Any], message: dict[str, Any]) -> None:
+        content, conversation = message.get("content"), self.conversation
         for part in content if isinstance(content, list) else []:
             if isinstance(part, dict) and part.get("type") == "tool_result":
-                self._result(part, line.get("toolUseResult"))
-        text = words(content, "text")
+                self._add_result(part, line.get("toolUseResult"))
+        text = join_text(content, "text")
         if not text.strip():
             return
         if line.get("isCompactSummary") is True:
-            story.note("summary of the conversation before", text)
+            conversation.add_note("summary of the conversation before", text)
         elif text.startswith(_INTERRUPTED):
-            story.end("cancelled")
+            conversation.end_turn("cancelled")
         elif line.get("isMeta") is True or text.startswith(_NOT_TYPED):
-            story.note("note", text)
+            conversation.add_note("note", text)
         else:
-            story.prompt(text)
+            conversation.start_turn(text)
 
-    def _result(self, part: dict[str, Any], details: Any) -> None:
-        failed, said = part.get("is_error") is True, words(part.get("content"), "text")
-        result: dict[str, Any] = {"error" if failed else "content": said}
+    def _add_result(self, part: dict[str, Any], details: Any) -> None:
+        failed, text = part.get("is_error") is True, join_text(part.get("content"), "text")
+        result: dict[str, Any] = {"error" if failed else "content": text}
         if isinstance(details, dict):
             file = details.get("file")
             path = file.get("filePath") if isinstance(file, dict) else details.get("filePath")
             if isinstance(path, str):
                 result["file_path"] = path
-        call = str(part.get("tool_use_id"))
-        self.story.result(call, self._names.get(call), result, failed)
+        call_id = str(part.get("tool_use_id"))
+        self.conversation.add_tool_result(call_id, self._tool_names.get(call_id), result, failed)
 
-    def _assistant(self, line: dict[str, Any], message: dict[str, Any]) -> None:
-        story, content = self.story, message.get("content")
+    def _add_assistant_line(self, line: dict[str, Any], message: dict[str, Any]) -> None:
+        conversation, content = self.conversation, message.get("content")
         if line.get("isApiErrorMessage") is True:
-            story.fail(words(content, "text"))
+            conversation.fail_turn(join_text(content, "text"))
             return
         model = message.get("model")
         if isinstance(model, str) and not model.startswith("<"):
-            story.source["model"] = model
-        self._message = message.get("id")
+            conversation.source["model"] = model
+        self._message_id = message.get("id")
         for part in content if isinstance(content, list) else [{"type": "text", "text": content}]:
             if isinstance(part, dict):
-                self._part(part)
-        self._use(message)
-        if message.get("stop_reason") in ("end_turn", "stop_sequence", "max_tokens", "refusal"):
-            self._ends = {"stop_sequence": "end_turn"}.get(message["stop_reason"], message["stop_reason"])
+                self._add_part(part)
+        self._add_usage(message)
+        reason = message.get("stop_reason")
+        if reason in ("end_turn", "stop_sequence", "max_tokens", "refusal"):
+            self._stop_reason = "end_turn" if reason == "stop_sequence" else reason
 
-    def _part(self, part: dict[str, Any]) -> None:
-        kind, story = part.get("type"), self.story
+    def _add_part(self, part: dict[str, Any]) -> None:
+        kind, conversation, message_id = part.get("type"), self.conversation, string_or_none(self._message_id)
         if kind == "text" and isinstance(part.get("text"), str):
-            story.event("agent_message", text=part["text"], message_id=_text(self._message))
+            conversation.add_event("agent_message", text=part["text"], message_id=message_id)
         elif kind == "thinking" and part.get("thinking"):
-            story.event("thought", text=str(part["thinking"]), message_id=_text(self._message))
+            conversation.add_event("thought", text=str(part["thinking"]), message_id=message_id)
         elif kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
-            call, name, given = str(part.get("id")), str(part.get("name")), part.get("input")
-            self._names[call] = name
-            known = given if isinstance(given, dict) else {}
-            title = next((known[key] for key in _HINTS if isinstance(known.get(key), str)), name)
-            story.call(call, name, title[:LONGEST_TITLE], given)
+            call_id, name, arguments = str(part.get("id")), str(part.get("name")), part.get("input")
+            self._tool_names[call_id] = name
+            named = arguments if isinstance(arguments, dict) else {}
+            title = next((named[key] for key in _TITLE_KEYS if isinstance(named.get(key), str)), name)
+            conversation.add_tool_call(call_id, name, title[:LONGEST_TITLE], arguments)
 
-    def _use(self, message: dict[str, Any]) -> None:
-        """Every line of a message repeats what the message has used: it counts once."""
-        usage, turn = message.get("usage"), self.story.turn
-        if not isinstance(usage, dict) or not turn:
+    def _add_usage(self, message: dict[str, Any]) -> None:
+        """Add up the tokens of the turn. Every line of a message repeats its usage, which counts once."""
+        usage, turn_id = message.get("usage"), self.conversation.turn_id
+        if not isinstance(usage, dict) or not turn_id:
             return
-        messages = self._spent.setdefault(turn, {})
-        messages[str(message.get("id"))] = usage
+        usages = self._usage.setdefault(turn_id, {})
+        usages[str(message.get("id"))] = usage
         sums = {
-            ours: sum(number(one.get(theirs)) for one in messages.values()) for ours, theirs in _USAGE.items()
+            ours: sum(token_count(usage.get(theirs)) for usage in usages.values())
+            for ours, theirs in _USAGE.items()
         }
-        self.story.spend(**sums, total_tokens=sum(sums.values()))
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+        self.conversation.set_usage(**sums, total_tokens=sum(sums.values()))

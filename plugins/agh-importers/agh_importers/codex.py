@@ -1,8 +1,8 @@
 """Codex's rollouts: `sessions/YYYY/MM/DD/rollout-<time>-<session>.jsonl`, lines of timestamp, type, payload.
 
-The conversation is told twice in them: as items of the model's interface and as events of the program. The
-items are taken, but for what the user typed, which among the items stands between texts of the program.
-Older rollouts have only the items, without the frame around them.
+They hold the conversation twice: as items of the model's API and as events of the program. We use the
+items, except for the user's prompts: among the items they are mixed with texts that the program adds. Older
+rollouts have only the items, without the frame around them.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import orjson
 
 from agh.core.exchange import Imported
 from agh_importers.claude import glob_safe
-from agh_importers.lines import first_lines, lines, stamp
-from agh_importers.story import Story, number, words
+from agh_importers.conversation import Conversation, join_text, string_or_none, token_count
+from agh_importers.lines import normalise_time, parse_first_lines, read_lines
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_EXIT = re.compile(r"(?:Exit code: |Process exited with code )(\d+)")
-_ENDS = {"task_complete": "end_turn", "turn_complete": "end_turn", "turn_aborted": "cancelled"}
-# What the items tell as well, and what is no part of the conversation.
-_KNOWN_EVENTS = {
+_EXIT_CODE = re.compile(r"(?:Exit code: |Process exited with code )(\d+)")
+_STOP_REASONS = {"task_complete": "end_turn", "turn_complete": "end_turn", "turn_aborted": "cancelled"}
+# Events that repeat an item, or are not part of the conversation.
+_IGNORED_EVENTS = {
     "agent_message",
     "agent_reasoning",
     "agent_reasoning_raw_content",
@@ -40,40 +40,45 @@ _USAGE = {
     "cached_read_tokens": "cached_input_tokens",
     "total_tokens": "total_tokens",
 }
-_KNOWN_ITEMS = {"compaction", "context_compaction", "ghost_snapshot", "other"}
+_IGNORED_ITEMS = {"compaction", "context_compaction", "ghost_snapshot", "other"}
 
 
 def find() -> list[str]:
+    """List the rollouts that Codex has written."""
     base = glob_safe(os.environ.get("CODEX_HOME") or os.path.expanduser("~/.codex"))
-    places = (f"{base}/sessions/**/rollout-*.jsonl", f"{base}/archived_sessions/rollout-*.jsonl")
-    return [path for place in places for path in glob(place, recursive=True) if os.path.isfile(path)]
+    patterns = (f"{base}/sessions/**/rollout-*.jsonl", f"{base}/archived_sessions/rollout-*.jsonl")
+    return [path for pattern in patterns for path in glob(pattern, recursive=True) if os.path.isfile(path)]
 
 
 def recognises(path: str, head: bytes) -> bool:
+    """Tell whether a file with these first bytes is a rollout of Codex."""
     if not path.endswith(".jsonl"):
         return False
-    line = next(first_lines(head), None)
+    line = next(parse_first_lines(head), None)
     if line is None:
         return head.startswith(b"{") and b'"type":"session_meta"' in head[:200]
-    framed = line.get("type") == "session_meta" and isinstance(line.get("payload"), dict)
-    return framed or ({"id", "timestamp"} <= line.keys() and os.path.basename(path).startswith("rollout-"))
+    is_framed = line.get("type") == "session_meta" and isinstance(line.get("payload"), dict)
+    return is_framed or ({"id", "timestamp"} <= line.keys() and os.path.basename(path).startswith("rollout-"))
 
 
 def read(path: str) -> Imported:
-    first = next(lines(path), None)
+    """Read a rollout. Raise ValueError if it does not say which session it is."""
+    first = next(read_lines(path), None)
     if first is None:
         raise ValueError("it is empty")
-    head = first.get("payload") if first.get("type") == "session_meta" else first
-    named = _UUID.findall(os.path.basename(path))
-    token = head.get("id") if isinstance(head, dict) else None
-    token = token if isinstance(token, str) and token else (named[-1] if named else "")
-    if not token:
+    metadata = first.get("payload") if first.get("type") == "session_meta" else first
+    ids_in_name = _UUID.findall(os.path.basename(path))
+    session_id = metadata.get("id") if isinstance(metadata, dict) else None
+    if not isinstance(session_id, str) or not session_id:
+        session_id = ids_in_name[-1] if ids_in_name else ""
+    if not session_id:
         raise ValueError("no line of it names a session of Codex")
-    events = (_payload(line) for line in lines(path) if line.get("type") == "event_msg")
-    teller = _Teller(Story("codex", token), any(event.get("type") == "user_message" for event in events))
-    for line in lines(path):
-        teller.take(line)
-    return teller.story.told()
+    events = (_payload(line) for line in read_lines(path) if line.get("type") == "event_msg")
+    has_prompt_events = any(event.get("type") == "user_message" for event in events)
+    converter = _Converter(Conversation("codex", session_id), has_prompt_events)
+    for line in read_lines(path):
+        converter.add_line(line)
+    return converter.conversation.finish()
 
 
 def _payload(line: dict[str, Any]) -> dict[str, Any]:
@@ -81,98 +86,103 @@ def _payload(line: dict[str, Any]) -> dict[str, Any]:
     return payload if isinstance(payload, dict) else {}
 
 
-class _Teller:
-    def __init__(self, story: Story, typed: bool) -> None:
-        self.story, self._typed = story, typed
-        self._names: dict[str, str] = {}
-        self._before: dict[str, int] = {}  # tokens used up to the turn that is going on
-        self._total: dict[str, int] = {}
-        self._counted = ""
+class _Converter:
+    """Turns lines of a rollout into events."""
 
-    def take(self, line: dict[str, Any]) -> None:
-        kind, story, payload = line.get("type"), self.story, _payload(line)
-        story.clock(stamp(line.get("timestamp")))
+    def __init__(self, conversation: Conversation, has_prompt_events: bool) -> None:
+        self.conversation, self._has_prompt_events = conversation, has_prompt_events
+        self._tool_names: dict[str, str] = {}  # by the id of the call
+        self._tokens_before_turn: dict[str, int] = {}
+        self._tokens: dict[str, int] = {}  # used by the whole session so far
+        self._counted_turn = ""
+
+    def add_line(self, line: dict[str, Any]) -> None:
+        kind, conversation, payload = line.get("type"), self.conversation, _payload(line)
+        conversation.set_time(normalise_time(line.get("timestamp")))
         if kind == "broken":
-            story.note(f"line {line['line']} {line['reason']}", line["text"])
+            conversation.add_note(f"line {line['line']} {line['reason']}", line["text"])
         elif kind is not None and "payload" not in line:
-            self._item(line)
+            self._add_item(line)
         elif kind is None:
-            self._place(line)  # the first line of an older rollout, or a state of it
+            self._set_workspace(line)  # the first line of an older rollout, or a record of its state
         elif kind == "session_meta":
-            self._place(payload)
+            self._set_workspace(payload)
         elif kind == "turn_context":
-            self._place(payload)
+            self._set_workspace(payload)
             if isinstance(payload.get("model"), str):
-                story.source["model"] = payload["model"]
+                conversation.source["model"] = payload["model"]
         elif kind == "response_item":
-            self._item(payload)
+            self._add_item(payload)
         elif kind == "event_msg":
-            self._event(payload)
+            self._add_event(payload)
         elif kind == "compacted":
-            story.note("summary of the conversation before", _text(payload.get("message")))
+            text = string_or_none(payload.get("message"))
+            conversation.add_note("summary of the conversation before", text)
         else:
-            story.note(f"unknown: {kind}", raw=line)
+            conversation.add_note(f"unknown: {kind}", raw=line)
 
-    def _place(self, payload: dict[str, Any]) -> None:
+    def _set_workspace(self, payload: dict[str, Any]) -> None:
         if isinstance(payload.get("cwd"), str):
-            self.story.session.setdefault("workspace_path", payload["cwd"])
+            self.conversation.session.setdefault("workspace_path", payload["cwd"])
 
-    def _event(self, payload: dict[str, Any]) -> None:
-        kind, story = payload.get("type"), self.story
+    def _add_event(self, payload: dict[str, Any]) -> None:
+        kind, conversation = payload.get("type"), self.conversation
         if kind == "user_message":
-            pictures = [*_list(payload.get("images")), *_list(payload.get("local_images"))]
-            story.prompt("\n".join([str(payload.get("message") or ""), *["[image]"] * len(pictures)]).strip())
-        elif kind in _ENDS:
-            story.end(_ENDS[str(kind)])
+            images = [*_list(payload.get("images")), *_list(payload.get("local_images"))]
+            lines = [str(payload.get("message") or ""), *["[image]"] * len(images)]
+            conversation.start_turn("\n".join(lines).strip())
+        elif kind in _STOP_REASONS:
+            conversation.end_turn(_STOP_REASONS[str(kind)])
         elif kind == "token_count":
-            self._count(payload.get("info"))
+            self._add_usage(payload.get("info"))
         elif kind == "error":
-            story.fail(str(payload.get("message")))
-        elif kind not in _KNOWN_EVENTS:
-            story.note(f"event: {kind}", raw=payload)
+            conversation.fail_turn(str(payload.get("message")))
+        elif kind not in _IGNORED_EVENTS:
+            conversation.add_note(f"event: {kind}", raw=payload)
 
-    def _item(self, item: dict[str, Any]) -> None:
-        kind, story = item.get("type"), self.story
+    def _add_item(self, item: dict[str, Any]) -> None:
+        kind, conversation = item.get("type"), self.conversation
         if kind == "message":
-            self._message(item)
+            self._add_message(item)
         elif kind == "reasoning":
             parts = [*_list(item.get("summary")), *_list(item.get("content"))]
-            if text := words(parts, "summary_text") or words(parts, "reasoning_text", "text"):
-                story.event("thought", text=text)
+            if text := join_text(parts, "summary_text") or join_text(parts, "reasoning_text", "text"):
+                conversation.add_event("thought", text=text)
         elif kind in ("function_call_output", "custom_tool_call_output"):
-            self._result(item)
+            self._add_result(item)
         elif isinstance(kind, str) and kind.endswith("_call"):
-            self._call(kind, item)
-        elif kind not in _KNOWN_ITEMS:
-            story.note(f"item: {kind}", raw=item)
+            self._add_call(kind, item)
+        elif kind not in _IGNORED_ITEMS:
+            conversation.add_note(f"item: {kind}", raw=item)
 
-    def _message(self, item: dict[str, Any]) -> None:
-        story, role = self.story, item.get("role")
-        text = words(item.get("content"), "input_text", "output_text", "text")
+    def _add_message(self, item: dict[str, Any]) -> None:
+        conversation, role = self.conversation, item.get("role")
+        text = join_text(item.get("content"), "input_text", "output_text", "text")
         if role == "assistant":
-            story.event("agent_message", text=text, message_id=_text(item.get("id")))
-        elif role == "user" and not self._typed and not text.lstrip().startswith(("<", "# AGENTS.md")):
-            story.prompt(text)
+            conversation.add_event("agent_message", text=text, message_id=string_or_none(item.get("id")))
+        elif role == "user" and not self._has_prompt_events and not _is_added_by_codex(text):
+            conversation.start_turn(text)
 
-    def _call(self, kind: str, item: dict[str, Any]) -> None:
-        given: Any = item.get("arguments") or item.get("input") or item.get("action")
-        if isinstance(given, str):
+    def _add_call(self, kind: str, item: dict[str, Any]) -> None:
+        arguments: Any = item.get("arguments") or item.get("input") or item.get("action")
+        if isinstance(arguments, str):
             try:
-                given = orjson.loads(given)
+                arguments = orjson.loads(arguments)
             except orjson.JSONDecodeError:
-                given = {"input": given}
+                arguments = {"input": arguments}
         name = str(item.get("name") or kind.removesuffix("_call"))
-        call = str(item.get("call_id") or item.get("id") or f"call-{len(self.story.rows) + 1}")
-        self._names[call] = name
-        self.story.call(call, name, _title(name, given), given)
-        if kind in ("web_search_call", "image_generation_call"):  # no output of it is kept
-            self.story.result(call, name, {}, False)
+        next_row = len(self.conversation.rows) + 1
+        call_id = str(item.get("call_id") or item.get("id") or f"call-{next_row}")
+        self._tool_names[call_id] = name
+        self.conversation.add_tool_call(call_id, name, _title(name, arguments), arguments)
+        if kind in ("web_search_call", "image_generation_call"):  # their output is not in the rollout
+            self.conversation.add_tool_result(call_id, name, {}, False)
 
-    def _result(self, item: dict[str, Any]) -> None:
-        call, output = str(item.get("call_id")), item.get("output")
-        failed, text = False, words(output, "input_text", "output_text", "text")
-        if isinstance(output, dict):  # an older form
-            failed, text = output.get("success") is False, words(output.get("content"), "text")
+    def _add_result(self, item: dict[str, Any]) -> None:
+        call_id, output = str(item.get("call_id")), item.get("output")
+        failed, text = False, join_text(output, "input_text", "output_text", "text")
+        if isinstance(output, dict):  # an older format
+            failed, text = output.get("success") is False, join_text(output.get("content"), "text")
         try:
             inner = orjson.loads(text)
         except orjson.JSONDecodeError:
@@ -181,27 +191,35 @@ class _Teller:
             details = inner.get("metadata")
             failed = isinstance(details, dict) and details.get("exit_code") not in (0, None)
             text = inner["output"]
-        elif found := _EXIT.match(text):
-            failed = found[1] != "0"
+        elif exit_code := _EXIT_CODE.match(text):
+            failed = exit_code[1] != "0"
         result = {"error" if failed else "content": text}
-        self.story.result(call, self._names.get(call), result, failed)
+        self.conversation.add_tool_result(call_id, self._tool_names.get(call_id), result, failed)
 
-    def _count(self, info: Any) -> None:
-        """The program counts over the session; a turn's own is what was added since it began."""
+    def _add_usage(self, info: Any) -> None:
+        """Set the usage of the turn: what was added to the session's total since the turn started."""
         total = info.get("total_token_usage") if isinstance(info, dict) else None
         if not isinstance(total, dict):
             return
-        if self.story.turn != self._counted:
-            self._counted, self._before = self.story.turn, self._total
-        self._total = {ours: number(total.get(theirs)) for ours, theirs in _USAGE.items()}
-        used = {name: max(0, value - self._before.get(name, 0)) for name, value in self._total.items()}
+        if self.conversation.turn_id != self._counted_turn:
+            self._counted_turn, self._tokens_before_turn = self.conversation.turn_id, self._tokens
+        self._tokens = {ours: token_count(total.get(theirs)) for ours, theirs in _USAGE.items()}
+        used = {
+            name: max(0, tokens - self._tokens_before_turn.get(name, 0))
+            for name, tokens in self._tokens.items()
+        }
         window = info.get("model_context_window")
-        self.story.spend(**used, context_size=number(window) or None)
+        self.conversation.set_usage(**used, context_size=token_count(window) or None)
 
 
-def _title(name: str, given: Any) -> str:
-    known = given if isinstance(given, dict) else {}
-    command = known.get("command") or known.get("cmd") or known.get("query")
+def _is_added_by_codex(text: str) -> bool:
+    return text.lstrip().startswith(("<", "# AGENTS.md"))
+
+
+def _title(name: str, arguments: Any) -> str:
+    """Return the command or the query of a tool call, else the tool's name."""
+    named = arguments if isinstance(arguments, dict) else {}
+    command = named.get("command") or named.get("cmd") or named.get("query")
     if isinstance(command, list):
         command = " ".join(map(str, command))
     return str(command)[:300] if command else name
@@ -209,7 +227,3 @@ def _title(name: str, given: Any) -> str:
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None

@@ -1,7 +1,7 @@
-"""Lines of JSON as other programs leave them: half written at the end, now and then broken.
+"""Lines of JSON as other programs leave them: sometimes broken, and half written at the end.
 
-Promises: the file is only read; a line that is no JSON object is given as such, never passed over in
-silence; a last line without its newline is still being written and is not given at all.
+Promises: the file is only read; a line that is not a JSON object is yielded as broken, never skipped
+silently; a last line without its newline is still being written and is skipped if it is not complete.
 """
 
 from __future__ import annotations
@@ -15,69 +15,70 @@ import orjson
 
 from agh.core.json_text import find_excess, valid_utf8, without_lone_surrogates
 
-LONGEST = 64 << 20  # bytes; a longer line is given as broken
+LONGEST = 64 << 20  # bytes; a longer line is yielded as broken
 MAX_VALUES, MAX_DEPTH = 1_000_000, 250  # of one line
-_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 
-def lines(path: str) -> Iterator[dict[str, Any]]:
+def read_lines(path: str) -> Iterator[dict[str, Any]]:
     """Yield each line as an object; a broken one as `{"type": "broken", "line": N, "reason", "text"}`."""
     number = 0
     with open(path, "rb") as file:
-        while data := file.readline(LONGEST):
+        while line := file.readline(LONGEST):
             number += 1
-            if data.isspace():
+            if line.isspace():
                 continue
-            text, reason, ended = data[:200], "is not JSON", data.endswith(b"\n")
-            if len(data) == LONGEST and not ended:
-                reason, ended = f"is longer than {LONGEST >> 20} MB", True
+            start, reason, is_complete = line[:200], "is not JSON", line.endswith(b"\n")
+            if len(line) == LONGEST and not is_complete:
+                reason, is_complete = f"is longer than {LONGEST >> 20} MB", True
                 value = None
                 _skip_line(file)
             else:
-                value = parsed(data)
-            del data  # it may be very long
+                value = parse_line(line)
+            del line  # it may be very long
             if value is not None:
                 yield value
-            elif ended:
-                start = text.decode(errors="replace").strip()
-                yield {"type": "broken", "line": number, "reason": reason, "text": start}
+            elif is_complete:
+                text = start.decode(errors="replace").strip()
+                yield {"type": "broken", "line": number, "reason": reason, "text": text}
 
 
 def _skip_line(file: BinaryIO) -> None:
-    while (piece := file.readline(1 << 20)) and not piece.endswith(b"\n"):
+    while (chunk := file.readline(1 << 20)) and not chunk.endswith(b"\n"):
         pass
 
 
-def parsed(data: bytes) -> dict[str, Any] | None:
-    if find_excess(data, MAX_VALUES, MAX_DEPTH):
+def parse_line(line: bytes) -> dict[str, Any] | None:
+    """Return the JSON object in a line, or None if it is something else or too large."""
+    if find_excess(line, MAX_VALUES, MAX_DEPTH):
         return None
     try:
-        value = orjson.loads(data)
+        value = orjson.loads(line)
     except orjson.JSONDecodeError:
-        try:  # a lone surrogate is JSON to those who wrote it
-            value = orjson.loads(without_lone_surrogates(valid_utf8(data) or b"", rb"\u003f"))
+        try:  # some programs write lone surrogates, which orjson refuses
+            value = orjson.loads(without_lone_surrogates(valid_utf8(line) or b"", rb"\u003f"))
         except orjson.JSONDecodeError:
             return None
     return value if isinstance(value, dict) else None
 
 
-def first_lines(head: bytes) -> Iterator[dict[str, Any]]:
-    """The objects in the first bytes of a file, as far as they are complete."""
-    for data in head.split(b"\n")[:20]:
-        value = parsed(data)
+def parse_first_lines(head: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the complete objects in the first bytes of a file."""
+    for line in head.split(b"\n")[:20]:
+        value = parse_line(line)
         if value is not None:
             yield value
 
 
-def stamp(text: object) -> str | None:
-    """A time as agh writes it; None for what is none."""
+def normalise_time(text: object) -> str | None:
+    """Return an ISO time as agh writes it, or None if it is not one."""
     if not isinstance(text, str):
         return None
-    if _STAMP.fullmatch(text):
+    if _TIMESTAMP.fullmatch(text):
         return text
     try:
-        when = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         return None
-    when = when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
-    return when.strftime("%Y-%m-%dT%H:%M:%S.") + f"{when.microsecond // 1000:03d}Z"
+    time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    return time.strftime("%Y-%m-%dT%H:%M:%S.") + f"{time.microsecond // 1000:03d}Z"

@@ -1,4 +1,4 @@
-"""What agh learns from this package: two kinds of files for `agh session import`."""
+"""The plugin: registers importers for two kinds of files with `agh session import`."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import os
 
 from agh.core.rules import exactly
 from agh.home import make_private_dir
-from agh.store.meta import replace_file
+from agh.store.replace import replace_private_file
 from agh_council.state import State
 
 MAX_BYTES = 64 << 10
@@ -28,9 +28,8 @@ def ensure(state: State, agent_id: str) -> str | None:
     """Create a member's pad if it is missing, with the text from the log, and return its path."""
     path = path_of(state, agent_id)
     if path is not None and not os.path.lexists(path):
-        folder, name = os.path.split(path)
-        make_private_dir(folder)
-        replace_file(folder, name, state.scratch_pads.get(agent_id, "").encode())
+        make_private_dir(os.path.dirname(path))
+        replace_private_file(path, state.scratch_pads.get(agent_id, "").encode())
     return path
 
 

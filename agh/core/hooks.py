@@ -1,0 +1,48 @@
+"""Hooks: commands that the user wants run on events of a session, as settings define them. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from agh.core.values import seconds
+
+HOOK_EVENTS = ("session_start", "session_resume", "prompt", "permission", "turn_end", "session_stop")
+
+
+class Hook(NamedTuple):
+    """A command to run on an event.
+
+    A sync hook is waited for. A required hook that fails stops the session.
+    """
+
+    event: str
+    command: str
+    mode: str = "sync"
+    required: bool = False
+    timeout: float = 30.0
+
+
+def read_hooks(value: Any) -> list[Hook]:
+    """Return the hooks in a setting's value. Raise ValueError for the first that is wrong."""
+    if not isinstance(value, list) or not all(isinstance(table, dict) for table in value):
+        raise ValueError("hooks are a list of tables: [[hooks]]")
+    return [_read_hook(table, number) for number, table in enumerate(value, 1)]
+
+
+def _read_hook(table: dict[str, Any], number: int) -> Hook:
+    unknown = set(table) - set(Hook._fields)
+    if unknown:
+        raise ValueError(
+            f"hook {number}: unknown key {sorted(unknown)[0]!r}; known are {', '.join(Hook._fields)}"
+        )
+    hook = Hook(str(table.get("event")), str(table.get("command") or ""))
+    hook = hook._replace(
+        mode=str(table.get("mode", hook.mode)),
+        required=bool(table.get("required", False)),
+        timeout=seconds(table.get("timeout", hook.timeout)),
+    )
+    if hook.event not in HOOK_EVENTS or hook.mode not in ("sync", "async") or not hook.command:
+        raise ValueError(
+            f"hook {number} needs a command, an event of {', '.join(HOOK_EVENTS)}, mode sync or async"
+        )
+    return hook
