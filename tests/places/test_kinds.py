@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from agh_places.place import take
+from agh_places import far
+from agh_places.place import redirect_launch
 
 from agh.adapters.agents import AgentRecord
 from agh.adapters.launch import Launch
@@ -34,7 +36,7 @@ def placed(place: str, record: AgentRecord = RECORD, workspace: str = "/work/app
         session_id=ID,
         **options,
     )
-    take(launch)
+    redirect_launch(launch)
     return launch
 
 
@@ -156,14 +158,20 @@ def test_what_crosses() -> None:
     assert f"AGH_SESSION_ID={ID}" in script
     assert f"AGH_PLACE_RUN={ID}:c00c1e" in script
     assert "OTHER" not in script
-    assert "npx -y @bot/acp --acp" in script, "where the program is missing its package can stand in"
+    assert "agh_package=@bot/acp\n" in script, "where the program is missing its package can stand in"
 
 
 def test_a_value_is_never_taken_for_a_part_of_the_script() -> None:
-    record = AgentRecord("bot", ("bot",), env={"A": "@argv@ @directory@", "B C": "no name of a shell's"})
-    script = placed("ssh:web1", record=record).preamble.decode()
-    assert "A='@argv@ @directory@'" in script
-    assert "B C" not in script
+    hostile = "'; }\n$(exit 3) `exit 3`\non_disconnect() { exit 3; }\n"
+    record = AgentRecord("bot", ("bot", hostile), env={"A": hostile, "B C": "x"}, package=hostile)
+    script = placed("ssh:web1", record=record, workspace=hostile).preamble
+    header = script.removesuffix(Path(far.__file__).with_name("far.sh").read_bytes())
+    assert header != script, "the script is sent as it is"
+    assert b"B C" not in header, "that cannot be the name of a variable"
+    report = b'export_environment; on_disconnect; printf "%s|" "$A" "$1" "$2" "$agh_package" "$agh_directory"'
+    result = subprocess.run(["sh"], input=header + report, capture_output=True, timeout=20)
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert result.stdout.decode().split("|") == [hostile, "bot", hostile, hostile, hostile, ""]
 
 
 @pytest.mark.parametrize(
