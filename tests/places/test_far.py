@@ -55,7 +55,7 @@ class Far:
 
     @contextmanager
     def beating(self) -> Iterator[None]:
-        """With agh's heartbeat on the wire, inside the block."""
+        """Send agh's heartbeat down the wire inside the block."""
         enough = threading.Event()
 
         def beat() -> None:
@@ -71,7 +71,7 @@ class Far:
             heart.join(10)
 
     def end(self) -> None:
-        """Whatever the test did: nothing of it stays."""
+        """End everything the test started."""
         assert self.process.stdin and self.process.stdout and self.process.stderr
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
@@ -110,15 +110,15 @@ Begin = Callable[..., Far]
 
 @pytest.fixture
 def begin(userland: Userland) -> Iterator[Begin]:
-    """Starts far sides in each userland, and ends them with the test."""
-    begun: list[Far] = []
+    """Start far sides in each userland, and end them with the test."""
+    far_sides: list[Far] = []
 
     def begin(launch: Launch, *args: Any, **options: Any) -> Far:
-        begun.append(Far(launch, userland, *args, **options))
-        return begun[-1]
+        far_sides.append(Far(launch, userland, *args, **options))
+        return far_sides[-1]
 
     yield begin
-    for far_side in begun:
+    for far_side in far_sides:
         far_side.end()
 
 

@@ -41,7 +41,7 @@ def placed(place: str, record: AgentRecord = RECORD, workspace: str = "/work/app
 
 
 def wire(place: str, **options: Any) -> list[str]:
-    """The argv up to the far shell, which is checked."""
+    """Return the argv up to the far shell, after checking the rest."""
     launch = placed(place, **options)
     assert launch.elsewhere
     assert SECRET not in " ".join(launch.argv)
@@ -146,8 +146,8 @@ def test_systemd() -> None:
     ]
     assert launch.preamble == b""
     assert launch.environ["BOT_TOKEN"] == SECRET
-    said = launch.explain({"exit": 1, "signal": None}, "Failed to connect to bus: No such file or directory")
-    assert said is not None and said.code == "place_gone"
+    error = launch.explain({"exit": 1, "signal": None}, "Failed to connect to bus: No such file or directory")
+    assert error is not None and error.code == "place_gone"
     assert launch.explain({"exit": 3, "signal": None}, "bot: bad day") is None
 
 
@@ -234,24 +234,26 @@ def test_bad_places_are_refused_before_anything_is_made(live: Live) -> None:
     odd = (("nowhere", "place_unknown", 4), ("ssh:", "place_invalid", 2), ("odd", "place_invalid", 2))
     commands = (["session", "new", "--agent", "echo"], ["agent", "doctor", "echo"], ["run", "hello"])
     for (place, code, exit), command in zip(odd, commands, strict=True):
-        done = live.agh(*command, "--on", place, "-o", "json", code=exit)
-        assert json.loads(done.stderr)["error"]["code"] == code
+        result = live.agh(*command, "--on", place, "-o", "json", code=exit)
+        assert json.loads(result.stderr)["error"]["code"] == code
     assert live.sessions() == []
 
 
 def test_without_the_plugin_no_place_is_known(live: Live) -> None:
-    done = live.agh("session", "new", "--agent", "echo", "--on", "ssh:x", env={"AGH_PLUGINS": "echo"}, code=4)
-    assert "no place is called ssh:x" in done.stderr
-    assert "pip install agh-places" in done.stderr
+    result = live.agh(
+        "session", "new", "--agent", "echo", "--on", "ssh:x", env={"AGH_PLUGINS": "echo"}, code=4
+    )
+    assert "no place is called ssh:x" in result.stderr
+    assert "pip install agh-places" in result.stderr
 
 
 def test_a_workspace_adds_places_to_those_of_the_home(live: Live) -> None:
     live.trust('[places.a]\non = "ssh:a"\n[places.b]\non = "ssh:b"\n')
     (live.workspace / ".agh").mkdir()
     Path(live.workspace, ".agh", "config.toml").write_text('[places.b]\non = "systemd:nonsense"\n')
-    done = live.agh("agent", "doctor", "echo", "--on", "b", code=2)
-    assert "it has no address; it looks like systemd" in done.stderr
-    assert "known are" not in done.stderr
+    result = live.agh("agent", "doctor", "echo", "--on", "b", code=2)
+    assert "it has no address; it looks like systemd" in result.stderr
+    assert "known are" not in result.stderr
 
 
 def test_a_scope_runs_the_agent_with_our_environment_and_its_own_hands(live: Live, tmp_path: Path) -> None:
@@ -263,9 +265,9 @@ def test_a_scope_runs_the_agent_with_our_environment_and_its_own_hands(live: Liv
         f'[places.tight]\non = "systemd"\ncommand = ["{scope}"]\nmemory = "1G"\nenv = ["MORE=1"]\n'
     )
     session = live.new(args=("--on", "tight", "--permissions", "approve-all"), env={"MINE": "yes"})
-    said = session.tell("/env MINE\n/env MORE\n/env AGH_HOME\n/write x.txt text")
-    assert f"MINE=yes\nMORE=1\nAGH_HOME={live.home}\n" in said
-    assert "error -32601" in said
+    reply = session.tell("/env MINE\n/env MORE\n/env AGH_HOME\n/write x.txt text")
+    assert f"MINE=yes\nMORE=1\nAGH_HOME={live.home}\n" in reply
+    assert "error -32601" in reply
     session.begin("/crash")
     wait_until(lambda: not session.is_live())
     assert session.meta()["failure"]["kind"] == "process_exit"

@@ -93,7 +93,7 @@ def test_other_commands_do_not_know_of_it(home: Home) -> None:
 
 
 def _modules(code: str, *args: str) -> set[str]:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=30, check=True
     )
-    return set(done.stdout.splitlines()[-1].split())
+    return set(result.stdout.splitlines()[-1].split())
