@@ -80,8 +80,8 @@ def listen_on(host: str, port: int) -> tuple[socket.socket, str]:
     bare_host = host.strip("[]")
     try:
         addresses = socket.getaddrinfo(bare_host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = addresses[0]
-        listener = socket.socket(family, kind, protocol)
+        family, socket_type, protocol, _, address = addresses[0]
+        listener = socket.socket(family, socket_type, protocol)
     except OSError as error:
         raise AddressTaken(host, error.strerror, hint="agh serve --host 127.0.0.1") from None
     try:

@@ -111,8 +111,10 @@ async def show_recap(call: Call) -> Response:
 
 
 async def list_permissions(call: Call) -> Response:
-    pending = await threads.run_read(requests, call.directory, call.params.get("all", False))
-    return respond_with_json({"permissions": pending})
+    include_decided = call.params.get("all", False)
+    return respond_with_json(
+        {"permissions": await threads.run_read(requests, call.directory, include_decided)}
+    )
 
 
 async def follow_events(call: Call) -> Response:
