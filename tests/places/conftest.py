@@ -12,8 +12,8 @@ from tests.support.live import live as live  # the fixture
 
 @pytest.fixture
 def wire(tmp_path: Path) -> Iterator[Wire]:
-    with serving(tmp_path / "sshd") as made:
-        yield made
+    with serving(tmp_path / "sshd") as wire:
+        yield wire
 
 
 @pytest.fixture(params=NAMES)

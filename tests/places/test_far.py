@@ -31,9 +31,9 @@ class Far:
         self, launch: Launch, userland: Userland, env: tuple[str, ...] = (), pause: float = 15
     ) -> None:
         self.launch = launch
-        script = far.preamble(launch, env, pause=pause)
+        script = far.build_preamble(launch, env, pause=pause)
         self.process = subprocess.Popen(
-            [userland.shell, *far.shell(script)[1:]],
+            [userland.shell, *far.build_shell_argv(script)[1:]],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -55,7 +55,7 @@ class Far:
 
     @contextmanager
     def beating(self) -> Iterator[None]:
-        """With agh's heartbeat on the wire, inside the block."""
+        """Send agh's heartbeat down the wire inside the block."""
         enough = threading.Event()
 
         def beat() -> None:
@@ -71,7 +71,7 @@ class Far:
             heart.join(10)
 
     def end(self) -> None:
-        """Whatever the test did: nothing of it stays."""
+        """End everything the test started."""
         assert self.process.stdin and self.process.stdout and self.process.stderr
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
@@ -93,8 +93,8 @@ class Far:
         out, err = self.process.communicate(timeout=20)
         return out.decode(), err.decode(), self.process.returncode
 
-    def why(self, code: int, said: str) -> AghError:
-        return far.explain("there", self.launch, {"exit": code, "signal": None}, said)
+    def why(self, code: int, stderr: str) -> AghError:
+        return far.explain_end("there", self.launch, {"exit": code, "signal": None}, stderr)
 
 
 def launch_of(tmp_path: Path, *argv: str, run: str = "1", session: str = "", package: str = "") -> Launch:
@@ -110,15 +110,15 @@ Begin = Callable[..., Far]
 
 @pytest.fixture
 def begin(userland: Userland) -> Iterator[Begin]:
-    """Starts far sides in each userland, and ends them with the test."""
-    begun: list[Far] = []
+    """Start far sides in each userland, and end them with the test."""
+    far_sides: list[Far] = []
 
     def begin(launch: Launch, *args: Any, **options: Any) -> Far:
-        begun.append(Far(launch, userland, *args, **options))
-        return begun[-1]
+        far_sides.append(Far(launch, userland, *args, **options))
+        return far_sides[-1]
 
     yield begin
-    for far_side in begun:
+    for far_side in far_sides:
         far_side.end()
 
 
@@ -176,9 +176,9 @@ def test_an_earlier_run_of_the_session_is_ended_and_no_other(tmp_path: Path, beg
     assert (earlier.line(), other.line()) == ("up", "up")
     later = begin(launch_of(tmp_path, *endless, run="2"))
     assert later.line() == "up"
-    _, said, code = earlier.finish()
+    _, stderr, code = earlier.finish()
     assert code == 137
-    assert "agh-place: ended 137" in said
+    assert "agh-place: ended 137" in stderr
     assert later.process.poll() is None, "the end of the earlier one harms nobody"
     assert other.process.poll() is None
     later.finish()
@@ -247,22 +247,22 @@ def test_where_marks_cannot_be_read_the_process_group_ends(tmp_path: Path, begin
 
 def test_why_it_did_not_start(tmp_path: Path, begin: Begin) -> None:
     missing = begin(launch_of(tmp_path, "no-such-program"))
-    _, said, code = missing.finish()
-    error = missing.why(code, said)
+    _, stderr, code = missing.finish()
+    error = missing.why(code, stderr)
     assert (error.code, error.exit) == ("agent_not_installed", 9)
     launch = launch_of(tmp_path, "true")
     launch.cwd = str(tmp_path / "nowhere")
     lost = begin(launch)
-    _, said, code = lost.finish()
-    error = lost.why(code, said)
+    _, stderr, code = lost.finish()
+    error = lost.why(code, stderr)
     assert (error.code, error.exit) == ("workspace_gone", 4)
     assert "nowhere in there" in error.message
 
 
 def test_last_words_without_a_newline_do_not_hide_the_goodbye(tmp_path: Path, begin: Begin) -> None:
     far_side = begin(launch_of(tmp_path, "sh", "-c", "printf 'oh no' >&2; exit 3"))
-    _, said, code = far_side.finish()
-    error = far_side.why(code, said)
+    _, stderr, code = far_side.finish()
+    error = far_side.why(code, stderr)
     assert (error.code, code) == ("agent_died", 3)
     assert error.message == "agent bot ended: exited with code 3 in there; its last words: oh no"
 
@@ -281,8 +281,8 @@ def test_who_said_goodbye(tmp_path: Path) -> None:
     launch = launch_of(tmp_path, "bot")
     launch.argv = ["/usr/bin/ssh", "there"]
 
-    def why(exit: int | None, signal: int | None, said: str) -> tuple[str, str]:
-        error = far.explain("there", launch, {"exit": exit, "signal": signal}, said)
+    def why(exit: int | None, signal: int | None, stderr: str) -> tuple[str, str]:
+        error = far.explain_end("there", launch, {"exit": exit, "signal": signal}, stderr)
         return error.code, error.message
 
     assert why(255, None, "ssh: connect to host x: refused\n") == (

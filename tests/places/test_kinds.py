@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from agh_places.place import take
+from agh_places import far
+from agh_places.place import redirect_launch
 
 from agh.adapters.agents import AgentRecord
 from agh.adapters.launch import Launch
@@ -34,12 +36,12 @@ def placed(place: str, record: AgentRecord = RECORD, workspace: str = "/work/app
         session_id=ID,
         **options,
     )
-    take(launch)
+    redirect_launch(launch)
     return launch
 
 
 def wire(place: str, **options: Any) -> list[str]:
-    """The argv up to the far shell, which is checked."""
+    """Return the argv up to the far shell, after checking the rest."""
     launch = placed(place, **options)
     assert launch.elsewhere
     assert SECRET not in " ".join(launch.argv)
@@ -146,8 +148,8 @@ def test_systemd() -> None:
     ]
     assert launch.preamble == b""
     assert launch.environ["BOT_TOKEN"] == SECRET
-    said = launch.explain({"exit": 1, "signal": None}, "Failed to connect to bus: No such file or directory")
-    assert said is not None and said.code == "place_gone"
+    error = launch.explain({"exit": 1, "signal": None}, "Failed to connect to bus: No such file or directory")
+    assert error is not None and error.code == "place_gone"
     assert launch.explain({"exit": 3, "signal": None}, "bot: bad day") is None
 
 
@@ -158,14 +160,20 @@ def test_what_crosses() -> None:
     assert f"AGH_SESSION_ID={ID}" in script
     assert f"AGH_PLACE_RUN={ID}:c00c1e" in script
     assert "OTHER" not in script
-    assert "npx -y @bot/acp --acp" in script, "where the program is missing its package can stand in"
+    assert "agh_package=@bot/acp\n" in script, "where the program is missing its package can stand in"
 
 
 def test_a_value_is_never_taken_for_a_part_of_the_script() -> None:
-    record = AgentRecord("bot", ("bot",), env={"A": "@argv@ @directory@", "B C": "no name of a shell's"})
-    script = placed("ssh:web1", record=record).preamble.decode()
-    assert "A='@argv@ @directory@'" in script
-    assert "B C" not in script
+    hostile = "'; }\n$(exit 3) `exit 3`\non_disconnect() { exit 3; }\n"
+    record = AgentRecord("bot", ("bot", hostile), env={"A": hostile, "B C": "x"}, package=hostile)
+    script = placed("ssh:web1", record=record, workspace=hostile).preamble
+    header = script.removesuffix(Path(far.__file__).with_name("far.sh").read_bytes())
+    assert header != script, "the script is sent as it is"
+    assert b"B C" not in header, "that cannot be the name of a variable"
+    report = b'export_environment; on_disconnect; printf "%s|" "$A" "$1" "$2" "$agh_package" "$agh_directory"'
+    result = subprocess.run(["sh"], input=header + report, capture_output=True, timeout=20)
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert result.stdout.decode().split("|") == [hostile, "bot", hostile, hostile, hostile, ""]
 
 
 @pytest.mark.parametrize(
@@ -228,24 +236,26 @@ def test_bad_places_are_refused_before_anything_is_made(live: Live) -> None:
     odd = (("nowhere", "place_unknown", 4), ("ssh:", "place_invalid", 2), ("odd", "place_invalid", 2))
     commands = (["session", "new", "--agent", "echo"], ["agent", "doctor", "echo"], ["run", "hello"])
     for (place, code, exit), command in zip(odd, commands, strict=True):
-        done = live.agh(*command, "--on", place, "-o", "json", code=exit)
-        assert json.loads(done.stderr)["error"]["code"] == code
+        result = live.agh(*command, "--on", place, "-o", "json", code=exit)
+        assert json.loads(result.stderr)["error"]["code"] == code
     assert live.sessions() == []
 
 
 def test_without_the_plugin_no_place_is_known(live: Live) -> None:
-    done = live.agh("session", "new", "--agent", "echo", "--on", "ssh:x", env={"AGH_PLUGINS": "echo"}, code=4)
-    assert "no place is called ssh:x" in done.stderr
-    assert "pip install agh-places" in done.stderr
+    result = live.agh(
+        "session", "new", "--agent", "echo", "--on", "ssh:x", env={"AGH_PLUGINS": "echo"}, code=4
+    )
+    assert "no place is called ssh:x" in result.stderr
+    assert "pip install agh-places" in result.stderr
 
 
 def test_a_workspace_adds_places_to_those_of_the_home(live: Live) -> None:
     live.trust('[places.a]\non = "ssh:a"\n[places.b]\non = "ssh:b"\n')
     (live.workspace / ".agh").mkdir()
     Path(live.workspace, ".agh", "config.toml").write_text('[places.b]\non = "systemd:nonsense"\n')
-    done = live.agh("agent", "doctor", "echo", "--on", "b", code=2)
-    assert "it has no address; it looks like systemd" in done.stderr
-    assert "known are" not in done.stderr
+    result = live.agh("agent", "doctor", "echo", "--on", "b", code=2)
+    assert "it has no address; it looks like systemd" in result.stderr
+    assert "known are" not in result.stderr
 
 
 def test_a_scope_runs_the_agent_with_our_environment_and_its_own_hands(live: Live, tmp_path: Path) -> None:
@@ -257,9 +267,9 @@ def test_a_scope_runs_the_agent_with_our_environment_and_its_own_hands(live: Liv
         f'[places.tight]\non = "systemd"\ncommand = ["{scope}"]\nmemory = "1G"\nenv = ["MORE=1"]\n'
     )
     session = live.new(args=("--on", "tight", "--permissions", "approve-all"), env={"MINE": "yes"})
-    said = session.tell("/env MINE\n/env MORE\n/env AGH_HOME\n/write x.txt text")
-    assert f"MINE=yes\nMORE=1\nAGH_HOME={live.home}\n" in said
-    assert "error -32601" in said
+    reply = session.tell("/env MINE\n/env MORE\n/env AGH_HOME\n/write x.txt text")
+    assert f"MINE=yes\nMORE=1\nAGH_HOME={live.home}\n" in reply
+    assert "error -32601" in reply
     session.begin("/crash")
     wait_until(lambda: not session.is_live())
     assert session.meta()["failure"]["kind"] == "process_exit"

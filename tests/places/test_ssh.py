@@ -37,19 +37,19 @@ def test_new_prompt_cut_resume(live: Live, wire: Wire) -> None:
     behind = wire.behind()
     assert agent in behind
     wire.cut()
-    _, said = prompt.communicate(timeout=20)
-    assert (prompt.returncode, b"no connection to box" in said) == (7, True)
+    _, stderr = prompt.communicate(timeout=20)
+    assert (prompt.returncode, b"no connection to box" in stderr) == (7, True)
     wait_until(lambda: not any(map(is_alive, (*behind, escaped))), GONE_WITHIN, "the far side is empty")
     wait_until(lambda: not session.is_live())
-    stored = session.meta()
-    assert (stored["state"], stored["stop_reason"]) == ("stopped", "error")
-    assert stored["failure"]["kind"] == "transport_failure"
-    assert stored["failure"]["summary"].startswith("no connection to box: ")
+    meta = session.meta()
+    assert (meta["state"], meta["stop_reason"]) == ("stopped", "error")
+    assert meta["failure"]["kind"] == "transport_failure"
+    assert meta["failure"]["summary"].startswith("no connection to box: ")
     status = session.status()
     assert (status["is_resumable"], status["place"]) == (True, "box")
-    done = session.prompt("what did I say?")
-    assert "remember the lighthouse" in done.stdout
-    assert "resumed by native_resume" in done.stderr
+    result = session.prompt("what did I say?")
+    assert "remember the lighthouse" in result.stdout
+    assert "resumed by native_resume" in result.stderr
     assert wire.behind(), "it runs there again"
     session.stop()
     wait_until(lambda: not wire.connections())
@@ -101,22 +101,22 @@ def test_nothing_but_what_the_agent_needs_crosses_and_no_secret_is_in_an_argv(li
     session = live.session(
         live.agh("session", "new", "--agent", "echo", "--on", "box", env=environ).stdout.strip()
     )
-    assert not [one for one in processes() if any(SECRET in word for word in one.argv)]
-    asked = ("NEEDED_TOKEN", "SAID", "OTHER_TOKEN", "NOT_SET_HERE", "AGH_HOME", "AGH_ECHO_OPTIONS")
-    said = session.tell("\n".join(f"/env {name}" for name in asked))
-    assert f"NEEDED_TOKEN={SECRET}\n" in said
-    assert f'SAID={SECRET} it\'s "quoted"\n$HOME\n' in said
+    assert not [process for process in processes() if any(SECRET in word for word in process.argv)]
+    names = ("NEEDED_TOKEN", "SAID", "OTHER_TOKEN", "NOT_SET_HERE", "AGH_HOME", "AGH_ECHO_OPTIONS")
+    reply = session.tell("\n".join(f"/env {name}" for name in names))
+    assert f"NEEDED_TOKEN={SECRET}\n" in reply
+    assert f'SAID={SECRET} it\'s "quoted"\n$HOME\n' in reply
     for name in ("OTHER_TOKEN", "NOT_SET_HERE", "AGH_HOME"):
-        assert f"{name} is not set" in said
-    assert "AGH_ECHO_OPTIONS=--no-usage" in said
+        assert f"{name} is not set" in reply
+    assert "AGH_ECHO_OPTIONS=--no-usage" in reply
     assert SECRET not in (session.directory / "meta.json").read_text()
 
 
 def test_the_agent_works_with_its_own_hands(live: Live, wire: Wire) -> None:
     """Files and terminals of this machine are not served to an agent elsewhere, whatever it asks."""
     session = far_session(live, wire, "--permissions", "approve-all")
-    said = session.tell("/write here.txt text\n/read /etc/hostname\n/run touch here.txt")
-    assert said.count("error -32601") == 3
+    reply = session.tell("/write here.txt text\n/read /etc/hostname\n/run touch here.txt")
+    assert reply.count("error -32601") == 3
     assert not (live.workspace / "here.txt").exists()
     assert session.tell("/ask kind=read path=x") == "permission: allow_once"
 
@@ -141,8 +141,10 @@ def test_another_directory_there(live: Live, wire: Wire, tmp_path: Path) -> None
 
 def test_an_agent_that_is_not_installed_there(live: Live, wire: Wire) -> None:
     wire.name(live)
-    done = live.agh("session", "new", "--command", "no-such-agent --acp", "--on", "box", "-o", "json", code=9)
-    error = json.loads(done.stderr.splitlines()[-1])["error"]
+    result = live.agh(
+        "session", "new", "--command", "no-such-agent --acp", "--on", "box", "-o", "json", code=9
+    )
+    error = json.loads(result.stderr.splitlines()[-1])["error"]
     assert error["code"] == "agent_not_installed"
     assert "no-such-agent is not on PATH in box" in error["message"]
 
@@ -151,10 +153,10 @@ def test_an_agent_that_ends_by_itself_is_not_a_broken_wire(live: Live, wire: Wir
     session = far_session(live, wire)
     session.begin("/stderr out of luck\n/exit 255")
     wait_until(lambda: not session.is_live())
-    stored = session.meta()
-    assert (stored["stop_reason"], stored["failure"]["kind"]) == ("agent_crashed", "process_exit")
-    assert "exited with code 255 in box" in stored["failure"]["summary"]
-    assert "out of luck" in stored["failure"]["summary"]
+    meta = session.meta()
+    assert (meta["stop_reason"], meta["failure"]["kind"]) == ("agent_crashed", "process_exit")
+    assert "exited with code 255 in box" in meta["failure"]["summary"]
+    assert "out of luck" in meta["failure"]["summary"]
 
 
 def test_a_place_that_does_not_answer(live: Live, wire: Wire) -> None:
@@ -166,21 +168,21 @@ def test_a_place_that_does_not_answer(live: Live, wire: Wire) -> None:
     error = session.error("resume", code=7)
     assert error["code"] == "place_gone"
     assert "127.0.0.1" in error["message"]
-    stored = session.meta()
-    assert stored["failure"]["kind"] == "transport_failure"
-    assert stored["acp_session_id"] == token, "a dead transport is never 'not found'"
+    meta = session.meta()
+    assert meta["failure"]["kind"] == "transport_failure"
+    assert meta["acp_session_id"] == token, "a dead transport is never 'not found'"
     wire.name(live)
     assert "remember" in session.say("what did I say?")
 
 
 def test_doctor(live: Live, wire: Wire) -> None:
     wire.name(live)
-    found = json.loads(live.agh("agent", "doctor", "echo", "--on", "box", "-o", "json").stdout)["agent"]
-    assert (found["state"], found["place"], found["directory"]) == ("works", "box", str(live.workspace))
+    report = json.loads(live.agh("agent", "doctor", "echo", "--on", "box", "-o", "json").stdout)["agent"]
+    assert (report["state"], report["place"], report["directory"]) == ("works", "box", str(live.workspace))
     wait_until(lambda: not wire.connections())
     live.configure('[places.box]\non = "ssh:127.0.0.1"\noptions = ["-F", "none", "-p", "1"]\n')
-    done = live.agh("agent", "doctor", "echo", "--on", "box", "-o", "json", code=7)
-    assert json.loads(done.stderr)["error"]["code"] == "place_gone"
+    result = live.agh("agent", "doctor", "echo", "--on", "box", "-o", "json", code=7)
+    assert json.loads(result.stderr)["error"]["code"] == "place_gone"
 
 
 def test_delete_forgets_the_conversation_there(live: Live, wire: Wire, tmp_path: Path) -> None:
@@ -188,6 +190,6 @@ def test_delete_forgets_the_conversation_there(live: Live, wire: Wire, tmp_path:
     session.tell("hello")
     session.stop()
     assert os.listdir(tmp_path / "echo")
-    done = json.loads(session.agh("delete", "-o", "json").stdout)["deleted"]
-    assert done["not_removed"] == []
+    receipt = json.loads(session.agh("delete", "-o", "json").stdout)["deleted"]
+    assert receipt["not_removed"] == []
     assert os.listdir(tmp_path / "echo") == []

@@ -28,15 +28,15 @@ class Repository:
         self.commit("file.txt", "first\n")
 
     def __call__(self, *args: object, at: object = None) -> str:
-        done = subprocess.run(
+        result = subprocess.run(
             ["git", "-C", str(at or self.path), *map(str, args)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=30,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        assert result.returncode == 0, result.stderr
+        return result.stdout.strip()
 
     def commit(self, name: str, text: str, at: Path | None = None) -> str:
         file = (at or self.path) / name
@@ -72,27 +72,32 @@ def stopped(live: Live, *args: str) -> Session:
     return session
 
 
-def kept(session: Session) -> list[str]:
-    found: list[str] = json.loads(session.agh("delete", "-o", "json").stdout)["deleted"]["not_removed"]
-    return found
+def delete(session: Session) -> list[str]:
+    not_removed: list[str] = json.loads(session.agh("delete", "-o", "json").stdout)["deleted"]["not_removed"]
+    return not_removed
 
 
 def test_two_sessions_write_the_same_file_without_meeting(live: Live, repository: Repository) -> None:
-    one, two = branched(live, "--name", "one"), branched(live, "feature/two")
-    for session, text in ((one, "from one"), (two, "from two")):
+    first, second = branched(live, "--name", "one"), branched(live, "feature/two")
+    for session, text in ((first, "from one"), (second, "from two")):
         assert session.tell(f"/write file.txt {text}") == "write file.txt: ok"
-    assert [(tree_of(session) / "file.txt").read_text() for session in (one, two)] == ["from one", "from two"]
+    assert [(tree_of(session) / "file.txt").read_text() for session in (first, second)] == [
+        "from one",
+        "from two",
+    ]
     assert (live.workspace / "file.txt").read_text() == "first\n"
     assert {"agh/one", "feature/two"} <= repository.branches()
-    stored = one.meta()
-    assert stored["workspace_path"] == stored["worktree"]["path"]
-    assert stored["worktree"]["branch"] == "agh/one"
-    assert stored["worktree"]["base"] == repository("rev-parse", "main")
-    assert tree_of(one).name == live.workspace.name, "tools show the name of the directory they work in"
-    assert tree_of(one).parent.stat().st_mode & 0o777 == 0o700
+    meta = first.meta()
+    assert meta["workspace_path"] == meta["worktree"]["path"]
+    assert meta["worktree"]["branch"] == "agh/one"
+    assert meta["worktree"]["base"] == repository("rev-parse", "main")
+    assert tree_of(first).name == live.workspace.name, "tools show the name of the directory they work in"
+    assert tree_of(first).parent.stat().st_mode & 0o777 == 0o700
     listed = json.loads(live.agh("session", "list", "--workspace", ".", "-o", "json").stdout)["sessions"]
-    assert {view["id"] for view in listed} == {one.id, two.id}, "they belong to the directory they came from"
-    assert live.agh("session", "status", "@last").stdout.split()[1] == two.id
+    assert {view["id"] for view in listed} == {first.id, second.id}, (
+        "they belong to the directory they came from"
+    )
+    assert live.agh("session", "status", "@last").stdout.split()[1] == second.id
 
 
 def test_a_worktree_that_is_gone_is_made_again(live: Live, repository: Repository) -> None:
@@ -101,9 +106,9 @@ def test_a_worktree_that_is_gone_is_made_again(live: Live, repository: Repositor
     session.tell("remember")
     session.stop()
     shutil.rmtree(tree_of(session).parent)
-    done = session.prompt("what did I say?")
-    assert "was made again from branch fix" in done.stderr
-    assert "remember" in done.stdout
+    result = session.prompt("what did I say?")
+    assert "was made again from branch fix" in result.stderr
+    assert "remember" in result.stdout
     assert (tree_of(session) / "new.txt").read_text() == "kept"
     assert "made again" in session.events("runtime_warning")[-1].content["text"]
     session.stop()
@@ -158,7 +163,7 @@ def test_what_is_in_the_way_is_moved_aside(live: Live, repository: Repository) -
     (aside,) = path.parent.glob("*.aside-*")
     assert (aside / "precious.txt").read_text() == "mine"
     session.stop()
-    assert kept(session) == []
+    assert delete(session) == []
     assert not path.exists()
     assert (aside / "precious.txt").read_text() == "mine", "delete leaves it too"
 
@@ -218,7 +223,7 @@ def test_a_path_that_cannot_be_looked_at_is_not_missing(
 def test_delete_removes_a_clean_one_and_its_branch(live: Live, repository: Repository) -> None:
     session = stopped(live, "--name", "done")
     path = tree_of(session)
-    assert kept(session) == []
+    assert delete(session) == []
     assert not path.parent.exists()
     assert repository.branches() == {"main"}
     assert repository.worktrees() == 1
@@ -229,8 +234,8 @@ def test_delete_keeps_commits_and_branches_of_the_users(live: Live, repository: 
     mine, theirs = stopped(live, "--name", "mine"), stopped(live, "theirs")
     for session in (mine, theirs):
         repository.commit("work.txt", "x", at=tree_of(session))
-    assert kept(mine) == ["branch agh/mine: 1 commit of its own"]
-    assert kept(theirs) == []
+    assert delete(mine) == ["branch agh/mine: 1 commit of its own"]
+    assert delete(theirs) == []
     assert repository.branches() == {"main", "agh/mine", "theirs"}
     assert repository.worktrees() == 1
 
@@ -239,8 +244,8 @@ def test_delete_says_that_it_kept_a_dirty_one(live: Live, repository: Repository
     session = stopped(live, "fix")
     path = tree_of(session)
     (path / "file.txt").write_text("changed")
-    done = session.agh("delete")
-    assert f"not removed: worktree {path}: 1 file not committed" in done.stderr
+    result = session.agh("delete")
+    assert f"not removed: worktree {path}: 1 file not committed" in result.stderr
     assert (path / "file.txt").read_text() == "changed"
     assert not session.directory.exists()
 
@@ -268,9 +273,9 @@ def test_what_could_be_lost_is_kept(tmp_path: Path, dirt: str, words: str) -> No
         repository.commit("file.txt", "afloat", at=path)
     elif dirt == "locked":
         repository("worktree", "lock", path)
-    (said,) = worktree.release(tree, ["sess-other"] if dirt == "used" else [])
-    assert said.startswith(f"worktree {path}: ")
-    assert words in said
+    (reason,) = worktree.release(tree, ["sess-other"] if dirt == "used" else [])
+    assert reason.startswith(f"worktree {path}: ")
+    assert words in reason
     assert path.exists()
     assert "fix" in repository.branches()
 
@@ -280,9 +285,9 @@ def test_git_asks_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     (tmp_path / "git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("GIT_TERMINAL_PROMPT", "1")
-    said = git(str(tmp_path), "fetch").splitlines()
-    assert said[0] == "got ''"
-    assert {"GIT_TERMINAL_PROMPT=0", "GIT_SSH_COMMAND=ssh -o BatchMode=yes", "LC_ALL=C"} <= set(said)
+    output = git(str(tmp_path), "fetch").splitlines()
+    assert output[0] == "got ''"
+    assert {"GIT_TERMINAL_PROMPT=0", "GIT_SSH_COMMAND=ssh -o BatchMode=yes", "LC_ALL=C"} <= set(output)
 
 
 def test_delete_keeps_a_worktree_that_another_session_uses(live: Live, repository: Repository) -> None:
@@ -290,9 +295,9 @@ def test_delete_keeps_a_worktree_that_another_session_uses(live: Live, repositor
     path = tree_of(session)
     fork = live.session(session.agh("fork").stdout.strip())
     assert fork.meta()["worktree"]["path"] == str(path)
-    assert kept(session) == [f"worktree {path}: session {fork.id} uses it"]
+    assert delete(session) == [f"worktree {path}: session {fork.id} uses it"]
     fork.stop()
-    assert kept(fork) == []
+    assert delete(fork) == []
     assert not path.exists()
 
 
@@ -300,12 +305,14 @@ def test_prune_says_what_it_kept(live: Live, repository: Repository) -> None:
     clean, dirty = stopped(live, "clean"), stopped(live, "dirty")
     paths = tree_of(clean), tree_of(dirty)
     (paths[1] / "new.txt").write_text("new")
-    done = live.agh("session", "prune", "--keep", "0", "-o", "json")
-    assert {one["id"]: len(one["not_removed"]) for one in json.loads(done.stdout)["pruned"]} == {
+    result = live.agh("session", "prune", "--keep", "0", "-o", "json")
+    assert {
+        receipt["id"]: len(receipt["not_removed"]) for receipt in json.loads(result.stdout)["pruned"]
+    } == {
         clean.id: 0,
         dirty.id: 1,
     }
-    assert f"not removed: worktree {paths[1]}: 1 file not committed" in done.stderr
+    assert f"not removed: worktree {paths[1]}: 1 file not committed" in result.stderr
     assert [path.exists() for path in paths] == [False, True]
 
 
@@ -350,18 +357,20 @@ def test_where_worktrees_are_kept_can_be_said(live: Live, repository: Repository
     live.configure(f'[session]\nworktrees = "{tmp_path}/scratch/trees"\n')
     session = stopped(live, "fix")
     assert tree_of(session).parents[1] == tmp_path / "scratch" / "trees"
-    assert kept(session) == []
+    assert delete(session) == []
     assert os.listdir(tmp_path / "scratch" / "trees") == []
     live.configure('[session]\nworktrees = "trees"\n')
-    done = live.agh("session", "new", "--agent", "echo", "--worktree", code=2)
-    assert "'trees' is not an absolute path" in done.stderr
+    result = live.agh("session", "new", "--agent", "echo", "--worktree", code=2)
+    assert "'trees' is not an absolute path" in result.stderr
 
 
 def test_many_at_once_in_one_repository(live: Live, repository: Repository) -> None:
-    started = [live.start("session", "new", "--agent", "echo", "--worktree", "-o", "json") for _ in range(6)]
-    said = [one.communicate(timeout=60) for one in started]
-    assert [one.returncode for one in started] == [0] * 6, said
-    branches = {json.loads(out)["session"]["worktree"]["branch"] for out, _ in said}
+    processes = [
+        live.start("session", "new", "--agent", "echo", "--worktree", "-o", "json") for _ in range(6)
+    ]
+    outputs = [process.communicate(timeout=60) for process in processes]
+    assert [process.returncode for process in processes] == [0] * 6, outputs
+    branches = {json.loads(out)["session"]["worktree"]["branch"] for out, _ in outputs}
     assert len(branches) == 6
     assert repository.worktrees() == 7
 
@@ -369,6 +378,6 @@ def test_many_at_once_in_one_repository(live: Live, repository: Repository) -> N
 def test_in_a_git_hook(live: Live, repository: Repository) -> None:
     """Git tells its hooks where they are by variables that must not lead us elsewhere."""
     environ = {"GIT_DIR": "/nowhere/.git", "GIT_WORK_TREE": "/nowhere", "GIT_INDEX_FILE": "/nowhere/index"}
-    done = live.agh("session", "new", "--agent", "echo", "--worktree", "hooked", env=environ)
-    session = live.session(done.stdout.strip())
+    result = live.agh("session", "new", "--agent", "echo", "--worktree", "hooked", env=environ)
+    session = live.session(result.stdout.strip())
     assert (tree_of(session) / "file.txt").exists()

@@ -35,8 +35,14 @@ class Wire:
 
     def __init__(self, folder: Path, port: int, pid: int) -> None:
         self.folder, self.port, self.pid = folder, port, pid
-        known = f"-oUserKnownHostsFile={folder}/known"
-        key = ["-i", f"{folder}/user", "-oIdentitiesOnly=yes", "-oStrictHostKeyChecking=accept-new", known]
+        known_hosts = f"-oUserKnownHostsFile={folder}/known"
+        key = [
+            "-i",
+            f"{folder}/user",
+            "-oIdentitiesOnly=yes",
+            "-oStrictHostKeyChecking=accept-new",
+            known_hosts,
+        ]
         self.options = ["-F", "none", "-p", str(port), *key]
 
     def name(self, live: Live, name: str = "box", **more: object) -> None:
@@ -49,14 +55,14 @@ class Wire:
         return children_of(self.pid)
 
     def behind(self) -> list[int]:
-        """Everything that runs below the connections."""
-        found, roots = [], self.connections()
+        """Return the pids of everything that runs below the connections."""
+        pids, roots = [], self.connections()
         while roots:
             with suppress(OSError):
                 below = children_of(roots.pop())
-                found += below
+                pids += below
                 roots += below
-        return found
+        return pids
 
     def cut(self, number: int = signal.SIGKILL) -> None:
         """Cut every connection, as a network would: the far side is not told, its pipes just end."""
@@ -74,8 +80,8 @@ def serving(folder: Path, login: str = "") -> Iterator[Wire]:
         os.makedirs("/run/sshd", mode=0o755, exist_ok=True)  # where Debian's sshd, as root, wants to be
     folder.mkdir(mode=0o700)
     for key in ("host", "user"):
-        made = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)]
-        subprocess.run(made, check=True, stdin=subprocess.DEVNULL, timeout=20)
+        keygen = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)]
+        subprocess.run(keygen, check=True, stdin=subprocess.DEVNULL, timeout=20)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]

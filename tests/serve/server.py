@@ -26,7 +26,7 @@ class Answer(NamedTuple):
 
     @property
     def code(self) -> str:
-        """The code of an error."""
+        """Return the code of the error."""
         return str(self.json["error"]["code"])
 
 
@@ -76,7 +76,7 @@ class Server:
     def stream(
         self, path: str, method: str = "GET", body: Any = None, **headers: str
     ) -> Iterator[Iterator[Frame]]:
-        """The events of a stream as they come; each is waited for with a limit."""
+        """Yield the events of a stream as they come. Waiting for one has a limit."""
         with closing(self._request(method, path, body, "", headers)) as connection:
             response = connection.getresponse()
             assert response.status == 200, response.read()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import agh_serve
 import pytest
-from agh_serve.fields import COUNT, FLAG, SPAN, TEXT, check, one_of
-from agh_serve.openapi import openapi
+from agh_serve.fields import COUNT, FLAG, SPAN, TEXT, check_value, enum_schema
+from agh_serve.openapi import build_openapi
 from agh_serve.operations import OPERATIONS
 
 from agh.errors import Usage
@@ -28,13 +28,13 @@ GET /sessions/{id}/recap, GET /sessions/{id}/stream
 
 def test_the_document_has_every_route_in_both_families(server: Server) -> None:
     document = server.get("/api/openapi.json")
-    assert document == openapi(OPERATIONS)
+    assert document == build_openapi(OPERATIONS)
     for line in CONTRACT.split(","):
         method, path = line.split()
-        for family in ("/api", "/api/workspaces/{workspace}"):
-            described = document["paths"][family + path][method.lower()]
-            assert described["summary"] and {"401", "404", "409"} <= set(described["responses"])
-    names = [one["operationId"] for path in document["paths"].values() for one in path.values()]
+        for prefix in ("/api", "/api/workspaces/{workspace}"):
+            operation = document["paths"][prefix + path][method.lower()]
+            assert operation["summary"] and {"401", "404", "409"} <= set(operation["responses"])
+    names = [method["operationId"] for path in document["paths"].values() for method in path.values()]
     assert len(names) == len(set(names))
 
 
@@ -42,34 +42,31 @@ def test_every_documented_route_is_there(server: Server, home: Home) -> None:
     home.session(conversation(), name="talk")
     document = server.get("/api/openapi.json")
     for path, methods in document["paths"].items():
-        where = path.replace("{workspace}", "repo-alpha").replace("{id}", "talk")
+        url = path.replace("{workspace}", "repo-alpha").replace("{id}", "talk")
         for method in ("get", "post", "put", "patch", "delete"):
-            answer = server.ask(method.upper(), f"{where}?nonsense=1")
-            known = method in methods
-            assert (answer.status, answer.code) == ((400, "usage") if known else (405, "method_unknown")), (
-                method,
-                path,
-            )
+            answer = server.ask(method.upper(), f"{url}?nonsense=1")
+            expected = (400, "usage") if method in methods else (405, "method_unknown")
+            assert (answer.status, answer.code) == expected, (method, path)
 
 
 @pytest.mark.parametrize(
     ("value", "schema"),
     [
         ("", TEXT), ("a\0", TEXT), ("a\0b", TEXT), ("x" * 5000, TEXT), (3, TEXT), (True, COUNT), (-1, COUNT),
-        (1.5, COUNT), (1 << 63, COUNT), (1, FLAG), ("5m\n", SPAN), ("m", SPAN), ("c", one_of("a", "b")),
+        (1.5, COUNT), (1 << 63, COUNT), (1, FLAG), ("5m\n", SPAN), ("m", SPAN), ("c", enum_schema("a", "b")),
     ],
 )  # fmt: skip
 def test_values_that_are_refused(value: object, schema: dict[str, object]) -> None:
     with pytest.raises(Usage, match=r"^field"):
-        check(value, schema, "field")
+        check_value(value, schema, "field")
 
 
 @pytest.mark.parametrize(
     ("value", "schema"),
-    [("a\nb", TEXT), (0, COUNT), (False, FLAG), ("1.5h", SPAN), ("90", SPAN), ("b", one_of("a", "b"))],
+    [("a\nb", TEXT), (0, COUNT), (False, FLAG), ("1.5h", SPAN), ("90", SPAN), ("b", enum_schema("a", "b"))],
 )
 def test_values_that_are_taken(value: object, schema: dict[str, object]) -> None:
-    check(value, schema, "field")
+    check_value(value, schema, "field")
 
 
 def test_the_page_needs_no_network() -> None:
@@ -96,7 +93,7 @@ def test_other_commands_do_not_know_of_it(home: Home) -> None:
 
 
 def _modules(code: str, *args: str) -> set[str]:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=30, check=True
     )
-    return set(done.stdout.splitlines()[-1].split())
+    return set(result.stdout.splitlines()[-1].split())

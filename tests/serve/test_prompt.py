@@ -26,8 +26,8 @@ def test_a_turn(live: Live, server: Server) -> None:
     by_type: dict[str, list[Any]] = {}
     for part in parts:
         by_type.setdefault(part["type"], []).append(part)
-    said = "".join(part["delta"] for part in by_type["text-delta"])
-    assert said == session.text()
+    text = "".join(part["delta"] for part in by_type["text-delta"])
+    assert text == session.text()
     assert by_type["reasoning-delta"][0]["delta"] == "hm"
     starts, ends = ([part["id"] for part in by_type[f"text-{word}"]] for word in ("start", "end"))
     assert starts == ends
@@ -59,22 +59,22 @@ def test_what_a_stock_client_sends(live: Live, server: Server) -> None:
 
 def test_turns_that_do_not_complete(live: Live, server: Server) -> None:
     session = live.new()
-    one = f"/api/sessions/{session.id}"
+    url = f"/api/sessions/{session.id}"
     *_, error, last = turn(server, session.id, {"prompt": "/error -32603 overloaded"})
     assert (error["type"], last) == ("error", "[DONE]")
     assert "overloaded" in error["errorText"]
-    with server.stream(f"{one}/prompt", "POST", {"prompt": "/sleep 60"}) as frames:
+    with server.stream(f"{url}/prompt", "POST", {"prompt": "/sleep 60"}) as frames:
         next(frames)
-        server.post(f"{one}/interrupt")
+        server.post(f"{url}/interrupt")
         assert [frame.data for frame in frames][-2:] == [{"type": "abort"}, "[DONE]"]
-    with server.stream(f"{one}/prompt", "POST", {"prompt": "/sleep 60"}) as running:
+    with server.stream(f"{url}/prompt", "POST", {"prompt": "/sleep 60"}) as running:
         next(running)
-        with server.stream(f"{one}/prompt", "POST", {"prompt": "never"}) as waiting:
+        with server.stream(f"{url}/prompt", "POST", {"prompt": "never"}) as waiting:
             next(waiting)
-            server.post(f"{one}/prompt", {"prompt": "now", "mode": "interrupt", "detach": True}, 202)
+            server.post(f"{url}/prompt", {"prompt": "now", "mode": "interrupt", "detach": True}, 202)
             assert "taken out of the queue" in [frame.data for frame in waiting][-2]["errorText"]
     session.settle()
-    with server.stream(f"{one}/prompt", "POST", {"prompt": "/stream 100000 0.01"}) as frames:
+    with server.stream(f"{url}/prompt", "POST", {"prompt": "/stream 100000 0.01"}) as frames:
         next(frames)
         session.kill_keeper()
         *_, error, last = [frame.data for frame in frames]

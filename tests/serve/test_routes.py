@@ -18,27 +18,30 @@ from tests.support.build import Home, conversation
 from tests.support.live import Live, wait_until
 
 
-def told(live: Live, *args: object) -> Any:
-    """What a command prints as JSON."""
+def run_json(live: Live, *args: object) -> Any:
+    """Run a command and return the JSON that it prints."""
     return json.loads(live.agh("session", *args, "-o", "json").stdout)
 
 
 def test_reading_answers_what_the_commands_print(live: Live, server: Server, home: Home) -> None:
     directory = home.session(conversation(), name="talk")
-    one = f"/api/sessions/{directory.name}"
-    for family in (one, f"/api/workspaces/repo-alpha/sessions/{directory.name}"):
-        assert server.get(family) == told(live, "status", "talk")
-        assert server.get(f"{family}/events") == told(live, "events", "talk")
-        assert server.get(f"{family}/history") == told(live, "history", "talk")
-        assert server.get(f"{family}/transcript") == told(live, "transcript", "talk")
-        assert server.get(f"{family}/permissions") == {"permissions": []}
+    for prefix in ("/api", "/api/workspaces/repo-alpha"):
+        url = f"{prefix}/sessions/{directory.name}"
+        assert server.get(url) == run_json(live, "status", "talk")
+        assert server.get(f"{url}/events") == run_json(live, "events", "talk")
+        assert server.get(f"{url}/history") == run_json(live, "history", "talk")
+        assert server.get(f"{url}/transcript") == run_json(live, "transcript", "talk")
+        assert server.get(f"{url}/permissions") == {"permissions": []}
         recap, printed = (
-            found["recap"]
-            for found in (server.get(f"{family}/recap?limit=2"), told(live, "recap", "talk", "--limit", 2))
+            response["recap"]
+            for response in (
+                server.get(f"{url}/recap?limit=2"),
+                run_json(live, "recap", "talk", "--limit", 2),
+            )
         )
         del recap["snapshot"]["generated_at"], printed["snapshot"]["generated_at"]
         assert recap == printed
-    assert server.get("/api/sessions?all=true") == told(live, "list", "--all")
+    assert server.get("/api/sessions?all=true") == run_json(live, "list", "--all")
     assert server.get("/api/sessions") == {"sessions": []}
     # A name, a prefix, and the workspace by its path, mean it too.
     path = quote("/absolute/path/to/repo", safe="")
@@ -90,68 +93,68 @@ def test_a_long_log_comes_whole(server: Server, home: Home) -> None:
     from tests.support.build import says
 
     home.session([says(f"chunk {number} " + "x" * 2000) for number in range(2500)], name="long")
-    found = server.get("/api/sessions/long/events")["events"]
-    assert [event["sequence"] for event in found] == list(range(1, 2501))
+    events = server.get("/api/sessions/long/events")["events"]
+    assert [event["sequence"] for event in events] == list(range(1, 2501))
 
 
 def test_the_life_of_a_session(live: Live, server: Server) -> None:
-    made = server.post("/api/sessions", {"agent": "echo", "name": "one", "max_turns": 9}, 201)["session"]
-    session = live.session(made["id"])
-    assert (made["state"], made["workspace_path"], made["limits"]) == (
+    view = server.post("/api/sessions", {"agent": "echo", "name": "one", "max_turns": 9}, 201)["session"]
+    session = live.session(view["id"])
+    assert (view["state"], view["workspace_path"], view["limits"]) == (
         "active",
         str(live.workspace),
         {"max_turns": 9},
     )
-    one = f"/api/sessions/{session.id}"
+    url = f"/api/sessions/{session.id}"
     listed = server.ask("GET", "/api/sessions")
     assert [view["id"] for view in listed.json["sessions"]] == [session.id]
     assert server.ask("GET", "/api/sessions", if_none_match=listed.headers["etag"]).status == 304
 
-    attached = server.post(f"{one}/attach", {"attached_to": "cli:pane-7", "ttl": "5m"})
+    attached = server.post(f"{url}/attach", {"attached_to": "cli:pane-7", "ttl": "5m"})
     assert attached["attach"]["attached_to"] == attached["session"]["attached_to"] == "cli:pane-7"
-    refused = server.ask("POST", f"{one}/attach", {"attached_to": "other"})
+    refused = server.ask("POST", f"{url}/attach", {"attached_to": "other"})
     assert (refused.status, refused.code) == (409, "session_not_attachable")
-    assert server.ask("POST", f"{one}/resume").code == "session_not_attachable"
-    assert server.post(f"{one}/resume", {"attach": False})["attach"] is None
+    assert server.ask("POST", f"{url}/resume").code == "session_not_attachable"
+    assert server.post(f"{url}/resume", {"attach": False})["attach"] is None
     assert (
-        server.post(f"{one}/attach", {"attached_to": "other", "steal": True})["attach"]["attached_to"]
+        server.post(f"{url}/attach", {"attached_to": "other", "steal": True})["attach"]["attached_to"]
         == "other"
     )
-    assert server.post(f"{one}/detach", {"attached_to": "other"}) == {"detach": {"detached": "other"}}
+    assert server.post(f"{url}/detach", {"attached_to": "other"}) == {"detach": {"detached": "other"}}
 
-    assert server.ask("POST", f"{one}/interrupt").code == "no_turn"
-    turn = server.post(f"{one}/prompt", {"prompt": "/sleep 60", "detach": True}, 202)["input"]["turn_id"]
-    assert server.ask("POST", f"{one}/interrupt", {"turn_id": "turn-other"}).code == "no_turn"
-    assert server.post(f"{one}/interrupt") == {"turn": {"turn_id": turn}}
+    assert server.ask("POST", f"{url}/interrupt").code == "no_turn"
+    turn = server.post(f"{url}/prompt", {"prompt": "/sleep 60", "detach": True}, 202)["input"]["turn_id"]
+    assert server.ask("POST", f"{url}/interrupt", {"turn_id": "turn-other"}).code == "no_turn"
+    assert server.post(f"{url}/interrupt") == {"turn": {"turn_id": turn}}
     wait_until(lambda: session.has_ended(turn))
 
-    stopped = server.ask("DELETE", one).json["session"]
+    stopped = server.ask("DELETE", url).json["session"]
     assert (stopped["state"], stopped["stop_reason"]) == ("stopped", "completed")
-    assert server.ask("DELETE", one).status == 200
-    refused = server.ask("POST", f"{one}/attach")
+    assert server.ask("DELETE", url).status == 200
+    refused = server.ask("POST", f"{url}/attach")
     assert (refused.status, refused.code) == (409, "session_not_attachable")
-    assert (server.ask("POST", f"{one}/approve").status, server.ask("POST", f"{one}/interrupt").status) == (
+    assert (server.ask("POST", f"{url}/approve").status, server.ask("POST", f"{url}/interrupt").status) == (
         409,
         409,
     )
 
-    resumed = server.post(f"{one}/resume")
+    resumed = server.post(f"{url}/resume")
     assert resumed["session"]["state"] == "active"
     assert resumed["restore"]["strategy"] == "native_resume"
-    assert server.post(f"{one}/resume")["restore"] is None  # idempotent: it lives already
+    assert server.post(f"{url}/resume")["restore"] is None  # idempotent: it lives already
     assert session.count("session_resumed") == 1
 
 
 def test_a_workspace_that_has_a_name(live: Live, server: Server) -> None:
     live.agh("workspace", "add", live.workspace, "--name", "shop")
-    made = server.post("/api/workspaces/shop/sessions", {"agent": "echo"}, 201)["session"]
-    assert (made["workspace_path"], bool(made["workspace_id"])) == (str(live.workspace), True)
-    for place in ("shop", made["workspace_id"], quote(str(live.workspace), safe="")):
-        (listed,) = server.get(f"/api/workspaces/{place}/sessions")["sessions"]
+    view = server.post("/api/workspaces/shop/sessions", {"agent": "echo"}, 201)["session"]
+    assert (view["workspace_path"], bool(view["workspace_id"])) == (str(live.workspace), True)
+    for reference in ("shop", view["workspace_id"], quote(str(live.workspace), safe="")):
+        (listed,) = server.get(f"/api/workspaces/{reference}/sessions")["sessions"]
         assert (
             listed["id"]
-            == server.get(f"/api/workspaces/{place}/sessions/@last")["session"]["id"]
-            == made["id"]
+            == server.get(f"/api/workspaces/{reference}/sessions/@last")["session"]["id"]
+            == view["id"]
         )
 
 
@@ -161,30 +164,30 @@ def test_a_session_in_a_worktree(live: Live, server: Server) -> None:
     git = ["git", "-C", str(live.workspace), "-c", "user.name=a", "-c", "user.email=a@example.com"]
     subprocess.run([*git, "init", "-q"], check=True)
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
-    made = server.post("/api/sessions", {"agent": "echo", "worktree": "fix"}, 201)["session"]
-    assert made["worktree"]["branch"] == "fix"
-    assert made["workspace_path"] == made["worktree"]["path"] != str(live.workspace)
+    view = server.post("/api/sessions", {"agent": "echo", "worktree": "fix"}, 201)["session"]
+    assert view["worktree"]["branch"] == "fix"
+    assert view["workspace_path"] == view["worktree"]["path"] != str(live.workspace)
 
 
 def test_permissions_are_answered(live: Live, server: Server) -> None:
     session = live.new()
-    one = f"/api/sessions/{session.id}"
+    url = f"/api/sessions/{session.id}"
     for body, outcome in (
         ({}, "allow_once"),
         ({"decision": "deny"}, "reject_once"),
         ({"always": True}, "allow_always"),
     ):
         turn = session.begin("/ask path=a.txt Edit a.txt")
-        (request,) = wait_until(lambda: server.get(f"{one}/permissions")["permissions"])
+        (request,) = wait_until(lambda: server.get(f"{url}/permissions")["permissions"])
         assert (request["title"], request["status"]) == ("Edit a.txt", "pending")
         named = {**body, "request_id": request["request_id"]}
         decision = "denied" if "decision" in body else "allowed"
-        assert server.post(f"{one}/approve", named)["permission"]["decision"] == decision
+        assert server.post(f"{url}/approve", named)["permission"]["decision"] == decision
         wait_until(partial(session.has_ended, turn))
         assert session.text(turn).endswith(f"permission: {outcome}")
-    answer = server.ask("POST", f"{one}/approve")
+    answer = server.ask("POST", f"{url}/approve")
     assert (answer.status, answer.code) == (404, "permission_unknown")
-    assert len(server.get(f"{one}/permissions?all=true")["permissions"]) == 3
+    assert len(server.get(f"{url}/permissions?all=true")["permissions"]) == 3
 
 
 def test_bad_requests_change_nothing(live: Live, server: Server, home: Home) -> None:
@@ -240,19 +243,21 @@ def test_damage_is_told_as_the_commands_do(server: Server, home: Home) -> None:
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
 def test_curl_lines(live: Live, server: Server, home: Home, tmp_path: Path) -> None:
-    """The lines that people have, with the token."""
+    """Run the curl commands that users already have, with the token."""
     session = live.new(args=("--name", "s"))
     session.tell("hello")
     session.stop()
-    stored = json.loads((session.directory / "meta.json").read_text())
-    (session.directory / "meta.json").write_text(json.dumps({**stored, "workspace_id": "ws_alpha"}))
+    meta = json.loads((session.directory / "meta.json").read_text())
+    (session.directory / "meta.json").write_text(json.dumps({**meta, "workspace_id": "ws_alpha"}))
     config = tmp_path / "curlrc"
     config.write_text(f'header = "Authorization: Bearer {server.token}"\nsilent\nmax-time = 20\n')
     base = f"http://localhost:{server.port}/api"
 
     def curl(*args: str) -> str:
-        done = subprocess.run(["curl", "-K", str(config), *args], capture_output=True, text=True, check=True)
-        return done.stdout
+        result = subprocess.run(
+            ["curl", "-K", str(config), *args], capture_output=True, text=True, check=True
+        )
+        return result.stdout
 
     assert json.loads(curl(f"{base}/sessions/{session.id}/transcript"))["messages"][0]["content"] == "hello"
     assert json.loads(curl(f"{base}/sessions/{session.id}"))["session"]["acp_caps"]["loadSession"] is True

@@ -17,8 +17,8 @@ def test_backlog_then_live_then_the_end(live: Live, server: Server) -> None:
     session = live.new()
     session.tell("first")
     with server.stream(f"/api/sessions/{session.id}/stream") as frames:
-        stored = session.events()
-        for event, frame in zip(stored, islice(frames, len(stored)), strict=True):
+        events = session.events()
+        for event, frame in zip(events, islice(frames, len(events)), strict=True):
             assert (frame.id, frame.event) == (str(event.sequence), event.type)
             assert frame.data["content"] == event.content
             assert frame.data["session_id"] == session.id
@@ -30,7 +30,9 @@ def test_backlog_then_live_then_the_end(live: Live, server: Server) -> None:
         session.stop()
         *rest, last = list(frames)
     assert [frame.event for frame in rest][-1] == "session_stopped"
-    assert [int(one.id) for one in rest] == list(range(int(frame.id) + 1, int(frame.id) + 1 + len(rest)))
+    assert [int(following.id) for following in rest] == list(
+        range(int(frame.id) + 1, int(frame.id) + 1 + len(rest))
+    )
     assert (last.id, last.event) == ("", "session_stopped")
     assert last.data["id"] == f"session-stopped-{session.id}"
     assert last.data["stop_reason"] == "completed"
@@ -91,8 +93,8 @@ def test_a_restarted_server_goes_on_where_it_was(live: Live) -> None:
 
 
 def test_sessions_outlive_the_server_and_leave_no_zombies(live: Live, server: Server) -> None:
-    made = [server.post("/api/sessions", {"agent": "echo"}, 201)["session"]["id"] for _ in range(2)]
-    first, second = map(live.session, made)
+    ids = [server.post("/api/sessions", {"agent": "echo"}, 201)["session"]["id"] for _ in range(2)]
+    first, second = map(live.session, ids)
     pid = first.keeper
     server.ask("DELETE", f"/api/sessions/{first.id}")
     wait_until(lambda: str(pid) not in children(server.process.pid), what="the dead keeper is waited for")
@@ -115,33 +117,38 @@ def test_the_view_tells_state_elements_and_requests(live: Live, server: Server) 
     session = live.new()
     session.tell("hello")
     with server.stream(f"/api/sessions/{session.id}/view") as frames:
-        shown: dict[float, str] = {}
+        elements: dict[float, str] = {}
         state: dict[str, Any] = {}
-        begun = False
+        is_prompted = False
         for frame in frames:
             if frame.event == "elements":
-                shown |= {one["number"]: one["html"] for one in frame.data}
+                elements |= {element["number"]: element["html"] for element in frame.data}
             elif frame.event == "session":
                 state = frame.data
                 if state["permissions"] and state["badge"] != "running":  # the row comes first
                     break
-            elif frame.event == "ready" and not begun:
-                begun = True
-                assert len(shown) == 2 and "echo: hello" in shown[2]
+            elif frame.event == "ready" and not is_prompted:
+                is_prompted = True
+                assert len(elements) == 2 and "echo: hello" in elements[2]
                 session.begin("/ask path=a.txt Edit <b>a.txt</b>")
-        (asked,) = state["permissions"]
+        (request,) = state["permissions"]
         assert state["badge"] == "waiting-for-input"
-        assert asked["offered"] == ["allow_once", "allow_always", "reject_once", "reject_always"]
-        assert "&lt;b&gt;a.txt" in asked["html"] and "<b>a.txt" not in asked["html"]
-        server.post(f"/api/sessions/{session.id}/approve", {"request_id": asked["request_id"]})
+        assert request["offered"] == ["allow_once", "allow_always", "reject_once", "reject_always"]
+        assert "&lt;b&gt;a.txt" in request["html"] and "<b>a.txt" not in request["html"]
+        server.post(f"/api/sessions/{session.id}/approve", {"request_id": request["request_id"]})
         session.settle()
         session.stop()
         last = list(frames)
     assert [frame.event for frame in last][-2:] == ["session", "over"]
     assert last[-2].data["permissions"] == [] and last[-2].data["state"] == "stopped"
-    shown |= {one["number"]: one["html"] for frame in last if frame.event == "elements" for one in frame.data}
-    assert any("permission: allow_once" in html for html in shown.values())
-    assert any("<bdi>stopped</bdi>" in html for html in shown.values())
+    elements |= {
+        element["number"]: element["html"]
+        for frame in last
+        if frame.event == "elements"
+        for element in frame.data
+    }
+    assert any("permission: allow_once" in html for html in elements.values())
+    assert any("<bdi>stopped</bdi>" in html for html in elements.values())
 
 
 def test_the_view_of_an_empty_session_is_ready_at_once(live: Live, server: Server) -> None:
@@ -167,7 +174,7 @@ def test_the_view_of_a_long_session_begins_late(server: Server, home: Home) -> N
     with server.stream("/api/sessions/talk/view?turns=5") as frames:
         got = list(frames)
     assert got[0].data == {"from": 76, "earlier": 25}
-    numbers = [one["number"] for frame in got if frame.event == "elements" for one in frame.data]
+    numbers = [element["number"] for frame in got if frame.event == "elements" for element in frame.data]
     assert numbers == [number for start in range(76, 91, 3) for number in (start, start + 1)]
     with server.stream("/api/sessions/talk/view?from=4") as frames:
         assert next(frames).data == {"from": 4, "earlier": 1}

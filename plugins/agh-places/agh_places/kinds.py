@@ -1,4 +1,4 @@
-"""The kinds of places: for each, the argv that carries standard streams there, and nothing that runs."""
+"""The kinds of places, and for each the commands that reach it. Builds argv, never runs anything."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from agh import config
 from agh.adapters.launch import Launch
 from agh.errors import PlaceInvalid
 from agh.home import home_path
-from agh_places.place import Kind, Place, limits
+from agh_places.place import Kind, Place, build_limits
 
-# What a login gives: a cluster's nodes share homes and software, and srun is told to bring nothing.
-OF_A_LOGIN = ("HOME", "PATH", "LD_LIBRARY_PATH", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ")
+# What a login sets. A cluster's nodes share homes and software, and with --export=NONE srun brings nothing.
+LOGIN_VARIABLES = ("HOME", "PATH", "LD_LIBRARY_PATH", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ")
 
 
-def program(place: Place) -> list[str]:
+def select_program(place: Place) -> list[str]:
+    """Return the program that reaches the place, and its first arguments."""
     return [*(place.command or place.kind.command)]
 
 
-def plain(what: str, name: str) -> str:
-    """A name that no program takes for an option or for two words."""
-    if not name or name.startswith("-") or any(one.isspace() or one == "\0" for one in name):
+def check_name(what: str, name: str) -> str:
+    """Return the name; raise ValueError if a program could take it for an option or for two words."""
+    if not name or name.startswith("-") or any(letter.isspace() or letter == "\0" for letter in name):
         raise ValueError(f"{name!r} is no {what}" if name else f"it needs a {what}")
     return name
 
@@ -31,23 +32,23 @@ def plain(what: str, name: str) -> str:
 # ssh
 
 
-def read_ssh(text: str) -> dict[str, str]:
-    """[user@]host[:dir]; an IPv6 address stands in brackets."""
-    user, at, rest = text.rpartition("@") if "@" in text.partition(":")[0] else ("", "", text)
+def parse_ssh(address: str) -> dict[str, str]:
+    """Parse [user@]host[:dir], with an IPv6 address in brackets."""
+    user, at, rest = address.rpartition("@") if "@" in address.partition(":")[0] else ("", "", address)
     if rest.startswith("["):
         host, _, rest = rest[1:].partition("]")
         directory = rest.removeprefix(":")
     else:
         host, _, directory = rest.partition(":")
     if at:
-        plain("user", user)
-    plain("host", host)
+        check_name("user", user)
+    check_name("host", host)
     return {"target": f"{user}{at}{host}", **({"dir": directory} if directory else {})}
 
 
-# The user's own options come first: of two with the same name ssh takes the first. A session's ssh does not
-# become the master of others: they would end with it.
-_SSH = (
+# These follow the user's own options: ssh uses the first of two with the same name. ControlMaster is off
+# because connections that share a session's ssh would end with it.
+_SSH_OPTIONS = (
     "BatchMode=yes",
     "ServerAliveInterval=15",
     "ServerAliveCountMax=3",
@@ -56,58 +57,69 @@ _SSH = (
 )
 
 
-def ssh(place: Place, command: Sequence[str]) -> list[str]:
-    ours = [word for option in _SSH for word in ("-o", option)]
-    return [*program(place), "-T", *place.options, *ours, "--", place.target, shlex.join(command)]
+def build_ssh_argv(place: Place, command: Sequence[str]) -> list[str]:
+    defaults = [word for option in _SSH_OPTIONS for word in ("-o", option)]
+    return [*select_program(place), "-T", *place.options, *defaults, "--", place.target, shlex.join(command)]
 
 
 # docker and podman
 
 
-def read_container(text: str) -> dict[str, str]:
-    """CONTAINER, which runs, or run:IMAGE."""
-    plain("image" if text.startswith("run:") else "container", text.removeprefix("run:"))
-    return {"target": text}
+def parse_container(address: str) -> dict[str, str]:
+    """Parse CONTAINER, which must be running, or run:IMAGE."""
+    check_name("image" if address.startswith("run:") else "container", address.removeprefix("run:"))
+    return {"target": address}
 
 
-def container(place: Place, launch: Launch, command: Sequence[str]) -> list[str]:
-    image = _image(place)
+def build_container_argv(place: Place, launch: Launch, command: Sequence[str]) -> list[str]:
+    image = _image_of(place)
     if image is None:
         if place.memory or place.cpus:
             raise PlaceInvalid(place.name, "a running container has its limits already")
-        return [*program(place), "exec", "-i", *place.options, place.target, *command]
-    mounts = _mounts(place, launch)
-    named = ["--name", _name(launch.session_id or "probe"), "--label", f"agh.session={launch.session_id}"]
+        return [*select_program(place), "exec", "-i", *place.options, place.target, *command]
+    name = _name_container(launch.session_id or "probe")
+    identity = ["--name", name, "--label", f"agh.session={launch.session_id}"]
+    mounts = _list_mounts(place, launch)
     entry = ["--entrypoint", command[0], image, *command[1:]]
-    return [*program(place), "run", "--rm", "-i", *named, *mounts, *limits(place), *place.options, *entry]
+    options = [*identity, *mounts, *build_limits(place), *place.options]
+    return [*select_program(place), "run", "--rm", "-i", *options, *entry]
 
 
-def end_container(place: Place, session_id: str) -> list[str]:
-    """The engine knows a session's container by its name, so there is never a second one."""
-    return [*program(place), "rm", "-f", _name(session_id)] if _image(place) else []
+def build_container_end(place: Place, session_id: str) -> list[str]:
+    """Return the command that deletes the session's container. Its name is unique, so there is only one."""
+    return [*select_program(place), "rm", "-f", _name_container(session_id)] if _image_of(place) else []
 
 
-def check_container(place: Place) -> tuple[list[str], str]:
-    image = _image(place)
+def build_container_check(place: Place) -> tuple[list[str], str]:
+    image = _image_of(place)
     if image is None:
-        return [*program(place), "container", "inspect", "-f", "{{.State.Running}}", place.target], "true"
-    return [*program(place), "image", "inspect", "-f", "{{.Id}}", image], ""
+        return [
+            *select_program(place),
+            "container",
+            "inspect",
+            "-f",
+            "{{.State.Running}}",
+            place.target,
+        ], "true"
+    return [*select_program(place), "image", "inspect", "-f", "{{.Id}}", image], ""
 
 
-def _image(place: Place) -> str | None:
+def _image_of(place: Place) -> str | None:
     return place.target.removeprefix("run:") if place.target.startswith("run:") else None
 
 
-def _name(session_id: str) -> str:
+def _name_container(session_id: str) -> str:
     return f"agh-{session_id}"
 
 
-def _mounts(place: Place, launch: Launch) -> list[str]:
-    """Return the arguments that mount the workspace, under its own path or the place's, and what it needs,
-    such as a worktree's repository; read-only, on top of these, what agh takes orders from."""
+def _list_mounts(place: Place, launch: Launch) -> list[str]:
+    """Return the arguments that mount the workspace and what it needs, such as a worktree's repository.
+
+    On top of these, read-only, come the directories whose settings agh obeys.
+    """
     pairs = [(launch.workspace, launch.cwd), *((path, path) for path in launch.directories)]
-    protected = [*_obeyed(launch.workspace, launch.cwd)]
-    for path in (word for pair in [*pairs, *protected] for word in pair):
+    protected = [*_find_protected(launch.workspace, launch.cwd)]
+    for path in (path for pair in [*pairs, *protected] for path in pair):
         if "," in path or '"' in path:
             raise PlaceInvalid(place.name, f"{path} cannot be mounted: it has a comma or a quote in its name")
     words = [word for here, there in pairs for word in ("--mount", f"type=bind,source={here},target={there}")]
@@ -119,8 +131,8 @@ def _mounts(place: Place, launch: Launch) -> list[str]:
     return words
 
 
-def _obeyed(workspace: str, inside: str) -> Iterator[tuple[str, str]]:
-    """Find the directories in a workspace that agh takes orders from: its `.agh`, and a home of agh in it.
+def _find_protected(workspace: str, inside: str) -> Iterator[tuple[str, str]]:
+    """Yield the directories in a workspace whose settings agh obeys: its `.agh`, and a home of agh in it.
 
     Each comes with its path in the container. A trusted workspace without an `.agh` gets an empty one there.
     """
@@ -134,7 +146,7 @@ def _obeyed(workspace: str, inside: str) -> Iterator[tuple[str, str]]:
         yield home, os.path.join(inside, below)
 
 
-def container_limits(place: Place) -> list[str]:
+def build_container_limits(place: Place) -> list[str]:
     return [
         *(["--memory", place.memory] if place.memory else []),
         *(["--cpus", f"{place.cpus:g}"] if place.cpus else []),
@@ -144,26 +156,34 @@ def container_limits(place: Place) -> list[str]:
 # kubernetes
 
 
-def read_kube(text: str) -> dict[str, str]:
-    """[namespace/]pod"""
-    namespace, slash, pod = text.rpartition("/")
+def parse_kube(address: str) -> dict[str, str]:
+    """Parse [namespace/]pod."""
+    namespace, slash, pod = address.rpartition("/")
     if slash:
-        plain("namespace", namespace)
-    plain("pod", pod)
-    return {"target": text}
+        check_name("namespace", namespace)
+    check_name("pod", pod)
+    return {"target": address}
 
 
-def kube(place: Place, launch: Launch, command: Sequence[str]) -> list[str]:
-    namespace, pod = _pod(place)
-    return [*program(place), "exec", "-i", *namespace, *place.options, pod, "--", *command]
+def build_kube_argv(place: Place, launch: Launch, command: Sequence[str]) -> list[str]:
+    namespace, pod = _split_target(place)
+    return [*select_program(place), "exec", "-i", *namespace, *place.options, pod, "--", *command]
 
 
-def check_kube(place: Place) -> tuple[list[str], str]:
-    namespace, pod = _pod(place)
-    return [*program(place), "wait", "--for=condition=Ready", *namespace, "--timeout=10s", f"pod/{pod}"], ""
+def build_kube_check(place: Place) -> tuple[list[str], str]:
+    namespace, pod = _split_target(place)
+    return [
+        *select_program(place),
+        "wait",
+        "--for=condition=Ready",
+        *namespace,
+        "--timeout=10s",
+        f"pod/{pod}",
+    ], ""
 
 
-def _pod(place: Place) -> tuple[list[str], str]:
+def _split_target(place: Place) -> tuple[list[str], str]:
+    """Return the arguments that select the namespace, and the pod."""
     namespace, _, pod = place.target.rpartition("/")
     return (["-n", namespace] if namespace else []), pod
 
@@ -171,35 +191,35 @@ def _pod(place: Place) -> tuple[list[str], str]:
 # slurm
 
 
-def read_slurm(text: str) -> dict[str, str]:
-    """[partition]"""
-    return {"target": plain("partition", text) if text else ""}
+def parse_slurm(address: str) -> dict[str, str]:
+    """Parse [partition]."""
+    return {"target": check_name("partition", address) if address else ""}
 
 
-def slurm(place: Place, launch: Launch, command: Sequence[str]) -> list[str]:
-    """srun would take the whole environment to the node; what may cross comes down the wire."""
+def build_slurm_argv(place: Place, launch: Launch, command: Sequence[str]) -> list[str]:
+    """Return the srun command. It forwards no environment: the preamble brings what the agent may have."""
     partition = [f"--partition={place.target}"] if place.target else []
     job = [f"--job-name=agh-{launch.session_id or 'probe'}", "--ntasks=1", "--export=NONE", "--chdir=/"]
-    shell = ["/bin/sh", *command[1:]]  # there is no PATH yet
-    return [*program(place), "--quiet", *job, *partition, *limits(place), *place.options, *shell]
+    shell = ["/bin/sh", *command[1:]]  # PATH is not set yet
+    return [*select_program(place), "--quiet", *job, *partition, *build_limits(place), *place.options, *shell]
 
 
-def end_slurm(place: Place, session_id: str) -> list[str]:
+def build_slurm_end(place: Place, session_id: str) -> list[str]:
     user = pwd.getpwuid(os.getuid()).pw_name
-    return [_beside(place, "scancel"), "--quiet", f"--user={user}", f"--name=agh-{session_id}"]
+    return [_find_beside(place, "scancel"), "--quiet", f"--user={user}", f"--name=agh-{session_id}"]
 
 
-def check_slurm(place: Place) -> tuple[list[str], str]:
+def build_slurm_check(place: Place) -> tuple[list[str], str]:
     partition = [f"--partition={place.target}"] if place.target else []
-    return [_beside(place, "sinfo"), "--noheader", "--format=%P %a", *partition], " up"
+    return [_find_beside(place, "sinfo"), "--noheader", "--format=%P %a", *partition], " up"
 
 
-def _beside(place: Place, name: str) -> str:
-    """Another program of the same installation."""
-    return os.path.join(os.path.dirname(program(place)[0]), name)
+def _find_beside(place: Place, name: str) -> str:
+    """Return the path of another program of the same installation."""
+    return os.path.join(os.path.dirname(select_program(place)[0]), name)
 
 
-def slurm_limits(place: Place) -> list[str]:
+def build_slurm_limits(place: Place) -> list[str]:
     return [
         *([f"--mem={place.memory}"] if place.memory else []),
         *([f"--cpus-per-task={place.cpus:g}"] if place.cpus else []),
@@ -209,23 +229,23 @@ def slurm_limits(place: Place) -> list[str]:
 # systemd
 
 
-def read_systemd(text: str) -> dict[str, str]:
-    if text:
+def parse_systemd(address: str) -> dict[str, str]:
+    if address:
         raise ValueError("it has no address")
     return {}
 
 
-def systemd(place: Place, launch: Launch, command: Sequence[str]) -> list[str]:
-    """A scope runs as our own child: the leash ends it, and no far side is needed."""
-    about = [f"--description=agh {launch.session_id}"]
-    return [*_scope(place), *about, *limits(place), *place.options, "--", *command]
+def build_systemd_argv(place: Place, launch: Launch, command: Sequence[str]) -> list[str]:
+    """Return the systemd-run command. A scope is our own child: the leash ends it, without `far.sh`."""
+    description = f"--description=agh {launch.session_id}"
+    return [*_build_scope(place), description, *build_limits(place), *place.options, "--", *command]
 
 
-def _scope(place: Place) -> list[str]:
-    return [*program(place), "--user", "--scope", "--quiet", "--collect"]
+def _build_scope(place: Place) -> list[str]:
+    return [*select_program(place), "--user", "--scope", "--quiet", "--collect"]
 
 
-def systemd_limits(place: Place) -> list[str]:
+def build_systemd_limits(place: Place) -> list[str]:
     return [
         *(["-p", f"MemoryMax={place.memory}"] if place.memory else []),
         *(["-p", f"CPUQuota={place.cpus * 100:g}%"] if place.cpus else []),
@@ -239,46 +259,53 @@ KINDS = {
             "ssh",
             ("ssh",),
             "ssh:[USER@]HOST[:DIR]",
-            read_ssh,
-            wire=lambda place, launch, command: ssh(place, command),
-            check=lambda place: (ssh(place, ["true"]), ""),
+            parse_ssh,
+            build_argv=lambda place, launch, command: build_ssh_argv(place, command),
+            build_check=lambda place: (build_ssh_argv(place, ["true"]), ""),
         ),
         *(
             Kind(
                 engine,
                 (engine,),
                 f"{engine}:CONTAINER or {engine}:run:IMAGE",
-                read_container,
-                wire=container,
-                check=check_container,
-                end=end_container,
-                limits=container_limits,
+                parse_container,
+                build_argv=build_container_argv,
+                build_check=build_container_check,
+                build_end_argv=build_container_end,
+                build_limits=build_container_limits,
             )
             for engine in ("docker", "podman")
         ),
-        Kind("kube", ("kubectl",), "kube:[NAMESPACE/]POD", read_kube, wire=kube, check=check_kube),
+        Kind(
+            "kube",
+            ("kubectl",),
+            "kube:[NAMESPACE/]POD",
+            parse_kube,
+            build_argv=build_kube_argv,
+            build_check=build_kube_check,
+        ),
         Kind(
             "slurm",
             ("srun",),
             "slurm[:PARTITION]",
-            read_slurm,
-            wire=slurm,
-            check=check_slurm,
-            end=end_slurm,
-            limits=slurm_limits,
-            crosses=OF_A_LOGIN,
-            # An allocation outlives its srun. By its name too: one that srun only joined is not ours to end.
-            farewell='scancel --quiet --name="agh-$AGH_SESSION_ID" "$SLURM_JOB_ID"',
+            parse_slurm,
+            build_argv=build_slurm_argv,
+            build_check=build_slurm_check,
+            build_end_argv=build_slurm_end,
+            build_limits=build_slurm_limits,
+            forwarded=LOGIN_VARIABLES,
+            # An allocation outlives its srun. Match the name too: one that srun only joined is not ours.
+            on_disconnect='scancel --quiet --name="agh-$AGH_SESSION_ID" "$SLURM_JOB_ID"',
         ),
         Kind(
             "systemd",
             ("systemd-run",),
             "systemd",
-            read_systemd,
-            wire=systemd,
-            check=lambda place: ([*_scope(place), "true"], ""),
-            limits=systemd_limits,
-            gone="Failed to ",
+            parse_systemd,
+            build_argv=build_systemd_argv,
+            build_check=lambda place: ([*_build_scope(place), "true"], ""),
+            build_limits=build_systemd_limits,
+            unreachable="Failed to ",
         ),
     )
 }

@@ -1,7 +1,7 @@
-"""A place, as `--on` or `[places.NAME]` of the settings describes it, and taking a launch there.
+"""A place, as `--on` or `[places.NAME]` in the settings describes it, and how a launch is redirected to it.
 
-Promises: the same words give the same argv; nothing is run to find out; no value of the environment is in
-an argv. A kind of place is one `Kind` record, in `kinds.py`.
+Promises: the same settings give the same argv, without running anything to compute it. Never puts a value of
+the environment into an argv. A kind of place is one `Kind` record, in `kinds.py`.
 """
 
 from __future__ import annotations
@@ -16,44 +16,48 @@ from agh.adapters.launch import Launch
 from agh.errors import AghError, PlaceGone, PlaceInvalid
 from agh_places import far
 
-CHECK_LIMIT, END_LIMIT = 30.0, 15.0
+CHECK_TIMEOUT, END_TIMEOUT = 30.0, 15.0  # seconds
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where to run. `target` is what stands after the kind's name: a host, a container, a partition."""
+    """Where an agent runs. `target` is what follows the kind's name: a host, a container, a partition."""
 
-    name: str  # what the user said
+    name: str  # as the user wrote it
     kind: Kind
     target: str = ""
-    dir: str = ""  # the workspace there; empty is the same path as here
-    options: tuple[str, ...] = ()  # more arguments for the kind's program
-    command: tuple[str, ...] = ()  # the kind's program, where it is not the usual one
-    env: tuple[str, ...] = ()  # NAME goes along with its value here, NAME=VALUE is set there
+    dir: str = ""  # the workspace there; empty if its path is the same as here
+    options: tuple[str, ...] = ()  # extra arguments for the kind's program
+    command: tuple[str, ...] = ()  # replaces the kind's usual program
+    env: tuple[str, ...] = ()  # NAME is forwarded with its value here, NAME=VALUE is set there
     memory: str = ""  # a limit, as the kind's program understands it: 4G
     cpus: float = 0.0
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A way to run something elsewhere with its standard streams here."""
+    """A way to run a command elsewhere with its standard streams here."""
 
     name: str
     command: tuple[str, ...]
     usage: str
-    read: Callable[[str], dict[str, str]]  # an address into fields of Place; ValueError says what is wrong
-    wire: Callable[[Place, Launch, Sequence[str]], list[str]]  # the argv that runs a command there
-    check: Callable[[Place], tuple[list[str], str]]  # a command, and what it prints when the place is there
-    end: Callable[[Place, str], list[str]] | None = None  # ends what a session of that id runs there
-    limits: Callable[[Place], list[str]] | None = None  # the arguments for memory and cpus
-    crosses: tuple[str, ...] = ()  # names in the environment here that are the same there
-    farewell: str = ""  # shell words for the far side to end with: the wire may be all that held the place
-    gone: str = ""  # what its program says when there is no such place; empty: the far side says goodbye
+    parse_address: Callable[[str], dict[str, str]]  # into fields of Place; raises ValueError with the reason
+    build_argv: Callable[[Place, Launch, Sequence[str]], list[str]]  # runs a command there
+    build_check: Callable[
+        [Place], tuple[list[str], str]
+    ]  # a command, and what it prints if the place is there
+    build_end_argv: Callable[[Place, str], list[str]] | None = (
+        None  # ends what the session of this id runs there
+    )
+    build_limits: Callable[[Place], list[str]] | None = None  # the arguments that set memory and cpus
+    forwarded: tuple[str, ...] = ()  # environment variables whose values here are also right there
+    on_disconnect: str = ""  # a shell command for the far side: frees what only the wire would have freed
+    unreachable: str = ""  # what its program prints if the place is not there; empty: far.sh sends notices
 
     @property
-    def is_far(self) -> bool:
-        """Whether what runs there is out of the leash's reach: then the far side watches the wire."""
-        return not self.gone
+    def has_far_side(self) -> bool:
+        """Tell whether what runs there is out of the leash's reach, so that `far.sh` must watch the wire."""
+        return not self.unreachable
 
 
 _KEYS: dict[str, type | tuple[type, ...]] = {
@@ -67,119 +71,126 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def find(name: str, named: Mapping[str, Mapping[str, Any]]) -> Place | None:
-    """The place that is meant; None when it is no name and no kind of ours."""
-    if name not in named:
-        return _read(name, name, {})
-    given = dict(named[name])
-    where = f"places.{name}"
-    for key, value in given.items():
+def find_place(reference: str, named: Mapping[str, Mapping[str, Any]]) -> Place | None:
+    """Return the place with this name or address; None if it is neither a name nor an address of ours."""
+    if reference not in named:
+        return _parse_place(reference, reference, {})
+    settings = dict(named[reference])
+    table = f"places.{reference}"
+    for key, value in settings.items():
         if key not in _KEYS:
-            raise PlaceInvalid(where, f"unknown key {key!r}; known are {', '.join(_KEYS)}")
+            raise PlaceInvalid(table, f"unknown key {key!r}; known are {', '.join(_KEYS)}")
         if not isinstance(value, _KEYS[key]) or isinstance(value, bool):
-            raise PlaceInvalid(where, f"{key} cannot be {value!r}")
+            raise PlaceInvalid(table, f"{key} cannot be {value!r}")
         if isinstance(value, list):
-            if not all(isinstance(one, str) and one for one in value):
-                raise PlaceInvalid(where, f"{key} is a list of texts")
-            given[key] = tuple(value)
-    if "on" not in given:
-        raise PlaceInvalid(where, 'it needs an address: on = "ssh:HOST"')
-    found = _read(name, given.pop("on"), given)
-    if found is None:
-        raise PlaceInvalid(where, f"on = {named[name]['on']!r} is no address; they look like {_usages()}")
-    return found
+            if not all(isinstance(text, str) and text for text in value):
+                raise PlaceInvalid(table, f"{key} is a list of texts")
+            settings[key] = tuple(value)
+    if "on" not in settings:
+        raise PlaceInvalid(table, 'it needs an address: on = "ssh:HOST"')
+    address = settings.pop("on")
+    place = _parse_place(reference, address, settings)
+    if place is None:
+        raise PlaceInvalid(table, f"on = {address!r} is no address; they look like {_list_usages()}")
+    return place
 
 
-def take(launch: Launch) -> None:
+def redirect_launch(launch: Launch) -> None:
     """Change the launch so that its agent runs in its place, if that is one of ours."""
-    place = find(launch.place, launch.named)
+    place = find_place(launch.place, launch.named)
     if place is None:
         return
     kind = place.kind
     launch.elsewhere, launch.cwd = True, place.dir or launch.workspace
     launch.check = lambda: _check(place)
-    launch.explain = lambda ended, said: _explain(place, launch, ended, said)
-    if kind.is_far:
-        launch.preamble = far.preamble(launch, (*kind.crosses, *place.env), kind.farewell)
-        launch.argv = kind.wire(place, launch, far.shell(launch.preamble))
+    launch.explain = lambda exit_status, stderr: _explain_end(place, launch, exit_status, stderr)
+    if kind.has_far_side:
+        launch.preamble = far.build_preamble(launch, (*kind.forwarded, *place.env), kind.on_disconnect)
+        launch.argv = kind.build_argv(place, launch, far.build_shell_argv(launch.preamble))
         launch.heartbeat = far.HEARTBEAT
     else:
         launch.environ.setdefault("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")  # cron does not set it
-        launch.environ |= far.settings(place.env, launch.environ)
-        launch.argv = kind.wire(place, launch, launch.argv)
-    argv = kind.end(place, launch.session_id) if kind.end and launch.session_id else []
-    if argv:
-        launch.clear = launch.finish = lambda: _end(argv)
+        launch.environ |= far.resolve_place_env(place.env, launch.environ)
+        launch.argv = kind.build_argv(place, launch, launch.argv)
+    end_argv = (
+        kind.build_end_argv(place, launch.session_id) if kind.build_end_argv and launch.session_id else []
+    )
+    if end_argv:
+        launch.clear = launch.finish = lambda: _run_end(end_argv)
 
 
-def limits(place: Place) -> list[str]:
-    """The arguments that keep the agent within its memory and processors."""
-    return place.kind.limits(place) if place.kind.limits else []
+def build_limits(place: Place) -> list[str]:
+    """Return the arguments that limit the agent's memory and processors."""
+    return place.kind.build_limits(place) if place.kind.build_limits else []
 
 
-def _read(name: str, address: str, given: dict[str, Any]) -> Place | None:
+def _parse_place(name: str, address: str, settings: dict[str, Any]) -> Place | None:
     from agh_places.kinds import KINDS
 
-    word, _, rest = address.partition(":")
-    kind = KINDS.get(word)
+    kind_name, _, rest = address.partition(":")
+    kind = KINDS.get(kind_name)
     if kind is None:
         return None
     try:
-        made = Place(name, kind, **{**kind.read(rest), **given})
+        place = Place(name, kind, **{**kind.parse_address(rest), **settings})
     except ValueError as error:
         raise PlaceInvalid(name, f"{error}; it looks like {kind.usage}") from None
-    if made.dir and not made.dir.startswith("/"):
-        raise PlaceInvalid(name, f"the directory {made.dir} is not an absolute path")
-    for one in made.env:
-        if not far.NAME.fullmatch(one.partition("=")[0]):
-            raise PlaceInvalid(name, f"env: {one.partition('=')[0]!r} is no name of a variable")
-    if (made.memory or made.cpus) and kind.limits is None:
+    if place.dir and not place.dir.startswith("/"):
+        raise PlaceInvalid(name, f"the directory {place.dir} is not an absolute path")
+    for entry in place.env:
+        variable = entry.partition("=")[0]
+        if not far.VARIABLE_NAME.fullmatch(variable):
+            raise PlaceInvalid(name, f"env: {variable!r} is no name of a variable")
+    if (place.memory or place.cpus) and kind.build_limits is None:
         raise PlaceInvalid(name, f"{kind.name} cannot limit memory and cpus")
-    return made
+    return place
 
 
-def _usages() -> str:
+def _list_usages() -> str:
     from agh_places.kinds import KINDS
 
     return ", ".join(kind.usage for kind in KINDS.values())
 
 
 def _check(place: Place) -> None:
-    argv, expected = place.kind.check(place)
+    """Raise PlaceGone if the place is not there."""
+    argv, expected = place.kind.build_check(place)
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             argv,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=CHECK_LIMIT,
+            timeout=CHECK_TIMEOUT,
         )
     except subprocess.TimeoutExpired:
-        raise PlaceGone(place.name, f"{argv[0]} did not answer within {CHECK_LIMIT:g} s") from None
+        raise PlaceGone(place.name, f"{argv[0]} did not answer within {CHECK_TIMEOUT:g} s") from None
     except OSError as error:
         raise PlaceGone(place.name, f"{argv[0]}: {error.strerror}") from None
-    if done.returncode or expected not in done.stdout:
-        said = (done.stderr.strip() or done.stdout.strip() or f"{argv[0]} knows nothing of it").splitlines()
-        raise PlaceGone(place.name, said[-1])
+    if result.returncode or expected not in result.stdout:
+        output = result.stderr.strip() or result.stdout.strip() or f"{argv[0]} knows nothing of it"
+        raise PlaceGone(place.name, output.splitlines()[-1])
 
 
-def _end(argv: list[str]) -> None:
-    """Whether there was something to end, and whether it worked, is not asked: it usually ends by itself."""
+def _run_end(argv: list[str]) -> None:
+    """Run the command that ends a session's agent. Ignore failures: it has usually ended by itself."""
     try:
         subprocess.run(
             argv,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            timeout=END_LIMIT,
+            timeout=END_TIMEOUT,
         )
     except (OSError, subprocess.TimeoutExpired):
         pass
 
 
-def _explain(place: Place, launch: Launch, ended: Mapping[str, Any], said: str) -> AghError | None:
-    if place.kind.is_far:
-        return far.explain(place.name, launch, ended, said)
-    lines = [line for line in said.splitlines() if place.kind.gone in line]
+def _explain_end(
+    place: Place, launch: Launch, exit_status: Mapping[str, Any], stderr: str
+) -> AghError | None:
+    if place.kind.has_far_side:
+        return far.explain_end(place.name, launch, exit_status, stderr)
+    lines = [line for line in stderr.splitlines() if place.kind.unreachable in line]
     return PlaceGone(place.name, lines[-1]) if lines else None

@@ -1,4 +1,4 @@
-"""What agh learns from this package: how to start an agent in a place. Imports nothing until one is named."""
+"""The hook by which agh starts an agent in a place. It imports nothing until a place is named."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ if TYPE_CHECKING:
 @agh.hookimpl
 def agh_prepare_launch(launch: Launch) -> None:
     if launch.place and not launch.elsewhere:
-        from agh_places.place import take
+        from agh_places.place import redirect_launch
 
-        take(launch)
+        redirect_launch(launch)

@@ -1,1 +1,1 @@
-"""agh over HTTP: a foreground server that every other command does without."""
+"""agh over HTTP: a server that runs in the foreground. No other command needs it."""

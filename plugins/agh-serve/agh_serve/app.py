@@ -1,4 +1,4 @@
-"""The application: the routes of both path families, the page's files, and one form for every failure."""
+"""The application: the routes below both prefixes, the page's files, and one form for every error."""
 
 from __future__ import annotations
 
@@ -16,86 +16,94 @@ from starlette.types import ASGIApp
 
 from agh.adapters.html_page import style
 from agh.errors import AghError, Bug, Usage
-from agh_serve.answers import document, failure
-from agh_serve.calls import Operation, answer
+from agh_serve.broadcast import Broadcasts
+from agh_serve.dispatch import Operation, dispatch
 from agh_serve.errors import MethodUnknown, RouteUnknown
-from agh_serve.feed import Feeds
 from agh_serve.guard import Guard
-from agh_serve.openapi import openapi
+from agh_serve.openapi import build_openapi
 from agh_serve.operations import OPERATIONS
+from agh_serve.responses import respond_with_error, respond_with_json
 
-FAMILIES = ("/api", "/api/workspaces/{workspace:path}")
-PAGE = {
+PREFIXES = ("/api", "/api/workspaces/{workspace:path}")
+PAGE_FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/page.css": ("page.css", "text/css; charset=utf-8"),
     "/page.js": ("page.js", "text/javascript; charset=utf-8"),
     "/transcript.css": ("", "text/css; charset=utf-8"),
 }
-POLICY = (
+CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
 
-def application(feeds: Feeds, *, token: str | None, bound: str | None, names: Iterable[str] = ()) -> ASGIApp:
-    routes = [Route(path, page_file, methods=["GET"]) for path in PAGE]
-    routes.append(Route("/api/openapi.json", _openapi, methods=["GET"]))
+def build_application(
+    broadcasts: Broadcasts, *, token: str | None, bound_host: str | None, allowed_hosts: Iterable[str] = ()
+) -> ASGIApp:
+    """Return the application. `token`, `bound_host` and `allowed_hosts` are those of `Guard`."""
+    routes = [Route(path, serve_page_file, methods=["GET"]) for path in PAGE_FILES]
+    routes.append(Route("/api/openapi.json", serve_openapi, methods=["GET"]))
     by_path: dict[str, dict[str, Operation]] = {}
     for operation in OPERATIONS:
         by_path.setdefault(operation.path, {})[operation.method] = operation
-    for family in FAMILIES:
-        routes += [_route(family + path, methods, feeds) for path, methods in by_path.items()]
-    made = Starlette(
-        routes=routes, exception_handlers={AghError: _failed, HTTPException: _unknown, Exception: _broken}
+    for prefix in PREFIXES:
+        routes += [_build_route(prefix + path, methods, broadcasts) for path, methods in by_path.items()]
+    handlers = {AghError: _handle_agh_error, HTTPException: _handle_http_error, Exception: _handle_bug}
+    app = Starlette(routes=routes, exception_handlers=handlers)
+    app.router.redirect_slashes = False
+    return Guard(
+        app, token=token, bound_host=bound_host, allowed_hosts=allowed_hosts, public_paths=PAGE_FILES
     )
-    made.router.redirect_slashes = False
-    return Guard(made, token=token, bound=bound, names=names, public=PAGE)
 
 
-def _route(path: str, methods: dict[str, Operation], feeds: Feeds) -> Route:
+def _build_route(path: str, methods: dict[str, Operation], broadcasts: Broadcasts) -> Route:
     async def endpoint(request: Request) -> Response:
-        if request.method == "HEAD" and methods["GET"].kind != "application/json":
-            return Response(media_type=methods["GET"].kind)  # a stream might never end
-        return await answer(methods["GET" if request.method == "HEAD" else request.method], request, feeds)
+        if request.method == "HEAD" and methods["GET"].media_type != "application/json":
+            return Response(media_type=methods["GET"].media_type)  # a stream might never end
+        operation = methods["GET" if request.method == "HEAD" else request.method]
+        return await dispatch(operation, request, broadcasts)
 
     return Route(path, endpoint, methods=list(methods))
 
 
-async def _openapi(request: Request) -> Response:
-    return document(openapi(OPERATIONS))
+async def serve_openapi(request: Request) -> Response:
+    return respond_with_json(build_openapi(OPERATIONS))
 
 
-async def page_file(request: Request) -> Response:
-    body, kind, tag = _page(request.url.path)
-    headers = {"etag": tag, "cache-control": "no-cache", "content-security-policy": POLICY}
+async def serve_page_file(request: Request) -> Response:
+    body, media_type, tag = _load_page_file(request.url.path)
+    headers = {"etag": tag, "cache-control": "no-cache", "content-security-policy": CONTENT_SECURITY_POLICY}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
-    return Response(body, headers=headers, media_type=kind)
+    return Response(body, headers=headers, media_type=media_type)
 
 
 @cache
-def _page(path: str) -> tuple[bytes, str, str]:
-    name, kind = PAGE[path]
+def _load_page_file(path: str) -> tuple[bytes, str, str]:
+    """Return the contents, the media type and the ETag. The transcript's style sheet has no file here."""
+    name, media_type = PAGE_FILES[path]
     body = (Path(__file__).parent / "page" / name).read_bytes() if name else style().encode()
-    return body, kind, f'"{blake2b(body, digest_size=12).hexdigest()}"'
+    return body, media_type, f'"{blake2b(body, digest_size=12).hexdigest()}"'
 
 
-async def _failed(request: Request, error: Exception) -> Response:
+async def _handle_agh_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, AghError)
-    return failure(error)
+    return respond_with_error(error)
 
 
-async def _unknown(request: Request, error: Exception) -> Response:
+async def _handle_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     path = repr(request.url.path)
     if error.status_code == 404:
-        return failure(RouteUnknown(path))
+        return respond_with_error(RouteUnknown(path))
     if error.status_code == 405:
-        response = failure(MethodUnknown(path, request.method))
+        response = respond_with_error(MethodUnknown(path, request.method))
         response.headers.update(error.headers or {})
         return response
-    return failure(Usage(error.detail))
+    return respond_with_error(Usage(error.detail))
 
 
-async def _broken(request: Request, error: Exception) -> Response:
-    return failure(Bug(f"{type(error).__name__}: {error}", hint="the server's stderr has the traceback"))
+async def _handle_bug(request: Request, error: Exception) -> Response:
+    return respond_with_error(
+        Bug(f"{type(error).__name__}: {error}", hint="the server's stderr has the traceback")
+    )

@@ -1,4 +1,4 @@
-"""What can go wrong here beside agh's own failures, and which HTTP status a failure has."""
+"""The server's own errors, and the HTTP status of every error."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ class ServerEnding(AghError):
     hint = "agh session recap ID"
 
 
-_OF_CLASS: dict[type[AghError], int] = {Unauthorized: 401, RequestTooLarge: 413, MethodUnknown: 405}
-# By exit number, since an error relayed by a keeper has only that: 7 is "not live", 9 "cannot be started".
-_OF_EXIT = {
+_STATUS_BY_CLASS: dict[type[AghError], int] = {Unauthorized: 401, RequestTooLarge: 413, MethodUnknown: 405}
+# By exit number, because an error that a keeper relays has no class: 7 is "not live", 9 "cannot be started".
+_STATUS_BY_EXIT = {
     Usage.exit: 400,
     TimedOut.exit: 504,
     4: 404,
@@ -102,5 +102,5 @@ STATUSES = {
 }
 
 
-def status_of(error: AghError) -> int:
-    return _OF_CLASS.get(type(error)) or _OF_EXIT.get(error.exit, 502)
+def get_status(error: AghError) -> int:
+    return _STATUS_BY_CLASS.get(type(error)) or _STATUS_BY_EXIT.get(error.exit, 502)

@@ -1,8 +1,8 @@
-"""Who may ask: the Host a request names, the Origin of the page that sends it, the token it brings.
+"""Access control: the Host that a request names, the Origin of the page that sends it, and its token.
 
-A page of another site can make a browser send requests here, also under a name of its own that it lets
-point to this machine (DNS rebinding). So a request must name a host that is ours: a loopback name, an
-address, or one that was allowed; and an Origin, where there is one, must be that same host.
+A page of another site can make a browser send requests here, even under the site's own host name, if it makes
+that name resolve to this machine (DNS rebinding). So the Host must be ours: a loopback name, an address, or a
+name that was allowed. And the Origin, if there is one, must be the same host.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agh.errors import AghError
-from agh_serve.answers import failure
 from agh_serve.errors import HostRefused, OriginRefused, Unauthorized
+from agh_serve.responses import respond_with_error
 
-_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]@/\\?#\s]+)(?::\d{1,5})?", re.ASCII)
-_HEADERS = [
+_HOST_HEADER = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]@/\\?#\s]+)(?::\d{1,5})?", re.ASCII)
+_SECURITY_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
@@ -29,7 +29,7 @@ _HEADERS = [
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or an address cannot be reached from other machines."""
+    """Tell whether a name or an address is out of reach of other machines."""
     if host.lower().rstrip(".") == "localhost":
         return True
     try:
@@ -38,7 +38,8 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _host_of(origin: str) -> str:
+def _parse_origin(origin: str) -> str:
+    """Return the origin's host and port, or nothing if it is malformed."""
     try:
         return urlsplit(origin).netloc.lower()
     except ValueError:
@@ -46,61 +47,66 @@ def _host_of(origin: str) -> str:
 
 
 class Guard:
-    """Lets through what may pass; `public` are the paths that need no token."""
+    """An application that refuses requests which may not reach the one inside it."""
 
     def __init__(
         self,
         app: ASGIApp,
         *,
         token: str | None,
-        bound: str | None,
-        names: Iterable[str],
-        public: Iterable[str],
+        bound_host: str | None,
+        allowed_hosts: Iterable[str],
+        public_paths: Iterable[str],
     ) -> None:
-        """`bound` is the host that is listened on, None for a socket in the file system."""
-        self._app, self._public = app, frozenset(public)
+        """Guard `app`.
+
+        `bound_host` is the host that the server listens on, None for a Unix socket. `public_paths` need no
+        token.
+        """
+        self._app, self._public_paths = app, frozenset(public_paths)
         self._token = None if token is None else f"Bearer {token}".encode()
-        self._names = {name.lower().strip("[]") for name in (*names, bound or "") if name}
-        self._open = bound is not None and not is_loopback(bound)
+        hosts = (*allowed_hosts, bound_host or "")
+        self._allowed_hosts = {host.lower().strip("[]") for host in hosts if host}
+        self._is_remote = bound_host is not None and not is_loopback(bound_host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
 
-        async def send_guarded(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *_HEADERS]
+                message["headers"] = [*message.get("headers", ()), *_SECURITY_HEADERS]
             await send(message)
 
         try:
             self._check(scope)
         except AghError as error:
-            await failure(error)(scope, receive, send_guarded)
+            await respond_with_error(error)(scope, receive, send_with_headers)
             return
-        await self._app(scope, receive, send_guarded)
+        await self._app(scope, receive, send_with_headers)
 
     def _check(self, scope: Scope) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         host, origin = (headers.get(name, b"").decode("latin-1") for name in (b"host", b"origin"))
         if not self._is_ours(host):
             raise HostRefused(repr(host))
-        if origin and _host_of(origin) != host.lower():
+        if origin and _parse_origin(origin) != host.lower():
             raise OriginRefused(repr(origin))
-        if self._token is None or scope["path"] in self._public:
+        if self._token is None or scope["path"] in self._public_paths:
             return
         if not secrets.compare_digest(headers.get(b"authorization", b""), self._token):
             raise Unauthorized()
 
-    def _is_ours(self, header: str) -> bool:
-        found = _HOST.fullmatch(header)
-        if found is None:
+    def _is_ours(self, host_header: str) -> bool:
+        match = _HOST_HEADER.fullmatch(host_header)
+        if match is None:
             return False
-        name = found[1].lower().strip("[]")
-        if name in self._names or is_loopback(name):
+        host = match[1].lower().strip("[]")
+        if host in self._allowed_hosts or is_loopback(host):
             return True
         try:
-            ipaddress.ip_address(name)
+            ipaddress.ip_address(host)
         except ValueError:
             return False
-        return self._open  # an address is nobody's name, so nobody can have made it point here
+        return self._is_remote  # DNS rebinding needs a name: an address always is the machine it names

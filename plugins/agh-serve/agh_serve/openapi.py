@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the table of operations. Pure."""
+"""The OpenAPI document, built from the table of operations. Does no I/O."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ from typing import Any
 
 from agh import __version__
 from agh.core.events import TYPES
-from agh_serve.calls import Operation
+from agh_serve.dispatch import Operation
 from agh_serve.errors import STATUSES
 from agh_serve.fields import Field
 
 _NULLABLE_TEXT = {"type": ["string", "null"]}
+_PATH_TEXT = {"type": "string", "minLength": 1}
+_PATH_FIELDS = (
+    Field("workspace", "A workspace: its name, its id or its path.", _PATH_TEXT, True),
+    Field("id", "An id, a prefix of one, or a name.", _PATH_TEXT, True),
+)
 _SCHEMAS: dict[str, Any] = {
     "Session": {
         "type": "object",
@@ -84,12 +89,12 @@ _SCHEMAS: dict[str, Any] = {
 }
 
 
-def openapi(operations: tuple[Operation, ...]) -> dict[str, Any]:
+def build_openapi(operations: tuple[Operation, ...]) -> dict[str, Any]:
     paths: dict[str, Any] = {}
     for operation in operations:
         for prefix in ("/api", "/api/workspaces/{workspace}"):
-            described = paths.setdefault(prefix + operation.path, {})
-            described[operation.method.lower()] = _describe(operation, prefix)
+            methods = paths.setdefault(prefix + operation.path, {})
+            methods[operation.method.lower()] = _describe_operation(operation, prefix)
     return {
         "openapi": "3.1.0",
         "info": {"title": "agh", "version": __version__, "description": "Coding agents as durable sessions."},
@@ -102,57 +107,57 @@ def openapi(operations: tuple[Operation, ...]) -> dict[str, Any]:
     }
 
 
-def _describe(operation: Operation, prefix: str) -> dict[str, Any]:
-    places = [name for name in ("workspace", "id") if f"{{{name}}}" in prefix + operation.path]
-    about = {
-        "workspace": "A workspace: its name, its id or its path.",
-        "id": "An id, a prefix of one, or a name.",
-    }
-    text = {"type": "string", "minLength": 1}
-    parameters = [_parameter("path", Field(name, about[name], text, True)) for name in places]
-    parameters += [_parameter("query", field) for field in operation.query]
-    parameters += [_parameter("header", field) for field in operation.headers]
-    name = operation.run.__name__ + ("_in_workspace" if "workspace" in prefix else "")
-    made: dict[str, Any] = {
+def _describe_operation(operation: Operation, prefix: str) -> dict[str, Any]:
+    in_path = [field for field in _PATH_FIELDS if f"{{{field.name}}}" in prefix + operation.path]
+    parameters = [_describe_parameter("path", field) for field in in_path]
+    parameters += [_describe_parameter("query", field) for field in operation.query]
+    parameters += [_describe_parameter("header", field) for field in operation.headers]
+    name = operation.handler.__name__ + ("_in_workspace" if "workspace" in prefix else "")
+    description: dict[str, Any] = {
         "operationId": name,
-        "summary": operation.about,
+        "summary": operation.summary,
         "parameters": parameters,
-        "responses": _responses(operation),
+        "responses": _describe_responses(operation),
     }
     if operation.body is not None:
         schema = {
             "type": "object",
             "properties": {
-                field.name: {**field.schema, "description": field.about} for field in operation.body
+                field.name: {**field.schema, "description": field.description} for field in operation.body
             },
-            "additionalProperties": operation.more,
+            "additionalProperties": operation.allows_unknown_members,
         }
-        if operation.run.__name__ == "send_prompt":
+        if operation.handler.__name__ == "send_prompt":
             schema["oneOf"] = [{"required": ["prompt"]}, {"required": ["messages"]}]
-        made["requestBody"] = {"required": False, "content": {"application/json": {"schema": schema}}}
-    return made
+        content = {"application/json": {"schema": schema}}
+        description["requestBody"] = {"required": False, "content": content}
+    return description
 
 
-def _responses(operation: Operation) -> dict[str, Any]:
-    good = {"description": operation.about, "content": {operation.kind: {"schema": operation.answer}}}
-    found: dict[str, Any] = {str(operation.status): good}
-    if operation.run.__name__ == "send_prompt":
+def _describe_responses(operation: Operation) -> dict[str, Any]:
+    content = {operation.media_type: {"schema": operation.response_schema}}
+    responses: dict[str, Any] = {
+        str(operation.status): {"description": operation.summary, "content": content}
+    }
+    if operation.handler.__name__ == "send_prompt":
         schema = {"type": "object", "required": ["input"]}
-        found["202"] = {"description": "The receipt.", "content": {"application/json": {"schema": schema}}}
-    if operation.run.__name__ == "list_sessions":
-        found["304"] = {"description": "Nothing has changed since the answer that If-None-Match names."}
+        receipt = {"application/json": {"schema": schema}}
+        responses["202"] = {"description": "The receipt.", "content": receipt}
+    if operation.handler.__name__ == "list_sessions":
+        unchanged = "Nothing has changed since the answer that If-None-Match names."
+        responses["304"] = {"description": unchanged}
     error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    for status, about in STATUSES.items():
-        found[str(status)] = {"description": about, "content": error}
-    return found
+    for status, meaning in STATUSES.items():
+        responses[str(status)] = {"description": meaning, "content": error}
+    return responses
 
 
-def _parameter(place: str, field: Field) -> dict[str, Any]:
-    made = {
+def _describe_parameter(location: str, field: Field) -> dict[str, Any]:
+    parameter = {
         "name": field.name,
-        "in": place,
-        "description": field.about,
+        "in": location,
+        "description": field.description,
         "required": field.required,
         "schema": dict(field.schema),
     }
-    return made | ({"style": "form", "explode": True} if field.schema["type"] == "array" else {})
+    return parameter | ({"style": "form", "explode": True} if field.schema["type"] == "array" else {})

@@ -1,5 +1,5 @@
-"""What agh learns from this package: the command `serve`. Every keeper loads this module, so it imports
-nothing that costs."""
+"""The hook by which agh learns of the command `serve`. Every keeper loads this module, so it imports nothing
+that takes time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server's life: accept, answer, and at a signal let every stream end and leave."""
+"""The server: accept and answer requests; on a signal, end every stream and return."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from contextlib import contextmanager
 import uvicorn
 
 from agh.sessions import start
-from agh_serve.app import application
-from agh_serve.feed import Feeds
+from agh_serve.app import build_application
+from agh_serve.broadcast import Broadcasts
 
 REAP_EVERY = 1.0
-GRACE = 5
+SHUTDOWN_GRACE = 5
 
 
 class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        yield  # signals are ours: uvicorn would raise them again, and nothing after it would run
+        yield  # we handle signals: uvicorn would raise them again, and nothing after it would run
 
 
 def serve(
     listener: socket.socket,
     *,
     token: str | None,
-    bound: str | None,
-    names: Iterable[str],
-    ready: Callable[[], None],
+    bound_host: str | None,
+    allowed_hosts: Iterable[str],
+    on_ready: Callable[[], None],
 ) -> bool:
-    """Serve until a signal; whether it was Ctrl-C."""
-    gc.enable()  # this command is not short
-    return asyncio.run(_serve(listener, token, bound, names, ready))
+    """Serve until a signal. Return whether it was Ctrl-C."""
+    gc.enable()  # off in short commands; this one runs for long
+    return asyncio.run(_serve(listener, token, bound_host, allowed_hosts, on_ready))
 
 
 async def _serve(
     listener: socket.socket,
     token: str | None,
-    bound: str | None,
-    names: Iterable[str],
-    ready: Callable[[], None],
+    bound_host: str | None,
+    allowed_hosts: Iterable[str],
+    on_ready: Callable[[], None],
 ) -> bool:
-    feeds = Feeds()
+    broadcasts = Broadcasts()
     config = uvicorn.Config(
-        application(feeds, token=token, bound=bound, names=names),
+        build_application(broadcasts, token=token, bound_host=bound_host, allowed_hosts=allowed_hosts),
         http="httptools",
         ws="none",
         loop="asyncio",
@@ -57,33 +57,33 @@ async def _serve(
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        timeout_graceful_shutdown=GRACE,
+        timeout_graceful_shutdown=SHUTDOWN_GRACE,
         backlog=1024,
     )
     server = _Server(config)
-    caught: list[int] = []
+    signals: list[int] = []
 
-    def leave(number: int) -> None:
-        caught.append(number)
+    def shut_down(number: int) -> None:
+        signals.append(number)
         server.should_exit = True
-        server.force_exit = len(caught) > 1
-        feeds.close()
+        server.force_exit = len(signals) > 1
+        broadcasts.close()
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:  # nohup, or in the background of a script
-            loop.add_signal_handler(number, leave, number)
-    reaping = asyncio.create_task(_reap())
-    ready()
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup sets it, and a script's background jobs
+            loop.add_signal_handler(number, shut_down, number)
+    reaper = asyncio.create_task(_reap_keepers())
+    on_ready()
     try:
         await server.serve(sockets=[listener])
     finally:
-        reaping.cancel()
-    return signal.SIGINT in caught
+        reaper.cancel()
+    return signal.SIGINT in signals
 
 
-async def _reap() -> None:
-    """Keepers that were started here are our children, and outlive a request; wait for those that ended."""
+async def _reap_keepers() -> None:
+    """Reap keepers that have ended. Those started here are our children, and outlive the request."""
     while True:
         await asyncio.sleep(REAP_EVERY)
         for pid in list(start.children):

@@ -1,4 +1,4 @@
-"""The three streams: a session's stored events, one turn in the form of the AI SDK, and the page's view."""
+"""The three streams: a session's events, one turn in the form of the AI SDK, and the page's view."""
 
 from __future__ import annotations
 
@@ -18,170 +18,176 @@ from agh.store.reader import Reader
 from agh.store.schema import LANDMARK
 from agh.store.views import session_view, stop_notice
 from agh_serve import threads
+from agh_serve.broadcast import Broadcasts
 from agh_serve.errors import ServerEnding
-from agh_serve.feed import Feeds
-from agh_serve.sheet import Sheet
-from agh_serve.ui_stream import DONE, UIStream, encode
+from agh_serve.live_transcript import LiveTranscript
+from agh_serve.ui_stream import DONE, UIStream, encode_parts
 
 COMMENT = b": keep-alive\n\n"
 RENDER_EVERY = 0.08
-AT_ONCE = 40
-_HEAVY = ("acp_caps", "offers", "mcp_servers", "auth_methods", "launch", "permission_rules")
+ELEMENTS_PER_FRAME = 40
+# Parts of a session's view that are large and that the page does not show.
+_OMITTED = ("acp_caps", "offers", "mcp_servers", "auth_methods", "launch", "permission_rules")
 
 
-async def events(
-    feeds: Feeds, directory: str, after: int, types: frozenset[str]
+async def stream_events(
+    broadcasts: Broadcasts, directory: str, after: int, types: frozenset[str]
 ) -> AsyncGenerator[bytes, None]:
-    """Every stored row after a sequence, then those that come, then one object that says how it ended."""
+    """Stream every stored event after a sequence, then new ones, then one object that says how it ended."""
     yield COMMENT
     try:
-        async with aclosing(feeds.batches(directory, after)) as batches:
-            async for _, found in batches:
-                frames = [item.frame for item in found if not types or item.row.type in types]
-                if frames or not found:
+        async with aclosing(broadcasts.stream_batches(directory, after)) as batches:
+            async for _, batch in batches:
+                frames = [framed.frame for framed in batch if not types or framed.row.type in types]
+                if frames or not batch:
                     yield b"".join(frames) or COMMENT
-        if not feeds.closing:
-            yield _frame("session_stopped", await threads.read(stop_notice, directory))
-    except AghError as error:  # the session was deleted, or its log damaged
-        yield _frame("failure", {"error": error.as_dict()})
+        if not broadcasts.closing:
+            yield _encode_frame("session_stopped", await threads.run_read(stop_notice, directory))
+    except AghError as error:  # the session was deleted, or its log is damaged
+        yield _encode_frame("failure", {"error": error.as_dict()})
 
 
-async def turn(feeds: Feeds, directory: str, receipt: dict[str, Any]) -> AsyncGenerator[bytes, None]:
-    """One turn from its prompt to its end. A client that goes away does not end the turn."""
-    name, turn_id = directory[directory.rfind("/") + 1 :], receipt["turn_id"]
-    made = UIStream(name, turn_id)
-    yield encode(made.start())
+async def stream_turn(
+    broadcasts: Broadcasts, directory: str, receipt: dict[str, Any]
+) -> AsyncGenerator[bytes, None]:
+    """Stream one turn from its prompt to its end. The turn continues if the client disconnects."""
+    session_id, turn_id = directory[directory.rfind("/") + 1 :], receipt["turn_id"]
+    ui_stream = UIStream(session_id, turn_id)
+    yield encode_parts(ui_stream.start())
     if receipt["status"] == "cancelled":
-        yield encode(made.fail(PromptDropped(name).message))
+        yield encode_parts(ui_stream.fail(PromptDropped(session_id).message))
     try:
-        async with aclosing(feeds.batches(directory, int(receipt["after"]))) as batches:
-            async for _, found in batches:
-                if made.over:
+        async with aclosing(broadcasts.stream_batches(directory, int(receipt["after"]))) as batches:
+            async for _, batch in batches:
+                if ui_stream.ended:
                     break
                 parts: list[dict[str, Any]] = []
-                for row in (item.row for item in found):
+                for row in (framed.row for framed in batch):
                     content = row.parsed() if row.type == MARKER_CREATED else {}
                     if content.get("kind") == "prompt_dropped" and content.get("turn") == turn_id:
-                        parts += made.fail(PromptDropped(name).message)
+                        parts += ui_stream.fail(PromptDropped(session_id).message)
                     elif row.turn_id in (turn_id, ""):
-                        parts += made.feed(row)
-                    if made.over:
+                        parts += ui_stream.convert(row)
+                    if ui_stream.ended:
                         break
-                if parts or not found:
-                    yield encode(parts) or COMMENT
-                if made.over:
+                if parts or not batch:
+                    yield encode_parts(parts) or COMMENT
+                if ui_stream.ended:
                     break
-        if not made.over:
-            raise ServerEnding() if feeds.closing else KeeperDied(name)
+        if not ui_stream.ended:
+            raise ServerEnding() if broadcasts.closing else KeeperDied(session_id)
     except AghError as error:
-        yield encode(made.fail(error.message))
+        yield encode_parts(ui_stream.fail(error.message))
     yield DONE
 
 
-async def view(feeds: Feeds, directory: str, turns: int, start: int | None) -> AsyncGenerator[bytes, None]:
-    """What the page shows: the elements of the transcript, the session's state, and what it waits for."""
-    begin, earlier, until = await threads.read(_window, directory, turns, start)
-    yield _frame("start", {"from": begin, "earlier": earlier})
-    known: dict[str, Any] = {}
-    sheet, seen, last, ready = Sheet(), -1, begin - 1, False
+async def stream_view(
+    broadcasts: Broadcasts, directory: str, turn_count: int, start: int | None
+) -> AsyncGenerator[bytes, None]:
+    """Stream what the page shows: the transcript's elements, the session's state, its queue and requests."""
+    first, earlier_prompts, newest = await threads.run_read(_find_start, directory, turn_count, start)
+    yield _encode_frame("start", {"from": first, "earlier": earlier_prompts})
+    sent_state: dict[str, Any] = {}
+    meta_changes, last, is_ready = -1, first - 1, False
+    transcript = LiveTranscript()
     try:
-        async with aclosing(feeds.batches(directory, begin - 1)) as batches:
-            async for feed, found in batches:
-                if feed.changes != seen:
-                    seen = feed.changes
-                    state = await threads.read(_state, directory)
-                    if state != known:
-                        known = state
-                        yield _frame("session", state)
-                if found:
-                    last = found[-1].row.sequence
-                    sheet.feed(item.row for item in found)
-                    if last < until:
+        async with aclosing(broadcasts.stream_batches(directory, first - 1)) as batches:
+            async for broadcast, batch in batches:
+                if broadcast.meta_changes != meta_changes:
+                    meta_changes = broadcast.meta_changes
+                    state = await threads.run_read(_read_state, directory)
+                    if state != sent_state:
+                        sent_state = state
+                        yield _encode_frame("session", state)
+                if batch:
+                    last = batch[-1].row.sequence
+                    transcript.add_rows(framed.row for framed in batch)
+                    if last < newest:
                         continue
-                    async for frame in _rendered(sheet):
+                    async for frame in _render_changes(transcript):
                         yield frame
-                if not ready and last >= until:
-                    ready = True
-                    yield _frame("ready", {"sequence": last})
-                elif not found:
+                if not is_ready and last >= newest:
+                    is_ready = True
+                    yield _encode_frame("ready", {"sequence": last})
+                elif not batch:
                     yield COMMENT
-        if not feeds.closing:
-            yield _frame("session", await threads.read(_state, directory))
-            yield _frame("over", await threads.read(stop_notice, directory))
+        if not broadcasts.closing:
+            yield _encode_frame("session", await threads.run_read(_read_state, directory))
+            yield _encode_frame("over", await threads.run_read(stop_notice, directory))
     except AghError as error:
-        yield _frame("gone", {"error": error.as_dict()})
+        yield _encode_frame("gone", {"error": error.as_dict()})
 
 
-async def _rendered(sheet: Sheet) -> AsyncGenerator[bytes, None]:
-    """The changed elements; a growing answer is rendered again only now and then, so that it costs little."""
-    began = time.monotonic()
-    while made := await threads.read(sheet.changes, AT_ONCE):
-        yield _frame("elements", made)
-    await asyncio.sleep(max(RENDER_EVERY, 3 * (time.monotonic() - began)))
+async def _render_changes(transcript: LiveTranscript) -> AsyncGenerator[bytes, None]:
+    """Stream the changed elements, then pause: a message that grows is not rendered again for every chunk."""
+    started = time.monotonic()
+    while elements := await threads.run_read(transcript.take_changes, ELEMENTS_PER_FRAME):
+        yield _encode_frame("elements", elements)
+    await asyncio.sleep(max(RENDER_EVERY, 3 * (time.monotonic() - started)))
 
 
-def _window(directory: str, turns: int, start: int | None) -> tuple[int, int, int]:
-    """The sequence at which to begin, how many prompts lie before it, and the newest one there is."""
+def _find_start(directory: str, turn_count: int, start: int | None) -> tuple[int, int, int]:
+    """Return the sequence to start at, the number of prompts before it, and the newest sequence."""
     with Reader(directory) as reader:
-        found = reader.fetch(
+        rows = reader.fetch(
             f"SELECT sequence FROM events WHERE {LANDMARK} AND type = 'user_message' ORDER BY sequence"
         )
-        asked = [sequence for (sequence,) in found]
+        prompts = [sequence for (sequence,) in rows]
         if start is None:
-            start = asked[-turns] if turns and len(asked) > turns else 1
-        return max(1, start), sum(one < start for one in asked), reader.last_sequence()
+            start = prompts[-turn_count] if turn_count and len(prompts) > turn_count else 1
+        return max(1, start), sum(sequence < start for sequence in prompts), reader.last_sequence()
 
 
-def _state(directory: str) -> dict[str, Any]:
-    found = session_view(directory)
+def _read_state(directory: str) -> dict[str, Any]:
+    view = session_view(directory)
     with Reader(directory) as reader:
-        waiting = reader.fetch("SELECT id, prompt FROM inputs WHERE status = 'queued' ORDER BY id")
-        asked = reader.fetch(
+        queued = reader.fetch("SELECT id, prompt FROM inputs WHERE status = 'queued' ORDER BY id")
+        pending = reader.fetch(
             "SELECT p.request_id, p.action, p.resource, p.title, p.request, p.created_at, "
             f"(SELECT e.content FROM events e WHERE {LANDMARK.replace('type', 'e.type')} "
             "AND e.type = 'permission' AND e.content ->> '$.request_id' = p.request_id LIMIT 1) "
             "FROM permissions p WHERE p.status = 'pending' ORDER BY p.created_at, p.request_id"
         )
     return {
-        **{key: value for key, value in found.items() if key not in _HEAVY},
-        "queue": [{"id": number, "text": _said(prompt)} for number, prompt in waiting],
-        "permissions": [_asked(*row) for row in asked],
+        **{key: value for key, value in view.items() if key not in _OMITTED},
+        "queue": [{"id": number, "text": _join_text(prompt)} for number, prompt in queued],
+        "permissions": [_describe_request(*row) for row in pending],
     }
 
 
-def _asked(
+def _describe_request(
     request_id: str,
     action: str,
     resource: str | None,
     title: str | None,
     options: str,
-    at: str,
+    created_at: str,
     event: str | None,
 ) -> dict[str, Any]:
-    """A request that waits, with what the agent wants to do as the transcript would show it."""
+    """Return a pending request, with the tool call it is about rendered as in the transcript."""
     try:
-        tool = orjson.loads(event or "{}").get("raw", {}).get("params", {}).get("toolCall")
+        tool_call = orjson.loads(event or "{}").get("raw", {}).get("params", {}).get("toolCall")
     except (orjson.JSONDecodeError, AttributeError):
-        tool = None
-    detail = ""
-    if isinstance(tool, dict):
-        _, fields = event_of({**tool, "sessionUpdate": "tool_call_update", "status": "completed"})
-        detail = fragment({**fields, "role": "tool_result", "timestamp": at})
-    offered = [one.get("kind") for one in orjson.loads(options) if isinstance(one, dict)]
+        tool_call = None
+    html = ""
+    if isinstance(tool_call, dict):
+        _, fields = event_of({**tool_call, "sessionUpdate": "tool_call_update", "status": "completed"})
+        html = fragment({**fields, "role": "tool_result", "timestamp": created_at})
+    offered = [option.get("kind") for option in orjson.loads(options) if isinstance(option, dict)]
     return {
         "request_id": request_id,
         "action": action,
         "resource": resource,
         "title": title,
         "offered": offered,
-        "html": detail,
+        "html": html,
     }
 
 
-def _said(prompt: str) -> str:
+def _join_text(prompt: str) -> str:
     blocks = orjson.loads(prompt)
     return "\n".join(block["text"] for block in blocks if isinstance(block.get("text"), str))
 
 
-def _frame(event: str, value: Any) -> bytes:
+def _encode_frame(event: str, value: Any) -> bytes:
     return f"event: {event}\ndata: ".encode() + orjson.dumps(value) + b"\n\n"

@@ -1,6 +1,6 @@
-"""The token: one line in `$AGH_HOME/serve.token`, 0600, made on first use and kept.
+"""The token: one line in `$AGH_HOME/serve.token`, mode 0600, created on first use.
 
-A file that others can read, or that is not an ordinary file of ours, is refused.
+Refuses a file that others can read, that belongs to another user, or that is not a regular file.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import stat
 from agh.home import ensure_home
 from agh_serve.errors import TokenUnsafe
 
-FILE, SHORTEST = "serve.token", 16
+FILE = "serve.token"
+MIN_LENGTH = 16
 
 
 def token_path() -> str:
@@ -20,9 +21,10 @@ def token_path() -> str:
 
 
 def ensure_token() -> str:
+    """Return the token, creating its file if there is none."""
     path = token_path()
     try:
-        return _read(path)
+        return _read_token(path)
     except FileNotFoundError:
         pass
     temporary = f"{path}.{os.getpid()}"
@@ -32,23 +34,23 @@ def ensure_token() -> str:
             file.write(secrets.token_urlsafe(32) + "\n")
         os.link(temporary, path)
     except FileExistsError:
-        pass  # another server was quicker: its token holds
+        pass  # another server was quicker: use its token
     finally:
         os.unlink(temporary)
-    return _read(path)
+    return _read_token(path)
 
 
-def _read(path: str) -> str:
+def _read_token(path: str) -> str:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with open(fd, "rb") as file:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
             raise TokenUnsafe(path, "it is not a regular file")
-        if found.st_uid != os.geteuid():
-            raise TokenUnsafe(path, f"it belongs to user {found.st_uid}")
-        if found.st_mode & 0o077:
+        if status.st_uid != os.geteuid():
+            raise TokenUnsafe(path, f"it belongs to user {status.st_uid}")
+        if status.st_mode & 0o077:
             raise TokenUnsafe(path, "others may read it", hint=f"chmod 600 {path}")
         text = file.read(4096).decode(errors="replace").strip()
-    if len(text) < SHORTEST or not text.isascii() or not text.isprintable() or " " in text:
-        raise TokenUnsafe(path, f"it does not hold one word of {SHORTEST} characters or more")
+    if len(text) < MIN_LENGTH or not text.isascii() or not text.isprintable() or " " in text:
+        raise TokenUnsafe(path, f"it does not hold one word of {MIN_LENGTH} characters or more")
     return text

@@ -26,9 +26,9 @@ class Follower:
     def take(self, data: bytes, at: float) -> None:
         *frames, self.rest = (self.rest + data).split(b"\n\n")
         for frame in frames:
-            if found := _ROW.fullmatch(frame):
-                self.got.append((int(found[1]), at))
-                self.stamps[int(found[1])] = found[2]
+            if match := _ROW.fullmatch(frame):
+                self.got.append((int(match[1]), at))
+                self.stamps[int(match[1])] = match[2]
 
 
 async def follow(port: int, path: str, token: str, follower: Follower, last: int, met: asyncio.Event) -> None:
@@ -43,30 +43,32 @@ async def follow(port: int, path: str, token: str, follower: Follower, last: int
     writer.close()
 
 
-async def main(port: int, path: str, count: int, stored: int) -> None:
+async def main(port: int, path: str, count: int, last_stored: int) -> None:
     loop = asyncio.get_running_loop()
     token = sys.stdin.readline().strip()
     followers = [Follower() for _ in range(count)]
     firsts = [asyncio.Event() for _ in range(count)]
     tasks = [
-        asyncio.create_task(follow(port, path, token, one, stored, first))
-        for one, first in zip(followers, firsts, strict=True)
+        asyncio.create_task(follow(port, path, token, follower, last_stored, first))
+        for follower, first in zip(followers, firsts, strict=True)
     ]
     await asyncio.gather(*(first.wait() for first in firsts))
     print("ready", flush=True)
     began, last = map(int, (await loop.run_in_executor(None, sys.stdin.readline)).split())
     end = time.monotonic() + 30
-    while time.monotonic() < end and any(one.got[-1][0] < last for one in followers):
+    while time.monotonic() < end and any(follower.got[-1][0] < last for follower in followers):
         await asyncio.sleep(0.05)
     for task in tasks:
         task.cancel()
     every = list(range(1, last + 1))
     stamps = {n: datetime.fromisoformat(at.decode()).timestamp() for n, at in followers[0].stamps.items()}
-    delays = sorted(at - stamps[number] for one in followers for number, at in one.got if number >= began)
+    delays = sorted(
+        at - stamps[number] for follower in followers for number, at in follower.got if number >= began
+    )
     print(
         json.dumps(
             {
-                "complete": sum([number for number, _ in one.got] == every for one in followers),
+                "complete": sum([number for number, _ in follower.got] == every for follower in followers),
                 "rows": len(every),
                 "median": delays[len(delays) // 2],
                 "p99": delays[int(len(delays) * 0.99)],

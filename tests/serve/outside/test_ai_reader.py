@@ -37,11 +37,11 @@ def read(package: str, server: Server, session_id: str, prompt: str) -> Any:
     assert node
     api = f"http://127.0.0.1:{server.port}/api/sessions/{session_id}/prompt"
     script = Path(__file__).with_name("reader.mjs")
-    done = subprocess.run(
+    result = subprocess.run(
         [node, script, package, api, server.token, prompt], capture_output=True, text=True, timeout=60
     )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
 
 
 def test_a_turn_is_read(package: str, live: Live, server: Server) -> None:

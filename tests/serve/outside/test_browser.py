@@ -49,14 +49,14 @@ def page(browser: Browser) -> Iterator[Page]:
     """A page that may load nothing but the server's own, and on which nothing fails."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     problems: list[str] = []
-    made = context.new_page()
-    made.set_default_timeout(15_000)
-    made.on("pageerror", lambda error: problems.append(str(error)))
-    made.on("console", lambda message: problems.append(message.text))
-    made.on("request", lambda request: problems.append(request.url))
-    yield made
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("request", lambda request: problems.append(request.url))
+    yield page
     context.close()
-    assert [one for one in problems if not one.startswith(HARMLESS)] == []
+    assert [problem for problem in problems if not problem.startswith(HARMLESS)] == []
 
 
 def visit(page: Page, server: Server) -> None:
@@ -70,22 +70,22 @@ def open_session(page: Page, name: str) -> None:
 
 
 def numbers(page: Page) -> list[float]:
-    found: list[float] = page.eval_on_selector_all(
+    page_numbers: list[float] = page.eval_on_selector_all(
         "#transcript > *", "all => all.map(e => +e.dataset.number)"
     )
-    return found
+    return page_numbers
 
 
 def no_duplicate_none_missing(page: Page, server: Server, session: Session) -> None:
     """The page has the elements that the server would send to a fresh one, in order, and what they say."""
     with server.stream(f"/api/sessions/{session.id}/view?turns=0") as frames:
-        shown: dict[float, str] = {}
+        elements: dict[float, str] = {}
         for frame in frames:
             if frame.event == "elements":
-                shown |= {one["number"]: one["html"] for one in frame.data}
+                elements |= {element["number"]: element["html"] for element in frame.data}
             if frame.event == "ready":
                 break
-    wait_until(lambda: numbers(page) == sorted(shown), what="the page has every element")
+    wait_until(lambda: numbers(page) == sorted(elements), what="the page has every element")
     assert page.locator("#transcript").inner_text().count("chunk 7 ") == session.text().count("chunk 7 ")
 
 
@@ -204,9 +204,9 @@ def test_a_long_session_shows_its_beginning_on_demand(
     page: Page, server: Server, home: Home, live: Live
 ) -> None:
     drafts = [
-        one
+        draft
         for n in range(70)
-        for one in (user(f"ask {n}.", f"t{n}"), says(f"yes {n}.", f"t{n}"), done(f"t{n}"))
+        for draft in (user(f"ask {n}.", f"t{n}"), says(f"yes {n}.", f"t{n}"), done(f"t{n}"))
     ]
     home.session(drafts, name="long", updated_at="2999-01-01T00:00:00.000Z")
     visit(page, server)

@@ -25,7 +25,7 @@ ROUNDS = 5
 def followers(server: Server, session: Session) -> Iterator[subprocess.Popen[str]]:
     script = Path(__file__).with_name("followers.py")
     path = f"/api/sessions/{session.id}/stream"
-    argv = [sys.executable, str(script), str(server.port), path, str(FOLLOWERS), str(stored(session))]
+    argv = [sys.executable, str(script), str(server.port), path, str(FOLLOWERS), str(last_sequence(session))]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdin is not None and process.stdout is not None
@@ -37,7 +37,7 @@ def followers(server: Server, session: Session) -> Iterator[subprocess.Popen[str
             process.kill()
 
 
-def stored(session: Session) -> int:
+def last_sequence(session: Session) -> int:
     return int(session.fetch("SELECT max(sequence) FROM events")[0][0])
 
 
@@ -53,14 +53,14 @@ def seconds(session: Session, text: str) -> float:
 
 def followed_turn(server: Server, session: Session, text: str) -> tuple[float, dict[str, float]]:
     with followers(server, session) as process:
-        first = stored(session) + 1
+        first = last_sequence(session) + 1
         before = cpu_ticks_of(server.process.pid)
-        taken = seconds(session, text)
+        duration = seconds(session, text)
         used = (cpu_ticks_of(server.process.pid) - before) / 100
-        out, _ = process.communicate(f"{first} {stored(session)}\n", timeout=90)
+        out, _ = process.communicate(f"{first} {last_sequence(session)}\n", timeout=90)
     got = json.loads(out)
     assert got["complete"] == FOLLOWERS
-    return taken, {**got, "cpu": used}
+    return duration, {**got, "cpu": used}
 
 
 def test_many_followers(live: Live, server: Server, capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,12 +69,12 @@ def test_many_followers(live: Live, server: Server, capsys: pytest.CaptureFixtur
     seconds(session, "warm up")
     for _ in range(ROUNDS):
         alone.append(seconds(session, TURN))
-        taken, got = followed_turn(server, session, TURN)
-        followed.append(taken)
+        duration, got = followed_turn(server, session, TURN)
+        followed.append(duration)
         medians.append(got["median"])
         with capsys.disabled():
             print(
-                f"\nalone {alone[-1]:.2f} s, followed {taken:.2f} s; "
+                f"\nalone {alone[-1]:.2f} s, followed {duration:.2f} s; "
                 f"the server used {got['cpu']:.2f} s of CPU; {got['rows']} rows; "
                 f"delay {got['median'] * 1000:.1f} ms, p99 {got['p99'] * 1000:.1f} ms"
             )

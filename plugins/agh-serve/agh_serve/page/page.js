@@ -1,7 +1,8 @@
-/* The page: a list that is asked for now and then, and one session that is followed live.
+/* The page: a list of sessions that is polled, and one session that is followed live.
 
-   The server renders; this puts elements in their places. An element has a number that never changes, so
-   what is sent twice (after a reload, a lost connection, a restart of the server) lands where it was. */
+   The server renders the transcript; this file inserts its elements in order. An element's number never
+   changes, so one that is sent again (after a reload, a lost connection, a restart of the server) replaces
+   itself. */
 "use strict";
 
 const $ = (id) => document.getElementById(id);
@@ -15,7 +16,7 @@ const ODD = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\
 
 let sessions = [], listed = "", open = null, trouble = 0;
 
-/* ---- asking the server ---- */
+/* ---- requests to the server ---- */
 
 async function ask(path, method = "GET", body = undefined, signal = undefined) {
   const headers = {};
@@ -25,13 +26,13 @@ async function ask(path, method = "GET", body = undefined, signal = undefined) {
   const response = await fetch(path, { method, headers, signal, body: body && JSON.stringify(body) });
   if (response.ok) return response;
   let error = { message: `the server answered ${response.status}` };
-  try { error = (await response.json()).error; } catch { /* not ours to explain */ }
+  try { error = (await response.json()).error; } catch { /* the body is not an error of agh */ }
   if (response.status === 401) askForToken();
   throw Object.assign(new Error(error.message), { status: response.status, hint: error.hint });
 }
 
-/* Server-sent events over fetch, since an EventSource cannot send the token. */
-async function listen(path, signal, take) {
+/* Read server-sent events with fetch, because an EventSource cannot send the token. */
+async function listen(path, signal, onEvent) {
   const response = await ask(path, "GET", undefined, signal);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   for (let rest = ""; ;) {
@@ -45,7 +46,7 @@ async function listen(path, signal, take) {
         if (line.startsWith("event: ")) event = line.slice(7);
         if (line.startsWith("data: ")) data += line.slice(6);
       }
-      if (data) take(event, JSON.parse(data));
+      if (data) onEvent(event, JSON.parse(data));
     }
   }
 }
@@ -87,58 +88,58 @@ async function poll() {
 }
 
 function showList() {
-  const words = $("search").value.toLowerCase().split(/\s+/).filter(Boolean);
-  const shown = sessions.filter((one) => {
-    const text = [nameOf(one), one.title, one.id, one.agent_name, one.workspace_path, one.badge].join(" ").toLowerCase();
-    return words.every((word) => text.includes(word));
+  const terms = $("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const matches = sessions.filter((session) => {
+    const text = [nameOf(session), session.title, session.id, session.agent_name, session.workspace_path, session.badge].join(" ").toLowerCase();
+    return terms.every((term) => text.includes(term));
   });
   const rows = new Map([...$("list").querySelectorAll("a")].map((link) => [link.dataset.id, link.parentElement]));
   $("list").querySelector(".none")?.remove();
-  shown.forEach((one, place) => {
-    const row = rows.get(one.id) || newRow(one.id);
-    rows.delete(one.id);
-    fillRow(row.firstChild, one);
-    if ($("list").children[place] !== row) $("list").insertBefore(row, $("list").children[place] || null);
+  matches.forEach((session, index) => {
+    const row = rows.get(session.id) || newRow(session.id);
+    rows.delete(session.id);
+    fillRow(row.firstChild, session);
+    if ($("list").children[index] !== row) $("list").insertBefore(row, $("list").children[index] || null);
   });
   for (const row of rows.values()) row.remove();
-  if (!shown.length) {
+  if (!matches.length) {
     const text = sessions.length ? "No session matches." : "No recent sessions. Start one in a terminal: agh session new";
-    $("list").append(make("li", "none", text));
+    $("list").append(createElement("li", "none", text));
   }
 }
 
 function newRow(id) {
-  const row = make("li"), link = make("a");
+  const row = createElement("li"), link = createElement("a");
   link.dataset.id = id;
   link.href = `#/${id}`;
-  link.append(make("span", "dot"), make("bdi", "name"), make("time"), make("span", "what"), make("span", "cost"));
+  link.append(createElement("span", "dot"), createElement("bdi", "name"), createElement("time"), createElement("span", "what"), createElement("span", "cost"));
   row.append(link);
   return row;
 }
 
-function fillRow(link, one) {
+function fillRow(link, session) {
   const [dot, name, time, what, cost] = link.children;
-  dot.className = `dot ${one.badge}`;
-  name.textContent = nameOf(one);
-  time.textContent = age(one.updated_at);
-  time.title = one.updated_at || "";
-  what.replaceChildren(make("b", one.badge, one.badge.replaceAll("-", " ")));
-  what.append([one.agent_name, folder(one.workspace_path)].filter(Boolean).map((text) => ` · ${plain(text)}`).join(""));
-  cost.textContent = costOf(one);
-  if (open?.id === one.id) link.setAttribute("aria-current", "page");
+  dot.className = `dot ${session.badge}`;
+  name.textContent = nameOf(session);
+  time.textContent = age(session.updated_at);
+  time.title = session.updated_at || "";
+  what.replaceChildren(createElement("b", session.badge, session.badge.replaceAll("-", " ")));
+  what.append([session.agent_name, folder(session.workspace_path)].filter(Boolean).map((text) => ` · ${plain(text)}`).join(""));
+  cost.textContent = costOf(session);
+  if (open?.id === session.id) link.setAttribute("aria-current", "page");
   else link.removeAttribute("aria-current");
 }
 
 const plain = (text) => String(text ?? "").replace(ODD, "·");
-const nameOf = (one) => plain(one.name || one.title || one.error?.message || one.id);
+const nameOf = (session) => plain(session.name || session.title || session.error?.message || session.id);
 const folder = (path) => (path || "").replace(/\/$/, "").split("/").pop();
 
-function costOf(one) {
-  const amount = one.spent?.cost_amount;
+function costOf(session) {
+  const amount = session.spent?.cost_amount;
   if (amount == null) return "";
   try {
-    return new Intl.NumberFormat("en", { style: "currency", currency: one.spent.cost_currency || "USD" }).format(amount);
-  } catch { return `${amount.toFixed(2)} ${plain(one.spent.cost_currency)}`; }
+    return new Intl.NumberFormat("en", { style: "currency", currency: session.spent.cost_currency || "USD" }).format(amount);
+  } catch { return `${amount.toFixed(2)} ${plain(session.spent.cost_currency)}`; }
 }
 
 function age(at) {
@@ -149,11 +150,11 @@ function age(at) {
   return "now";
 }
 
-function make(tag, kind = "", text = "") {
-  const made = document.createElement(tag);
-  if (kind) made.className = kind;
-  if (text) made.textContent = text;
-  return made;
+function createElement(tag, className = "", text = "") {
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  if (text) element.textContent = text;
+  return element;
 }
 
 /* ---- one session ---- */
@@ -172,94 +173,94 @@ function route() {
   closeFind();
   if (id) {
     open = { id, abort: new AbortController(), elements: new Map(), numbers: [], state: null, from: 0, turns: TURNS, lost: false, over: null };
-    showSession(sessions.find((one) => one.id === id) || { id, badge: "…" });
+    showSession(sessions.find((session) => session.id === id) || { id, badge: "…" });
     $("text").value = sessionStorage.getItem(`draft ${id}`) || "";
-    grow();
+    resizeInput();
     watch(open);
   } else document.title = "agh";
   showList();
 }
 
-async function watch(one) {
-  for (let wait = 250; open === one; wait = Math.min(wait * 2, SLOWEST_RETRY)) {
-    one.over = null;
+async function watch(view) {
+  for (let wait = 250; open === view; wait = Math.min(wait * 2, SLOWEST_RETRY)) {
+    view.over = null;
     try {
-      const where = one.from ? `from=${one.from}` : `turns=${one.turns}`;
-      await listen(`/api/sessions/${one.id}/view?${where}`, one.abort.signal, (event, data) => {
-        if (open !== one) return;
+      const query = view.from ? `from=${view.from}` : `turns=${view.turns}`;
+      await listen(`/api/sessions/${view.id}/view?${query}`, view.abort.signal, (event, data) => {
+        if (open !== view) return;
         wait = 125;
-        if (one.lost) { one.lost = false; setTrouble(-1); }
-        take[event]?.(one, data);
+        if (view.lost) { view.lost = false; setTrouble(-1); }
+        handlers[event]?.(view, data);
       });
-      if (one.over && open === one) await new Promise((resolve) => { one.revive = resolve; });
-      if (one.over) { wait = 125; continue; }
+      if (view.over && open === view) await new Promise((resolve) => { view.revive = resolve; });
+      if (view.over) { wait = 125; continue; }
     } catch (error) {
-      if (open !== one) return;
-      if (error.status === 404) return problem(error);
-      if (error.status) problem(error);
+      if (open !== view) return;
+      if (error.status === 404) return showProblem(error);
+      if (error.status) showProblem(error);
     }
-    if (open === one && !one.lost) { one.lost = true; setTrouble(+1); }
+    if (open === view && !view.lost) { view.lost = true; setTrouble(+1); }
     await pause(wait);
   }
 }
 
-/* A stopped session is followed again as soon as someone makes it live. */
+/* Follow a stopped session again as soon as it is live. */
 function revive() {
   if (!open?.revive) return;
-  const found = sessions.find((one) => one.id === open.id);
-  if (found && LIVE.includes(found.state)) {
+  const session = sessions.find(({ id }) => id === open.id);
+  if (session && LIVE.includes(session.state)) {
     open.revive();
     open.revive = null;
   }
 }
 
-const take = {
-  start(one, { from, earlier }) {
-    one.from = from;
+const handlers = {
+  start(view, { from, earlier }) {
+    view.from = from;
     $("before").hidden = !earlier;
     $("earlier").textContent = `Show earlier (${earlier} more ${earlier === 1 ? "prompt" : "prompts"})`;
   },
-  session(one, state) {
-    one.state = state;
+  session(view, state) {
+    view.state = state;
     showSession(state);
-    showAsked(state);
+    showRequests(state);
     showQueue(state);
   },
-  elements(one, changes) {
+  elements(view, changes) {
     const atEnd = isAtEnd();
-    for (const { number, html } of changes) put(one, number, html);
+    for (const { number, html } of changes) put(view, number, html);
     $("empty").hidden = true;
     if (!$("find").hidden) find();
-    if (atEnd || !one.shown) toEnd();
+    if (atEnd || !view.shown) scrollToEnd();
     else $("down").hidden = false;
   },
-  ready(one) {
-    $("empty").hidden = one.numbers.length > 0;
-    if (!one.shown) toEnd();
-    one.shown = true;
+  ready(view) {
+    $("empty").hidden = view.numbers.length > 0;
+    if (!view.shown) scrollToEnd();
+    view.shown = true;
   },
-  over(one, notice) { one.over = notice; },
-  gone(one, { error }) { one.over = {}; problem(error); },
+  over(view, notice) { view.over = notice; },
+  gone(view, { error }) { view.over = {}; showProblem(error); },
 };
 
-function put(one, number, html) {
-  const holder = document.createElement("template");
-  holder.innerHTML = html;
-  const made = holder.content.firstElementChild;
-  const before = one.elements.get(number);
-  one.elements.set(number, made);
-  made.dataset.number = number;
-  if (before) {
-    const opened = [...before.querySelectorAll("details")].map((each) => each.open);
-    made.querySelectorAll("details").forEach((each, place) => { each.open = Boolean(opened[place]); });
-    before.replaceWith(made);
+function put(view, number, html) {
+  const template = document.createElement("template");
+  template.innerHTML = html;
+  const element = template.content.firstElementChild;
+  const previous = view.elements.get(number);
+  view.elements.set(number, element);
+  element.dataset.number = number;
+  if (previous) {
+    const wasOpen = [...previous.querySelectorAll("details")].map((details) => details.open);
+    element.querySelectorAll("details").forEach((details, index) => { details.open = Boolean(wasOpen[index]); });
+    previous.replaceWith(element);
     return;
   }
-  let place = one.numbers.length;
-  while (place && one.numbers[place - 1] > number) place -= 1;
-  const next = one.numbers[place];
-  one.numbers.splice(place, 0, number);
-  $("transcript").insertBefore(made, next === undefined ? null : one.elements.get(next));
+  let index = view.numbers.length;
+  while (index && view.numbers[index - 1] > number) index -= 1;
+  const next = view.numbers[index];
+  view.numbers.splice(index, 0, number);
+  $("transcript").insertBefore(element, next === undefined ? null : view.elements.get(next));
 }
 
 function showSession(state) {
@@ -276,41 +277,41 @@ function showSession(state) {
   $("resume").hidden = live || !state.state || Boolean(state.archived);
   $("cancel").hidden = $("mode").hidden = !busy;
   $("say").classList.toggle("busy", busy);
-  const waits = state.permissions?.length;
-  $("working").hidden = !busy || Boolean(waits);
+  const pending = state.permissions?.length;
+  $("working").hidden = !busy || Boolean(pending);
   $("working").querySelector("span").textContent = `${plain(state.agent_name)} is working`;
   $("text").placeholder = busy ? "What comes next?" : live ? `Message ${plain(state.agent_name)}` : "Go on; this resumes the session";
-  grow();
-  document.title = `${waits ? "● " : ""}${nameOf(state)} · agh`;
+  resizeInput();
+  document.title = `${pending ? "● " : ""}${nameOf(state)} · agh`;
 }
 
-function showAsked(state) {
-  const known = new Map([...$("asked").children].map((card) => [card.dataset.request, card]));
-  for (const one of state.permissions) {
-    if (!known.has(one.request_id)) $("asked").append(newAsk(one));
-    known.delete(one.request_id);
+function showRequests(state) {
+  const cards = new Map([...$("asked").children].map((card) => [card.dataset.request, card]));
+  for (const request of state.permissions) {
+    if (!cards.has(request.request_id)) $("asked").append(newRequestCard(request));
+    cards.delete(request.request_id);
   }
-  for (const card of known.values()) card.remove();
+  for (const card of cards.values()) card.remove();
 }
 
-function newAsk(one) {
-  const card = make("div", "ask"), words = make("p"), choices = make("div", "choices");
-  card.dataset.request = one.request_id;
-  words.append(make("b", "", `May the agent ${one.action === "other" ? "do this" : plain(one.action)}?`), ` ${plain(one.title || one.resource || "")}`);
-  card.append(words);
-  if (one.html) {
-    const holder = document.createElement("template");
-    holder.innerHTML = one.html;
-    holder.content.querySelectorAll("details").forEach((each) => { each.open = true; });
-    card.append(holder.content);
+function newRequestCard(request) {
+  const card = createElement("div", "ask"), question = createElement("p"), choices = createElement("div", "choices");
+  card.dataset.request = request.request_id;
+  question.append(createElement("b", "", `May the agent ${request.action === "other" ? "do this" : plain(request.action)}?`), ` ${plain(request.title || request.resource || "")}`);
+  card.append(question);
+  if (request.html) {
+    const template = document.createElement("template");
+    template.innerHTML = request.html;
+    template.content.querySelectorAll("details").forEach((details) => { details.open = true; });
+    card.append(template.content);
   }
   const offers = [["allow", false, "Allow"], ["allow", true, "Always allow"], ["deny", false, "Deny"], ["deny", true, "Always deny"]];
   for (const [decision, always, label] of offers) {
     const kind = (decision === "allow" ? "allow" : "reject") + (always ? "_always" : "_once");
-    if (!one.offered.includes(kind)) continue;
-    const button = make("button", choices.children.length ? "" : "first", label);
+    if (!request.offered.includes(kind)) continue;
+    const button = createElement("button", choices.children.length ? "" : "first", label);
     button.type = "button";
-    button.onclick = () => act(button, "approve", { request_id: one.request_id, decision, always });
+    button.onclick = () => sendAction(button, "approve", { request_id: request.request_id, decision, always });
     choices.append(button);
   }
   card.append(choices);
@@ -318,24 +319,24 @@ function newAsk(one) {
 }
 
 function showQueue(state) {
-  $("queue").replaceChildren(...state.queue.map((one) => make("li", "", `next: ${plain(one.text)}`)));
+  $("queue").replaceChildren(...state.queue.map((input) => createElement("li", "", `next: ${plain(input.text)}`)));
 }
 
-async function act(button, verb, body, method = "POST") {
+async function sendAction(button, verb, body, method = "POST") {
   const id = open.id;
   button.disabled = true;
-  problem(null);
+  showProblem(null);
   try {
     await ask(`/api/sessions/${id}${verb && `/${verb}`}`, method, body);
     poll();
     return true;
   } catch (error) {
-    problem(error);
+    showProblem(error);
     return false;
   } finally { button.disabled = false; }
 }
 
-function problem(error) {
+function showProblem(error) {
   $("problem").hidden = !error;
   if (error) $("problem").textContent = error.message + (error.hint ? ` (${error.hint})` : "");
 }
@@ -344,7 +345,7 @@ function problem(error) {
 
 const isAtEnd = () => $("scroll").scrollHeight - $("scroll").scrollTop - $("scroll").clientHeight < 60;
 
-function toEnd() {
+function scrollToEnd() {
   $("scroll").scrollTop = $("scroll").scrollHeight;
   $("down").hidden = true;
 }
@@ -354,14 +355,14 @@ function find() {
   const ranges = [];
   let count = 0;
   for (const element of $("transcript").children) {
-    const hit = !text || element.textContent.toLowerCase().includes(text);
-    element.classList.toggle("out", !hit);
-    if (!text || !hit) continue;
+    const isMatch = !text || element.textContent.toLowerCase().includes(text);
+    element.classList.toggle("out", !isMatch);
+    if (!text || !isMatch) continue;
     count += 1;
     const walk = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
     for (let node = walk.nextNode(); node; node = walk.nextNode()) {
-      const said = node.data.toLowerCase();
-      for (let at = said.indexOf(text); at >= 0; at = said.indexOf(text, at + text.length)) {
+      const content = node.data.toLowerCase();
+      for (let at = content.indexOf(text); at >= 0; at = content.indexOf(text, at + text.length)) {
         const range = new Range();
         range.setStart(node, at);
         range.setEnd(node, Math.min(at + text.length, node.length));
@@ -384,29 +385,29 @@ function openFind() {
   $("find-text").focus();
 }
 
-/* ---- writing ---- */
+/* ---- prompts ---- */
 
-function grow() {
+function resizeInput() {
   $("text").style.height = "auto";
   $("text").style.height = `${$("text").scrollHeight + 2}px`;
 }
 
-async function say() {
+async function sendPrompt() {
   const text = $("text").value, id = open.id;
   if (!text.trim() || $("send").disabled) return;
   const mode = $("mode").hidden ? "queue" : $("mode").value;
-  toEnd();
-  if (await act($("send"), "prompt", { prompt: text, mode, detach: true }) && open?.id === id) {
+  scrollToEnd();
+  if (await sendAction($("send"), "prompt", { prompt: text, mode, detach: true }) && open?.id === id) {
     sessionStorage.removeItem(`draft ${id}`);
     $("text").value = "";
     $("mode").value = "queue";
-    grow();
+    resizeInput();
   }
 }
 
 /* ---- keys and clicks ---- */
 
-function step(by) {
+function moveFocus(by) {
   const links = [...$("list").querySelectorAll("a")];
   const at = links.indexOf(document.activeElement);
   const from = at >= 0 ? at : links.findIndex((link) => link.hasAttribute("aria-current"));
@@ -427,13 +428,13 @@ document.addEventListener("keydown", (event) => {
   }
   if (field?.id === "search" && (event.key === "ArrowDown" || event.key === "Enter")) {
     event.preventDefault();
-    return event.key === "Enter" ? $("list").querySelector("a")?.click() : step(+1);
+    return event.key === "Enter" ? $("list").querySelector("a")?.click() : moveFocus(+1);
   }
   if (field) return;
   const keys = {
     "/": () => { if (matchMedia("(max-width: 48rem)").matches) location.hash = "#/"; $("search").select(); $("search").focus(); },
     "?": () => $("keys").showModal(),
-    j: () => step(+1), k: () => step(-1),
+    j: () => moveFocus(+1), k: () => moveFocus(-1),
     f: () => open && openFind(),
     p: () => open && $("text").focus(),
     a: () => $("asked").querySelector("button")?.focus(),
@@ -449,34 +450,34 @@ document.addEventListener("keydown", (event) => {
 $("text").addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || event.shiftKey || event.isComposing || matchMedia("(pointer: coarse)").matches) return;
   event.preventDefault();
-  say();
+  sendPrompt();
 });
 $("text").addEventListener("input", () => {
-  grow();
+  resizeInput();
   if (open) sessionStorage.setItem(`draft ${open.id}`, $("text").value);
 });
-$("say").addEventListener("submit", (event) => { event.preventDefault(); say(); });
+$("say").addEventListener("submit", (event) => { event.preventDefault(); sendPrompt(); });
 $("search").addEventListener("input", showList);
 $("older").addEventListener("change", poll);
 $("help").onclick = () => $("keys").showModal();
 $("find-open").onclick = () => ($("find").hidden ? openFind() : closeFind());
 $("find-close").onclick = closeFind;
 $("find-text").addEventListener("input", find);
-$("down").onclick = toEnd;
+$("down").onclick = scrollToEnd;
 $("scroll").addEventListener("scroll", () => { if (isAtEnd()) $("down").hidden = true; }, { passive: true });
-$("cancel").onclick = () => act($("cancel"), "interrupt", {});
-$("stop").onclick = () => act($("stop"), "", undefined, "DELETE");
-$("resume").onclick = () => act($("resume"), "resume", { attach: false });
+$("cancel").onclick = () => sendAction($("cancel"), "interrupt", {});
+$("stop").onclick = () => sendAction($("stop"), "", undefined, "DELETE");
+$("resume").onclick = () => sendAction($("resume"), "resume", { attach: false });
 $("earlier").onclick = () => {
-  const one = { ...open, abort: new AbortController(), turns: open.turns * 5, from: 0, revive: null, lost: false };
+  const view = { ...open, abort: new AbortController(), turns: open.turns * 5, from: 0, revive: null, lost: false };
   const height = $("scroll").scrollHeight - $("scroll").scrollTop;
   open.abort.abort();
   if (open.lost) setTrouble(-1);
-  open = one;
-  const keep = new ResizeObserver(() => { $("scroll").scrollTop = $("scroll").scrollHeight - height; });
-  keep.observe($("transcript"));
-  setTimeout(() => keep.disconnect(), 1500);
-  watch(one);
+  open = view;
+  const observer = new ResizeObserver(() => { $("scroll").scrollTop = $("scroll").scrollHeight - height; });
+  observer.observe($("transcript"));
+  setTimeout(() => observer.disconnect(), 1500);
+  watch(view);
 };
 $("transcript").addEventListener("click", (event) => {
   const link = event.target.closest("a");
@@ -490,11 +491,11 @@ $("login").addEventListener("close", () => {
 window.addEventListener("hashchange", () => { if (!takeToken()) route(); });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) poll(); });
 
-/* The token comes once, in the fragment, which no server sees; then it is kept for this address. */
+/* Take the token from the link's fragment, which browsers never send, and store it for this address. */
 function takeToken() {
-  const found = /^#token=(.+)$/.exec(location.hash);
-  if (!found) return false;
-  localStorage.setItem("agh-token", decodeURIComponent(found[1]));
+  const match = /^#token=(.+)$/.exec(location.hash);
+  if (!match) return false;
+  localStorage.setItem("agh-token", decodeURIComponent(match[1]));
   history.replaceState(null, "", "#/");
   start();
   return true;

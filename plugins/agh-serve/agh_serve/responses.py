@@ -13,22 +13,22 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Send
 
 from agh.errors import AghError
-from agh_serve.errors import status_of
+from agh_serve.errors import get_status
 
-_FRESH = {"cache-control": "no-store"}
-
-
-def document(value: Any, status: int = 200) -> Response:
-    return text_document(orjson.dumps(value, default=str), status)
+_NOT_CACHED = {"cache-control": "no-store"}
 
 
-def text_document(text: str | bytes, status: int = 200) -> Response:
-    """JSON that is text already."""
-    return Response(text, status, _FRESH, "application/json")
+def respond_with_json(value: Any, status: int = 200) -> Response:
+    return respond_with_json_text(orjson.dumps(value, default=str), status)
 
 
-def tagged(request: Request, value: Any) -> Response:
-    """JSON that is not sent again to a client that has it."""
+def respond_with_json_text(text: str | bytes, status: int = 200) -> Response:
+    """Return a response whose body is JSON text already."""
+    return Response(text, status, _NOT_CACHED, "application/json")
+
+
+def respond_unless_cached(request: Request, value: Any) -> Response:
+    """Return the value as JSON, or 304 if the client has it already."""
     body = orjson.dumps(value, default=str)
     tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
     headers = {"etag": tag, "cache-control": "no-cache"}
@@ -37,8 +37,8 @@ def tagged(request: Request, value: Any) -> Response:
     return Response(body, 200, headers, "application/json")
 
 
-def failure(error: AghError) -> Response:
-    response = document({"error": error.as_dict()}, status_of(error))
+def respond_with_error(error: AghError) -> Response:
+    response = respond_with_json({"error": error.as_dict()}, get_status(error))
     if response.status_code == 401:
         response.headers["www-authenticate"] = "Bearer"
     return response
@@ -48,10 +48,12 @@ class _Stream(StreamingResponse):
     body_iterator: AsyncGenerator[bytes, None]
 
     async def stream_response(self, send: Send) -> None:
-        async with aclosing(self.body_iterator):  # whoever goes away stops listening at once
+        async with aclosing(self.body_iterator):  # stop following as soon as the client disconnects
             await super().stream_response(send)
 
 
-def stream(chunks: AsyncGenerator[bytes, None], kind: str = "text/event-stream", **headers: str) -> Response:
-    headers = {"cache-control": "no-store", "x-accel-buffering": "no", **headers}
-    return _Stream(chunks, headers=headers, media_type=kind)
+def respond_with_stream(
+    chunks: AsyncGenerator[bytes, None], media_type: str = "text/event-stream", **headers: str
+) -> Response:
+    headers = {**_NOT_CACHED, "x-accel-buffering": "no", **headers}
+    return _Stream(chunks, headers=headers, media_type=media_type)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from agh_serve.sheet import Sheet
+from agh_serve.live_transcript import LiveTranscript
 
 from agh.core.events import Row, draft
 from agh.core.html.page import article
@@ -26,39 +26,39 @@ TALK = [
 ]
 
 
-def shown(sheet: Sheet, found: list[Row], size: int) -> dict[float, str]:
-    """What a page has when the rows came `size` at a time."""
+def render(live: LiveTranscript, talk: list[Row], size: int) -> dict[float, str]:
+    """Return the elements that a page has after the rows came, `size` at a time."""
     elements: dict[float, str] = {}
-    for start in range(0, len(found), size):
-        sheet.feed(found[start : start + size])
-        while made := sheet.changes(3):
-            elements |= {one["number"]: one["html"] for one in made}
+    for start in range(0, len(talk), size):
+        live.add_rows(talk[start : start + size])
+        while changes := live.take_changes(3):
+            elements |= {element["number"]: element["html"] for element in changes}
     return elements
 
 
 def test_as_in_the_html_transcript() -> None:
-    found = rows(TALK)
-    whole = article(transcript(found))
+    talk = rows(TALK)
+    whole = article(transcript(talk))
     for size in (1, 2, 5, 100):
-        elements = shown(Sheet(), found, size)
+        elements = render(LiveTranscript(), talk, size)
         assert "\n".join(elements[number] for number in sorted(elements)) == whole
 
 
 def test_the_numbers_are_the_same_wherever_one_begins() -> None:
-    found = rows(TALK)
-    whole = shown(Sheet(), found, 100)
-    second = next(row.sequence for row in found if row.turn_id == "t2")
-    part = shown(Sheet(), found[second - 1 :], 1)
+    talk = rows(TALK)
+    whole = render(LiveTranscript(), talk, 100)
+    second = next(row.sequence for row in talk if row.turn_id == "t2")
+    part = render(LiveTranscript(), talk[second - 1 :], 1)
     assert part == {number: html for number, html in whole.items() if number >= second}
 
 
 def test_what_did_not_change_is_not_sent_again() -> None:
-    sheet = Sheet()
-    sheet.feed(rows(TALK))
-    assert len(sheet.changes(1000)) == len(shown(Sheet(), rows(TALK), 100))
-    assert sheet.changes(1000) == []
-    sheet.feed(rows([says(" so", "t2", at="2026-04-17T00:00:09.000Z")], len(TALK) + 1))
-    assert [one["number"] for one in sheet.changes(1000)] == [len(TALK) + 1]
+    live = LiveTranscript()
+    live.add_rows(rows(TALK))
+    assert len(live.take_changes(1000)) == len(render(LiveTranscript(), rows(TALK), 100))
+    assert live.take_changes(1000) == []
+    live.add_rows(rows([says(" so", "t2", at="2026-04-17T00:00:09.000Z")], len(TALK) + 1))
+    assert [element["number"] for element in live.take_changes(1000)] == [len(TALK) + 1]
 
 
 def test_notices() -> None:
@@ -68,9 +68,9 @@ def test_notices() -> None:
         draft("session_resumed", strategy="native_load"),
         draft("session_stopped", stop_reason="completed"),
     ]
-    elements = shown(Sheet(), rows(events), 1)
-    for words, html in zip(
+    elements = render(LiveTranscript(), rows(events), 1)
+    for text, html in zip(
         ("overloaded &lt;b&gt;", "no word", "native_load", "completed"), elements.values(), strict=True
     ):
-        assert words in html and 'class="marker' in html
-    assert all(one < other for one, other in pairwise(elements))
+        assert text in html and 'class="marker' in html
+    assert all(number < following for number, following in pairwise(elements))

@@ -1,0 +1,64 @@
+"""Dispatch: check a request against its operation, find the session it names, and call the handler."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agh.errors import SessionNotFound
+from agh.sessions.listing import is_in
+from agh.store import meta, sessions, workspaces
+from agh_serve import threads
+from agh_serve.broadcast import Broadcasts
+from agh_serve.fields import Field, read_body, read_query
+
+
+class Call(NamedTuple):
+    """A request as a handler gets it. `params` are the checked query parameters and members of the body."""
+
+    request: Request
+    broadcasts: Broadcasts
+    params: dict[str, Any]
+    directory: str  # of the session; empty if the path names none
+    workspace: str | None
+
+
+class Operation(NamedTuple):
+    """One method of one path. It exists below /api and below /api/workspaces/{workspace}."""
+
+    method: str
+    path: str
+    handler: Callable[[Call], Awaitable[Response]]
+    summary: str
+    response_schema: dict[str, Any]  # of a successful response
+    query: tuple[Field, ...] = ()
+    body: tuple[Field, ...] | None = None
+    allows_unknown_members: bool = False  # in the body
+    status: int = 200
+    media_type: str = "application/json"
+    headers: tuple[Field, ...] = ()
+
+
+async def dispatch(operation: Operation, request: Request, broadcasts: Broadcasts) -> Response:
+    params = read_query(request, operation.query)
+    if operation.body is not None:
+        params |= await read_body(request, operation.body, allow_unknown=operation.allows_unknown_members)
+    workspace = request.path_params.get("workspace")
+    directory = ""
+    if "id" in request.path_params:
+        directory = await threads.run_read(find_directory, request.path_params["id"], workspace)
+    return await operation.handler(Call(request, broadcasts, params, directory, workspace))
+
+
+def find_directory(reference: str, workspace_reference: str | None) -> str:
+    """Return the session's directory. With a workspace, find only sessions of that workspace."""
+    if workspace_reference is None:
+        return sessions.resolve(reference)
+    workspace = workspaces.find(workspace_reference)
+    directory = sessions.resolve(reference, workspace.path)
+    if not is_in(meta.read(directory), workspace, workspace_reference):  # type: ignore[arg-type]
+        raise SessionNotFound(repr(reference))
+    return directory

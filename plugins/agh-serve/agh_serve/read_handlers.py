@@ -1,0 +1,149 @@
+"""The handlers of the routes that read. Each returns what the command of the same name prints as JSON."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+from starlette.responses import Response
+
+from agh.console.when import moment
+from agh.core.events import envelopes
+from agh.core.history import turn_json, turns
+from agh.core.recap import DEFAULT_LIMIT
+from agh.core.redact import redactor
+from agh.errors import Usage
+from agh.keeper import client
+from agh.sessions.listing import select
+from agh.sessions.permissions import requests
+from agh.store.reader import Query, Reader
+from agh.store.views import messages, recap_view, status_view
+from agh_serve import streams, threads
+from agh_serve.broadcast import read_envelope_fields
+from agh_serve.dispatch import Call
+from agh_serve.responses import (
+    respond_unless_cached,
+    respond_with_json,
+    respond_with_json_text,
+    respond_with_stream,
+)
+
+DEFAULT_TURNS = 20
+ReadPage = Callable[[int], tuple[list[str], int]]  # the lines after a sequence, and the last one's sequence
+
+
+async def list_sessions(call: Call) -> Response:
+    params = call.params
+    filters = {name: params.get(name) for name in ("state", "badge", "agent")}
+    views = await threads.run_read(
+        select,
+        everything=params.get("all", False),
+        resumable=params.get("resumable", False),
+        workspace=call.workspace or params.get("workspace"),
+        **filters,
+    )
+    return respond_unless_cached(call.request, {"sessions": views[: params.get("limit")]})
+
+
+async def show_session(call: Call) -> Response:
+    view = await threads.run_action(status_view, call.directory, client.answers)
+    return respond_with_json({"session": view})
+
+
+async def list_events(call: Call) -> Response:
+    params = call.params
+    query = Query(
+        tuple(params.get("type", ())),
+        _get_either(params, "agent", "agent_name"),
+        _get_either(params, "turn", "turn_id"),
+        moment(params["since"], "since") if "since" in params else None,
+        params.get("where"),
+    )
+    start, last = _get_either(params, "after", "after_sequence") or 0, _get_either(params, "last", "limit")
+    envelope_fields = await threads.run_read(read_envelope_fields, call.directory)
+
+    def read_page(after: int) -> tuple[list[str], int]:
+        with Reader(call.directory) as reader:
+            if last is not None:
+                rows = reader.newest(query, last, after) if last else []
+            else:
+                rows = reader.page(query, after, reader.last_sequence())
+        return list(envelopes(rows, *envelope_fields)), rows[-1].sequence if rows else 0
+
+    lines, after = await threads.run_read(read_page, start)
+    if last is not None:
+        return respond_with_json_text('{"events":[' + ",".join(lines) + "]}")
+    return respond_with_stream(_stream_pages(read_page, lines, after), "application/json")
+
+
+async def _stream_pages(read_page: ReadPage, lines: list[str], after: int) -> AsyncGenerator[bytes, None]:
+    """Stream one JSON document page by page, so that a long log is never in memory as a whole."""
+    separator = '{"events":['
+    while lines:
+        yield (separator + ",\n".join(lines)).encode()
+        separator = ",\n"
+        lines, after = await threads.run_read(read_page, after)
+    yield b"]}" if separator == ",\n" else b'{"events":[]}'
+
+
+async def list_turns(call: Call) -> Response:
+    last = _get_either(call.params, "last", "limit")
+
+    def read() -> str:
+        envelope_fields = read_envelope_fields(call.directory)
+        with Reader(call.directory) as reader:
+            history = turns(reader.rows())
+        history = history if last is None else history[len(history) - min(last, len(history)) :]
+        return '{"turns":[' + ",".join(turn_json(turn, envelope_fields) for turn in history) + "]}"
+
+    return respond_with_json_text(await threads.run_read(read))
+
+
+async def show_transcript(call: Call) -> Response:
+    return respond_with_json({"messages": await threads.run_read(messages, call.directory)})
+
+
+async def show_recap(call: Call) -> Response:
+    limit = call.params.get("limit", DEFAULT_LIMIT)
+    view = await threads.run_read(recap_view, call.directory, limit, redactor(os.environ))
+    return respond_with_json({"recap": view})
+
+
+async def list_permissions(call: Call) -> Response:
+    include_decided = call.params.get("all", False)
+    return respond_with_json(
+        {"permissions": await threads.run_read(requests, call.directory, include_decided)}
+    )
+
+
+async def follow_events(call: Call) -> Response:
+    last_id = call.request.headers.get("last-event-id")
+    if last_id is not None and (not last_id.isascii() or not last_id.isdecimal() or len(last_id) > 18):
+        raise Usage(
+            f"Last-Event-ID: {last_id!r} is not a sequence number", hint="send the id of the last event"
+        )
+    after = int(last_id) if last_id is not None else _get_either(call.params, "after", "after_sequence") or 0
+    types = frozenset(call.params.get("type", ()))
+    await threads.run_read(_check_readable, call.directory)
+    return respond_with_stream(streams.stream_events(call.broadcasts, call.directory, after, types))
+
+
+async def follow_view(call: Call) -> Response:
+    await threads.run_read(_check_readable, call.directory)
+    turn_count, start = call.params.get("turns", DEFAULT_TURNS), call.params.get("from")
+    return respond_with_stream(streams.stream_view(call.broadcasts, call.directory, turn_count, start))
+
+
+def _check_readable(directory: str) -> None:
+    """Raise what is wrong with the session while the response can still be an error, not a stream."""
+    read_envelope_fields(directory)
+    Reader(directory).close()
+
+
+def _get_either(params: dict[str, Any], *names: str) -> Any:
+    """Return a parameter that has two names, or None."""
+    values = [params[name] for name in names if name in params]
+    if len(values) > 1:
+        raise Usage(f"{' and '.join(names)} are the same", hint="give one of them")
+    return values[0] if values else None
