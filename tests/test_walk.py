@@ -42,13 +42,16 @@ class Walk:
     def check(self, title: str, *processes: str) -> None:
         """Compare what was visited with what is written, and turn the page."""
         for process in processes:
-            rows = written(title, process)
-            try:  # a keeper may have a little left to do when its command has ended
-                wait_until(lambda: walk.modules(self.folder, process) == list(rows), limit=3)
-            except AssertionError:
-                visited = walk.modules(self.folder, process)
-                pytest.fail(f"{title}, in the {process}, visits:\n{as_rows(visited, rows)}", pytrace=False)
+            self._compare(title, process)
         walk.forget(self.folder)
+
+    def _compare(self, title: str, process: str) -> None:
+        rows = written(title, process)
+        try:  # a keeper may have a little left to do when its command has ended
+            wait_until(lambda: walk.modules(self.folder, process) == list(rows), limit=3)
+        except AssertionError:
+            visited = walk.modules(self.folder, process)
+            pytest.fail(f"{title}, in the {process}, visits:\n{as_rows(visited, rows)}", pytrace=False)
 
 
 @pytest.fixture
