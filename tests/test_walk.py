@@ -48,7 +48,7 @@ class Walk:
     def _compare(self, title: str, process: str) -> None:
         rows = written(title, process)
         try:  # a keeper may have a little left to do when its command has ended
-            wait_until(lambda: walk.modules(self.folder, process) == list(rows), limit=3)
+            wait_until(lambda: walk.modules(self.folder, process) == list(rows), limit=5)
         except AssertionError:
             visited = walk.modules(self.folder, process)
             pytest.fail(f"{title}, in the {process}, visits:\n{as_rows(visited, rows)}", pytrace=False)
