@@ -10,7 +10,7 @@ import pytest
 from agh import errors
 from agh.errors import AghError
 
-# SPEC §9; 130 and 141 are endings, not errors.
+# As in docs/spec.md; 130 and 141 are endings, not errors.
 EXITS = {1, 2, 3, 4, 5, 6, 7, 8, 9, 70}
 
 

@@ -88,3 +88,40 @@ def test_every_module_says_what_it_is() -> None:
         if (source := path.read_text()).strip() and not ast.get_docstring(ast.parse(source))
     ]
     assert silent == []
+
+
+# Documents of users and of other programs, in examples and in the inputs of tests.
+OTHERS_DOCUMENTS = {
+    *("AGENTS.md", "MEMBER.md", "a.md", "advocate.md", "brief.md", "deliberation.md", "memo.md", "notes.md"),
+    *("question.md", "style.md", "task.md"),
+}
+DOCUMENT = re.compile(r"[\w./~-]*[\w-]\.md\b")
+CITATION = re.compile(r"\b[A-Z]{4,} (?:§|section \d)|\bseeds/\d")
+
+
+def missing_documents(path: Path, text: str, names: set[str]) -> list[str]:
+    """Return what a file cites that is not in the repository; `names` are the names of all documents."""
+    cited = []
+    for name in DOCUMENT.findall(text):
+        is_there = any((folder / name).is_file() for folder in (ROOT, path.parent))
+        if not is_there and name not in names and os.path.basename(name) not in OTHERS_DOCUMENTS:
+            cited.append(name)
+    return cited + CITATION.findall(text)
+
+
+def test_every_document_that_is_named_exists() -> None:
+    files = tracked()
+    names = {path.name for path in files if path.suffix == ".md"}
+    missing = {
+        str(path.relative_to(ROOT)): cited
+        for path in files
+        if (cited := missing_documents(path, path.read_bytes().decode(errors="replace"), names))
+    }
+    assert missing == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["see docs/nothing" + ".md", "as in NOTES" + ".md", "# SPEC" + " §9", "seeds" + "/000"]
+)
+def test_a_missing_document_is_noticed(text: str) -> None:
+    assert missing_documents(ROOT / "README.md", text, {"README.md"})

@@ -2,7 +2,7 @@
 
 `python -m MODULE DIR SOCKET_FD`: the session's directory, and a socket to the command that began it. There
 come the orders: descriptors of the session's held lock and of its log, and what the command wants, in a line
-of JSON. If none come before the command is gone, there is nothing to keep. See begin.py.
+of JSON. If none come before the command is gone, there is nothing to keep. See spawn.py.
 """
 
 from __future__ import annotations

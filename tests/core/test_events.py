@@ -17,7 +17,7 @@ from agh.core.events import Row, draft, envelopes, event_id, marker, parse_conte
 
 LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-# SPEC §4.
+# As in docs/spec.md.
 TYPES = [
     "user_message",
     "agent_message",
@@ -136,8 +136,8 @@ def test_more_names_than_are_remembered() -> None:
     assert [one["turn_id"] for one in seen] == [row.turn_id for row in rows]
 
 
-# seeds/002: the outer persisted event envelope.
-SEED_ENVELOPE = """
+# An event as scripts read it; see docs/spec.md.
+ENVELOPE = """
 {
   "id": "evt-000042",
   "session_id": "sess-1234",
@@ -168,7 +168,7 @@ SEED_ENVELOPE = """
 """
 
 
-def test_the_seed_envelope_is_reproduced_to_the_byte() -> None:
+def test_the_envelope_is_reproduced_to_the_byte() -> None:
     made = draft(
         "tool_result",
         turn_id="turn-9abc",
@@ -182,7 +182,7 @@ def test_the_seed_envelope_is_reproduced_to_the_byte() -> None:
     )
     row = Row(42, made.turn_id, made.type, "general", made.content, made.timestamp)
     (line,) = envelopes([row], "sess-1234", "repo-alpha", "/absolute/path/to/repo")
-    assert line == json.dumps(json.loads(SEED_ENVELOPE), separators=(",", ":"))
+    assert line == json.dumps(json.loads(ENVELOPE), separators=(",", ":"))
 
 
 @given(

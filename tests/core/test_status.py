@@ -15,7 +15,7 @@ from tests.support.build import AT
 LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 LATER = "2026-04-16T02:00:00.000Z"
 
-# SPEC §2.
+# As in docs/spec.md.
 PHASES = {
     "starting",
     "running",

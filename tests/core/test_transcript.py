@@ -158,8 +158,8 @@ def test_feeding_row_by_row_gives_the_same(log: list[Row]) -> None:
     assert assembler.messages == transcript(log)
 
 
-# seeds/000: the example response of the transcript. Its ids stand for those of the two rows.
-SEED = """
+# A transcript as scripts read it. Its ids stand for those of the two rows.
+EXAMPLE = """
 {
   "messages": [
     {
@@ -181,7 +181,7 @@ SEED = """
 """
 
 
-def test_the_seed_transcript_is_reproduced() -> None:
+def test_the_example_is_reproduced() -> None:
     log = rows(
         [
             user("Explain the stop path.", at="2026-04-16T01:00:00Z"),
@@ -193,7 +193,7 @@ def test_the_seed_transcript_is_reproduced() -> None:
             done(at="2026-04-16T01:00:04Z"),
         ]
     )
-    expected = SEED.replace("evt-user", "evt-000001").replace("evt-agent", "evt-000004")
+    expected = EXAMPLE.replace("evt-user", "evt-000001").replace("evt-agent", "evt-000004")
     made = json.dumps({"messages": transcript(log)}, indent=2)
     assert made == expected.strip()
 

@@ -1,6 +1,6 @@
 """The restore ladder: what an agent can do × how it answers → the way back, what is told, what is kept.
 
-Each row is a stopped session of one turn that is resumed with a real agent process. SPEC section 3 is the
+Each row is a stopped session of one turn that is resumed with a real agent process. docs/spec.md has the
 contract: context that was lost is always said; any failure but "impossible" and "gone" changes nothing.
 """
 

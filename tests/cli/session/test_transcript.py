@@ -11,7 +11,7 @@ from tests.conftest import Agh
 from tests.support.build import Home, conversation, done, says, thinks, user
 
 
-def test_the_seeds_example(agh: Agh, home: Home) -> None:
+def test_the_example_of_the_contract(agh: Agh, home: Home) -> None:
     name = home.session(
         [
             user("Explain the stop path.", at="2026-04-16T01:00:00Z"),
