@@ -12,7 +12,16 @@ from agh.cli.ask import ask_inline, can_ask, refuse_at_once
 from agh.cli.turn_view import View, view_for
 from agh.console.output import talk
 from agh.core.events import MARKER_CREATED, TURN_END_TYPES, Row
-from agh.errors import AghError, KeeperDied, PromptDropped, TimedOut, TurnFailed, TurnInterrupted
+from agh.core.refusal import Refusal, RefusalTracker
+from agh.errors import (
+    AghError,
+    KeeperDied,
+    PermissionRefused,
+    PromptDropped,
+    TimedOut,
+    TurnFailed,
+    TurnInterrupted,
+)
 from agh.keeper import client
 from agh.sessions.prompt import send
 from agh.store.follow import follow
@@ -24,11 +33,12 @@ LAST_WAIT = 5.0  # for a turn that was cancelled at its timeout to show its end
 
 
 class Outcome(NamedTuple):
-    """How a turn ended; `row` is the event that ended it."""
+    """How a turn ended; `row` is the event that ended it, `refusal` the permission it ended for want of."""
 
     row: Row
     stop_reason: str
     cancelled_by_us: bool
+    refusal: Refusal | None
 
 
 def send_and_tell(directory: str, prompt: list[dict[str, Any]], **args: Any) -> dict[str, Any]:
@@ -84,7 +94,7 @@ def _watch_turn(
 ) -> Outcome:
     turn_id, late = receipt["turn_id"], _timed_out(directory, timeout)
     deadline = None if timeout is None else time.monotonic() + timeout
-    timed_out = False
+    timed_out, tracker = False, RefusalTracker(turn_id)
     if receipt["status"] == "cancelled":
         raise PromptDropped(_name(directory))
     # With a deadline a batch, if an empty one, comes often enough for a look at the clock.
@@ -103,6 +113,7 @@ def _watch_turn(
                     continue
                 presses.started = presses.started or row.turn_id == turn_id
                 view.show(row)
+                tracker.feed(row)
                 if row.type == "permission" and not row.parsed().get("decision"):
                     if refuse:
                         refuse_at_once(directory, row)
@@ -111,7 +122,8 @@ def _watch_turn(
                 if row.turn_id == turn_id and row.type in TURN_END_TYPES:
                     if timed_out:
                         raise late
-                    return Outcome(row, str(row.parsed().get("stop_reason") or ""), presses.count > 0)
+                    stop_reason = str(row.parsed().get("stop_reason") or "")
+                    return Outcome(row, stop_reason, presses.count > 0, tracker.refusal(stop_reason))
             view.flush()
     raise KeeperDied(_name(directory))
 
@@ -128,15 +140,26 @@ def _timed_out(directory: str, timeout: float | None) -> TimedOut:
 
 
 def exit_code(outcome: Outcome, directory: str) -> int:
-    """0 for a completed turn; anything else is an error that says why."""
-    if outcome.stop_reason == "end_turn":
-        return 0
+    """Return 0 for a completed turn and 130 for one we cancelled; raise what says why it ended otherwise."""
     if outcome.stop_reason == "cancelled" and outcome.cancelled_by_us:
         return INTERRUPTED
-    said = outcome.row.parsed().get("error") or f"the turn ended with {outcome.stop_reason}"
+    error = outcome.row.parsed().get("error")
+    if outcome.refusal is not None:
+        raise _refused(outcome.refusal, directory, error)
+    if outcome.stop_reason == "end_turn":
+        return 0
+    reason = error or f"the turn ended with {outcome.stop_reason}"
     if outcome.stop_reason == "interrupted":
-        raise TurnInterrupted(_name(directory), said)
-    raise TurnFailed(said, hint=f"agh session events {_name(directory)} --last 5")
+        raise TurnInterrupted(_name(directory), reason)
+    raise TurnFailed(reason, hint=f"agh session events {_name(directory)} --last 5")
+
+
+def _refused(refusal: Refusal, directory: str, error: str | None) -> PermissionRefused:
+    """Make the error that names what was refused; `error` is what the agent gave as its reason to end."""
+    details = {"action": refusal.action, "resource": refusal.resource, "decided_by": refusal.decided_by}
+    if error:
+        details["error"] = error
+    return PermissionRefused(refusal.name, refusal.reason, _name(directory), **details)
 
 
 def _name(directory: str) -> str:
