@@ -34,9 +34,7 @@ def test_nothing_after_a_refusal(stop_reason: str) -> None:
     assert (refusal.name, refusal.reason) == ("execute 'rm -rf x'", "mode deny-all")
 
 
-@pytest.mark.parametrize(
-    "progress", [says("then I will not"), returns("c2")], ids=["words", "another tool"]
-)
+@pytest.mark.parametrize("progress", [says("then I will not"), returns("c2")], ids=["words", "another tool"])
 def test_an_agent_that_continued(progress: Draft) -> None:
     assert refused(permission(**DENIED), progress) is None
     assert refused(permission(**DENIED), progress, stop_reason="error") is None
