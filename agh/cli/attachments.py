@@ -1,4 +1,4 @@
-"""Files that go along with a prompt: images as they are, everything else as a link the agent can follow."""
+"""Files attached to a prompt: images as they are, everything else as a link the agent can follow."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _IMAGES = {
 
 
 def attachment(path: str, session: Mapping[str, Any]) -> dict[str, Any]:
-    """A content block for a file, of a kind that the session's agent accepts."""
+    """Make the content block of a file, of a kind that the session's agent accepts."""
     if not os.path.isfile(path):
         raise Usage(f"--attach: {path} is not a file", hint="name a file that exists")
     kind = _IMAGES.get(os.path.splitext(path)[1].lower())
     if kind is None:
-        link = there(os.path.realpath(path), session)
+        link = path_for_agent(os.path.realpath(path), session)
         return {"type": "resource_link", "uri": f"file://{link}", "name": os.path.basename(path)}
     offered = (session.get("acp_caps") or {}).get("promptCapabilities")
     if not isinstance(offered, dict) or not offered.get("image"):
@@ -37,8 +37,8 @@ def attachment(path: str, session: Mapping[str, Any]) -> dict[str, Any]:
         return {"type": "image", "mimeType": kind, "data": b64encode(file.read()).decode()}
 
 
-def there(path: str, session: Mapping[str, Any]) -> str:
-    """Where the agent finds a file of this machine: in another place it has only what is in the workspace."""
+def path_for_agent(path: str, session: Mapping[str, Any]) -> str:
+    """Return where the agent finds a local file; in another place it sees only the workspace."""
     if session.get("cwd") is None:
         return path
     workspace = os.path.realpath(session["workspace_path"])

@@ -1,5 +1,4 @@
-"""Sending a prompt and showing the turn that comes of it. The turn is read from the log like any other
-reader would: what is shown is on disk."""
+"""Sending a prompt and showing its turn. The turn is read from the log: what is shown is on disk."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ from agh.store.reader import EVERYTHING
 from agh.store.views import session_view
 
 INTERRUPTED = 130
-LAST_WAIT = 5.0  # for a turn that was cancelled at its timeout to show its end
+LAST_WAIT = 5.0  # seconds for a turn cancelled at its timeout to show its end
 
 
 class Outcome(NamedTuple):
@@ -50,14 +49,14 @@ def send_and_tell(directory: str, prompt: list[dict[str, Any]], **args: Any) -> 
 
 
 def tell_restored(hello: dict[str, Any]) -> None:
-    """A resume never loses context silently."""
+    """Say how the session was resumed, and warn if the agent lost its context."""
     for remark in hello.get("remarks") or []:
         talk(remark)
     text = f"resumed by {hello.get('strategy')}"
     if hello.get("meant"):
-        told = hello.get("strategy") == "inject_history"
+        has_history = hello.get("strategy") == "inject_history"
         text = f"{hello['meant']}; the agent " + (
-            "is told the history with the next prompt" if told else "starts without the history"
+            "is told the history with the next prompt" if has_history else "starts without the history"
         )
     elif hello.get("context_lost"):
         text = f"warning: the agent lost its memory of this session ({hello.get('reason')}); {text}"
@@ -72,12 +71,12 @@ def show_turn(
     *,
     refuse: bool = False,
 ) -> int:
-    """Show a turn until it ends, and return the command's exit number. Ctrl-C cancels the turn; a second one
-    leaves it running.
+    """Show a turn until it ends, and return the command's exit number.
 
-    `refuse`: what the agent asks for is refused at once, and nobody is asked.
+    Ctrl-C cancels the turn; a second one leaves it running. `refuse` refuses the agent's requests for
+    permission at once instead of asking.
     """
-    with Presses(directory, receipt) as presses:  # at once: from here on Ctrl-C is about the turn
+    with Presses(directory, receipt) as presses:  # first of all: from here on Ctrl-C is about the turn
         view = view_for(output, session_view(directory))
         outcome = _watch_turn(directory, receipt, view, presses, timeout, refuse=refuse)
     return exit_code(outcome, directory)
@@ -97,7 +96,7 @@ def _watch_turn(
     timed_out, tracker = False, RefusalTracker(turn_id)
     if receipt["status"] == "cancelled":
         raise PromptDropped(_name(directory))
-    # With a deadline a batch, if an empty one, comes often enough for a look at the clock.
+    # With a deadline, ask for empty batches too, so that the clock is checked in time.
     batches = follow([(directory, int(receipt["after"]))], EVERYTHING, tick=None if timeout is None else 0.1)
     with closing(view):
         for _, rows in batches:
@@ -198,7 +197,7 @@ class Presses:
                 client.call(self.directory, "queue", input_id=self.receipt["input_id"])
                 return
         except AghError:
-            pass  # it has just begun
+            pass  # it has just started
         try:
             client.call(self.directory, "cancel", turn_id=self.receipt["turn_id"])
         except AghError:
