@@ -18,10 +18,17 @@ _IMAGES = {
 }
 
 
-def attachment(path: str, session: Mapping[str, Any]) -> dict[str, Any]:
-    """Make the content block of a file, of a kind that the session's agent accepts."""
+def check_file(path: str) -> None:
+    """Refuse what no agent could be given: a file that is not there, or too large an image."""
     if not os.path.isfile(path):
         raise Usage(f"--attach: {path} is not a file", hint="name a file that exists")
+    if os.path.splitext(path)[1].lower() in _IMAGES and os.path.getsize(path) > IMAGE_BYTES:
+        raise Usage(f"--attach: {path} is larger than {IMAGE_BYTES >> 20} MiB", hint="make it smaller")
+
+
+def attachment(path: str, session: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the content block of a file, of a kind that the session's agent accepts."""
+    check_file(path)
     kind = _IMAGES.get(os.path.splitext(path)[1].lower())
     if kind is None:
         link = path_for_agent(os.path.realpath(path), session)
@@ -29,8 +36,6 @@ def attachment(path: str, session: Mapping[str, Any]) -> dict[str, Any]:
     offered = (session.get("acp_caps") or {}).get("promptCapabilities")
     if not isinstance(offered, dict) or not offered.get("image"):
         raise Usage(f"--attach: the agent takes no images ({path})", hint="agh agent doctor NAME")
-    if os.path.getsize(path) > IMAGE_BYTES:
-        raise Usage(f"--attach: {path} is larger than {IMAGE_BYTES >> 20} MiB", hint="make it smaller")
     from base64 import b64encode
 
     with open(path, "rb") as file:
