@@ -549,10 +549,10 @@ class PermissionUnknown(AghError):
 
 
 class PermissionRefused(AghError):
-    """{0}"""
+    """{0} was refused ({1}); the turn ended without it"""
 
     exit = 5
-    hint = ""
+    hint = "agh session permissions {2} --all"
 
 
 class Relayed(AghError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import string
 
@@ -9,9 +10,11 @@ import pytest
 
 from agh import errors
 from agh.errors import AghError
+from tests.support.build import ROOT
+from tools import facts
 
-# As in docs/spec.md; 130 and 141 are endings, not errors.
-EXITS = {1, 2, 3, 4, 5, 6, 7, 8, 9, 70}
+# The documented numbers of errors: 0, 130 and 141 are endings.
+EXITS = set(facts.EXITS) - {0, errors.INTERRUPTED, errors.BROKEN_PIPE}
 
 
 def _all(kind: type[AghError] = AghError) -> list[type[AghError]]:
@@ -43,6 +46,26 @@ def test_a_code_is_the_name_of_its_class() -> None:
 @pytest.mark.parametrize("kind", CLASSES)
 def test_exit_numbers_are_those_of_the_contract(kind: type[AghError]) -> None:
     assert kind.exit in EXITS
+
+
+def _constructed() -> set[str]:
+    """Return the names of everything that agh and its plugins call, outside of the errors' own module."""
+    names = set()
+    for path in [*(ROOT / "agh").rglob("*.py"), *(ROOT / "plugins").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and path != ROOT / "agh" / "errors.py":
+                names.add(node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func))
+    return names
+
+
+def test_every_documented_exit_number_has_an_error_that_is_raised() -> None:
+    used = _constructed()
+    raised = {kind.exit for kind in CLASSES if kind.__name__ in used}
+    assert raised == EXITS
+    # Classes above others and the base of all are there to be caught.
+    assert [
+        kind.__name__ for kind in CLASSES if kind.__name__ not in used and not kind.__subclasses__()
+    ] == []
 
 
 def test_damaged_data_always_exits_8() -> None:

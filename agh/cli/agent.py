@@ -29,8 +29,8 @@ def agent() -> None:
 def list_agents(workspace: str | None, output: str) -> None:
     """List agents: installed, runnable (through npx), or not installed."""
     directory = workspaces.existing(workspace).path
-    found = [_shown(one) for one in registry.agents(directory).values()]
-    write_result("agents", found, output, lambda: _table(found))
+    agents = [describe(record) for record in registry.agents(directory).values()]
+    write_result("agents", agents, output, lambda: _table(agents))
     if ignored := config.untrusted_note(directory):
         talk(ignored)
 
@@ -41,8 +41,8 @@ def list_agents(workspace: str | None, output: str) -> None:
 @output_option()
 def show_agent(name: str, workspace: str | None, output: str) -> None:
     """Show one agent: how it is started, installed and logged in to."""
-    one = _shown(registry.agent(name, workspaces.existing(workspace).path))
-    write_result("agent", one, output, lambda: "\n".join(_lines(one)))
+    row = describe(registry.agent(name, workspaces.existing(workspace).path))
+    write_result("agent", row, output, lambda: "\n".join(_lines(row)))
 
 
 @agent.command("doctor", epilog="Example:  agh agent doctor opencode")
@@ -54,29 +54,29 @@ def doctor(name: str | None, command: str | None, place: str | None, output: str
     """Start an agent and report what it can do. Exit 9 if it is not installed or not logged in."""
     from agh.sessions.probe import probe
 
-    found = probe(name, shlex.split(command) if command else None, place)
-    write_result("agent", found, output, lambda: "\n".join(_lines(found)))
+    report = probe(name, shlex.split(command) if command else None, place)
+    write_result("agent", report, output, lambda: "\n".join(_lines(report)))
 
 
-def _shown(one: AgentRecord) -> dict[str, Any]:
-    return {**asdict(one), "state": one.state(), "command": one.command()}
+def describe(record: AgentRecord) -> dict[str, Any]:
+    return {**asdict(record), "state": record.state(), "command": record.command()}
 
 
-def _table(found: list[dict[str, Any]]) -> str:
+def _table(agents: list[dict[str, Any]]) -> str:
     order = ("installed", "runnable", "not installed")
     rows = [
-        (one["name"], one["state"], shlex.join(one["argv"]), one["source"])
-        for one in sorted(found, key=lambda one: order.index(one["state"]))
+        (row["name"], row["state"], shlex.join(row["argv"]), row["source"])
+        for row in sorted(agents, key=lambda row: order.index(row["state"]))
     ]
     return columns(
         ("AGENT", "STATE", "COMMAND", "FROM"), [[terminal.one_line(cell, 60) for cell in row] for row in rows]
     )
 
 
-def _lines(one: dict[str, Any]) -> list[str]:
-    shown = {key: value for key, value in one.items() if value not in (None, "", [], (), {})}
+def _lines(fields: dict[str, Any]) -> list[str]:
+    filled = {key: value for key, value in fields.items() if value not in (None, "", [], (), {})}
     return [
-        f"{key.replace('_', ' ') + ':':<20}{terminal.clean(_text(value))}" for key, value in shown.items()
+        f"{key.replace('_', ' ') + ':':<20}{terminal.clean(_text(value))}" for key, value in filled.items()
     ]
 
 

@@ -1,4 +1,4 @@
-"""Asking the person at this terminal for a permission that the agent waits for."""
+"""Questions to the user at this terminal: a permission that the agent waits for."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def ask_inline(directory: str, row: Row, view: View, deadline: float | None) -> 
 
 
 def refuse_at_once(directory: str, row: Row) -> None:
-    """For a run that nobody attends: what is left open is refused."""
+    """Refuse a request that still waits, for a run that nobody attends."""
     request_id = str(row.parsed().get("request_id"))
     if _is_pending(directory, request_id):
         try:
@@ -56,9 +56,9 @@ def _answer(directory: str, request_id: str, deadline: float | None) -> str | No
             print(QUESTION, end="", file=sys.stderr, flush=True)
             talk_now = False
         if select.select([sys.stdin], [], [], 0.2)[0]:
-            said = sys.stdin.readline().strip().lower()[:1]
-            if said in VERDICTS:
-                return VERDICTS[said]
+            key = sys.stdin.readline().strip().lower()[:1]
+            if key in VERDICTS:
+                return VERDICTS[key]
             talk_now = True
     talk("(answered elsewhere)")
     return None
@@ -66,5 +66,5 @@ def _answer(directory: str, request_id: str, deadline: float | None) -> str | No
 
 def _is_pending(directory: str, request_id: str) -> bool:
     with Reader(directory) as reader:
-        found = reader.fetch("SELECT status FROM permissions WHERE request_id = ?", [request_id])
-    return bool(found) and found[0][0] == "pending"
+        rows = reader.fetch("SELECT status FROM permissions WHERE request_id = ?", [request_id])
+    return bool(rows) and rows[0][0] == "pending"

@@ -1,4 +1,4 @@
-"""Files that go along with a prompt: images as they are, everything else as a link the agent can follow."""
+"""Files attached to a prompt: images as they are, everything else as a link the agent can follow."""
 
 from __future__ import annotations
 
@@ -18,27 +18,32 @@ _IMAGES = {
 }
 
 
-def attachment(path: str, session: Mapping[str, Any]) -> dict[str, Any]:
-    """A content block for a file, of a kind that the session's agent accepts."""
+def check_file(path: str) -> None:
+    """Refuse what no agent could be given: a file that is not there, or too large an image."""
     if not os.path.isfile(path):
         raise Usage(f"--attach: {path} is not a file", hint="name a file that exists")
+    if os.path.splitext(path)[1].lower() in _IMAGES and os.path.getsize(path) > IMAGE_BYTES:
+        raise Usage(f"--attach: {path} is larger than {IMAGE_BYTES >> 20} MiB", hint="make it smaller")
+
+
+def attachment(path: str, session: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the content block of a file, of a kind that the session's agent accepts."""
+    check_file(path)
     kind = _IMAGES.get(os.path.splitext(path)[1].lower())
     if kind is None:
-        link = there(os.path.realpath(path), session)
+        link = path_for_agent(os.path.realpath(path), session)
         return {"type": "resource_link", "uri": f"file://{link}", "name": os.path.basename(path)}
     offered = (session.get("acp_caps") or {}).get("promptCapabilities")
     if not isinstance(offered, dict) or not offered.get("image"):
         raise Usage(f"--attach: the agent takes no images ({path})", hint="agh agent doctor NAME")
-    if os.path.getsize(path) > IMAGE_BYTES:
-        raise Usage(f"--attach: {path} is larger than {IMAGE_BYTES >> 20} MiB", hint="make it smaller")
     from base64 import b64encode
 
     with open(path, "rb") as file:
         return {"type": "image", "mimeType": kind, "data": b64encode(file.read()).decode()}
 
 
-def there(path: str, session: Mapping[str, Any]) -> str:
-    """Where the agent finds a file of this machine: in another place it has only what is in the workspace."""
+def path_for_agent(path: str, session: Mapping[str, Any]) -> str:
+    """Return where the agent finds a local file; in another place it sees only the workspace."""
     if session.get("cwd") is None:
         return path
     workspace = os.path.realpath(session["workspace_path"])

@@ -48,37 +48,39 @@ def compare(words: tuple[str, ...], file: Any, output: str, **options: Any) -> N
     if not named:
         raise Usage("name at least one agent and the prompt", hint="agh compare claude codex 'TEXT'")
     prompt = str(prompt_blocks(text, file)[0]["text"])
-    given = {key: value for key, value in options.items() if key not in ("timeout", "retries", "keep")}
-    checked(**given)
+    start_options = {
+        key: value for key, value in options.items() if key not in ("timeout", "retries", "keep")
+    }
+    checked(**start_options)
     if options["timeout"]:
         span(options["timeout"], "--timeout")
-    place = workspaces.existing(options["workspace"]).path
+    directory = workspaces.existing(options["workspace"]).path
     pairs = [name.partition(":")[::2] for name in named]
     for agent, _ in pairs:
-        registry.agent(agent, place)
-    rows = contest(pairs, prompt, _passed_on(click.get_current_context()), quiet=output != "human")
+        registry.agent(agent, directory)
+    rows = run_all(pairs, prompt, _as_arguments(click.get_current_context()), quiet=output != "human")
     write_result("answers", rows, output, lambda: _table(rows) + "".join(map(_answer, rows)))
     codes = {row["exit"] for row in rows if row["exit"]}
     if codes:
         raise click.exceptions.Exit(codes.pop() if len(codes) == 1 else 1)
 
 
-def contest(
+def run_all(
     pairs: list[tuple[str, str]], prompt: str, options: list[str], *, quiet: bool
 ) -> list[dict[str, Any]]:
-    """All agents at once, in the order in which they were named. Ctrl-C cancels what still runs."""
+    """Run all agents at once; return a row for each, in the order named. Ctrl-C cancels what still runs."""
     rows: list[dict[str, Any]] = [{} for _ in pairs]
     running: list[subprocess.Popen[bytes]] = []
     command = [sys.executable, "-P", "-m", "agh", "run", "-", "-o", "json", "--no-ask", *options]
 
-    def one(number: int, agent: str, model: str, process: subprocess.Popen[bytes], began: float) -> None:
+    def collect(number: int, agent: str, model: str, process: subprocess.Popen[bytes], began: float) -> None:
         out, errors = process.communicate(prompt.encode())
-        taken = round(time.monotonic() - began, 3)
+        seconds = round(time.monotonic() - began, 3)
         rows[number] = {"agent": agent, "model": model or None} | outcome(out, errors, process.returncode)
-        rows[number]["total_seconds"] = taken
+        rows[number]["total_seconds"] = seconds
         if not quiet and sys.stderr.isatty():
             left = sum(not row for row in rows)
-            talk(f"{_name(rows[number])} is done after {taken:.1f} s" + (f"; {left} to go" if left else ""))
+            talk(f"{_name(rows[number])} is done after {seconds:.1f} s" + (f"; {left} to go" if left else ""))
 
     def pressed(*_: object) -> None:
         for process in running:
@@ -91,11 +93,11 @@ def contest(
         for number, (agent, model) in enumerate(pairs):
             argv = [*command, "--agent", agent, *(["--model", model] if model else [])]
             pipe = subprocess.PIPE
-            # A session of its own: a key pressed here reaches it once, through us.
+            # In its own process session: Ctrl-C reaches it once, through us.
             process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
             running.append(process)
             threads.append(
-                threading.Thread(target=one, args=(number, agent, model, process, time.monotonic()))
+                threading.Thread(target=collect, args=(number, agent, model, process, time.monotonic()))
             )
             threads[-1].start()
         for thread in threads:
@@ -106,12 +108,16 @@ def contest(
 
 
 def outcome(out: bytes, errors: bytes, code: int) -> dict[str, Any]:
-    """A row from what `agh run -o json` printed; what is not known is None."""
+    """Make a row from what `agh run -o json` printed; what it did not print is None."""
     turn = _json(out).get("turn") or {}
     error = _json((errors.strip().splitlines() or [b""])[-1]).get("error")
     if code and not error:
-        said = "interrupted" if code == INTERRUPTED else f"agh run ended with {code}"
-        error = {"code": "interrupted" if code == INTERRUPTED else "run_failed", "message": said, "hint": ""}
+        message = "interrupted" if code == INTERRUPTED else f"agh run ended with {code}"
+        error = {
+            "code": "interrupted" if code == INTERRUPTED else "run_failed",
+            "message": message,
+            "hint": "",
+        }
     return {
         "session_id": turn.get("session_id"),
         "turn_id": turn.get("turn_id"),
@@ -124,8 +130,8 @@ def outcome(out: bytes, errors: bytes, code: int) -> dict[str, Any]:
 
 
 def _figures(turn: dict[str, Any]) -> dict[str, Any]:
-    """The turn's own time, tokens and cost, from its log."""
-    found: dict[str, Any] = dict.fromkeys(("seconds", *TOKENS))
+    """Read the turn's own time, tokens and cost from its log."""
+    figures: dict[str, Any] = dict.fromkeys(("seconds", *TOKENS))
     try:
         with Reader(sessions.resolve(str(turn["session_id"]))) as reader:
             rows = reader.fetch(
@@ -136,10 +142,10 @@ def _figures(turn: dict[str, Any]) -> dict[str, Any]:
                 [turn["turn_id"]],
             )
     except (AghError, KeyError):
-        return found
+        return figures
     if rows:
-        found |= dict(zip(TOKENS, rows[0], strict=True))
-    return found | {"seconds": None if began is None else round((ended - began) * 86400, 3)}
+        figures |= dict(zip(TOKENS, rows[0], strict=True))
+    return figures | {"seconds": None if began is None else round((ended - began) * 86400, 3)}
 
 
 def _json(text: bytes) -> dict[str, Any]:
@@ -150,8 +156,8 @@ def _json(text: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _passed_on(ctx: click.Context) -> list[str]:
-    """The options that were given, as words for `agh run`."""
+def _as_arguments(ctx: click.Context) -> list[str]:
+    """Return the options of this command as arguments for `agh run`."""
     words: list[str] = []
     for param in ctx.command.params:
         value = ctx.params.get(str(param.name))
@@ -161,14 +167,14 @@ def _passed_on(ctx: click.Context) -> list[str]:
             or value in (None, (), False)
         ):
             continue
-        for one in value if isinstance(value, tuple) else (value,):
-            words += [param.opts[0]] if one is True else [param.opts[0], str(one)]
+        for item in value if isinstance(value, tuple) else (value,):
+            words += [param.opts[0]] if item is True else [param.opts[0], str(item)]
     return words
 
 
 def _table(rows: list[dict[str, Any]]) -> str:
     room = max(20, terminal.width() - 62) if terminal.is_terminal() else 60
-    shown = [
+    cells = [
         (
             terminal.one_line(_name(row), 24),
             "-" if row["seconds"] is None else f"{row['seconds']:.1f}s",
@@ -177,15 +183,15 @@ def _table(rows: list[dict[str, Any]]) -> str:
             if row["cost_amount"] is None
             else f"{row['cost_amount']:.4f} {row['cost_currency'] or ''}".strip(),
             str(row["session_id"] or "-"),
-            terminal.one_line(_said(row), room),
+            terminal.one_line(_answer_or_error(row), room),
         )
         for row in rows
     ]
-    return columns(("AGENT", "TIME", "TOKENS", "COST", "SESSION", "ANSWER"), shown)
+    return columns(("AGENT", "TIME", "TOKENS", "COST", "SESSION", "ANSWER"), cells)
 
 
 def _answer(row: dict[str, Any]) -> str:
-    """The whole answer below a heading; an answer that fits the table is not said twice."""
+    """Format the whole answer below a heading; return nothing for one that fits in the table."""
     text = str(row["text"] or "").strip()
     if row["error"] or (len(text) <= 40 and "\n" not in text):
         return ""
@@ -196,5 +202,5 @@ def _name(row: dict[str, Any]) -> str:
     return f"{row['agent']}:{row['model']}" if row["model"] else str(row["agent"])
 
 
-def _said(row: dict[str, Any]) -> str:
+def _answer_or_error(row: dict[str, Any]) -> str:
     return f"failed: {row['error'].get('message')}" if row["error"] else str(row["text"] or "(nothing)")

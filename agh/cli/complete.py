@@ -36,23 +36,23 @@ def main(words: list[str]) -> None:
 
 
 def candidates(words: list[str]) -> Iterator[Candidate]:
-    """What the last word could become, given those before it."""
+    """Yield what the last word could become after those before it."""
     *before, word = words or [""]
     table = _table(before)
     path, entry, position, literal = "", table[""], 0, False
     pending: Option | None = None
     used: set[str] = set()
-    for given in before:
+    for previous in before:
         if pending is not None:
             pending = None
-        elif given == "--":
+        elif previous == "--":
             literal = True
-        elif given.startswith("-") and given != "-" and not literal:
-            name, equals, _ = given.partition("=")
+        elif previous.startswith("-") and previous != "-" and not literal:
+            name, equals, _ = previous.partition("=")
             option = _option(entry, name)
             used.update(option["names"] if option else ())
             pending = option if option and option["takes"] is not None and not equals else None
-        elif (below := f"{path} {given}".strip()) in table and not position:
+        elif (below := f"{path} {previous}".strip()) in table and not position:
             path, entry, used = below, table[below], set()
         else:
             position += 1
@@ -91,7 +91,7 @@ def _offered(
 
 
 def _matching(offered: Iterator[Candidate], word: str) -> Iterator[Candidate]:
-    return (one for one in offered if one[0].startswith(word) or not one[0])
+    return (candidate for candidate in offered if candidate[0].startswith(word) or not candidate[0])
 
 
 def _option(entry: Entry, name: str) -> Option | None:
@@ -101,14 +101,14 @@ def _option(entry: Entry, name: str) -> Option | None:
 def _below(table: Table, path: str) -> list[Candidate]:
     start = f"{path} " if path else ""
     return [
-        (one[len(start) :], entry["help"])
-        for one, entry in table.items()
-        if one.startswith(start) and one and " " not in one[len(start) :]
+        (command[len(start) :], entry["help"])
+        for command, entry in table.items()
+        if command.startswith(start) and command and " " not in command[len(start) :]
     ]
 
 
 def _values(takes: Takes, word: str) -> Iterator[Candidate]:
-    """The values that a parameter takes."""
+    """Yield the values that a parameter takes."""
     if isinstance(takes, list):
         yield from ((value, text) for value, text in takes)
     elif takes == "session":
@@ -123,19 +123,19 @@ def _values(takes: Takes, word: str) -> Iterator[Candidate]:
 
 
 def _sessions(word: str) -> Iterator[Candidate]:
-    """Names and ids, newest first; those too old to be described are bare ids, once something is typed."""
+    """Yield names and ids, newest first; old sessions come as bare ids, and only once something is typed."""
     from agh.core import status
     from agh.home import sessions_path
     from agh.store import lock, sessions
 
     ids = sessions.session_ids()
     if word.startswith("sess-"):
-        ids = [one for one in ids if one.startswith(word)]
+        ids = [session_id for session_id in ids if session_id.startswith(word)]
     base, named, others = sessions_path(), [], []
-    for session_id, found in _described(ids):
-        if found.get("state") in status.LIVE_STATES:
-            found = status.settled(found, lock.is_held(f"{base}/{session_id}"))
-        name, about = found.get("name"), (found.get("agent_name"), status.badge(found))
+    for session_id, session in _read_newest(ids):
+        if session.get("state") in status.LIVE_STATES:
+            session = status.settled(session, lock.is_held(f"{base}/{session_id}"))
+        name, about = session.get("name"), (session.get("agent_name"), status.badge(session))
         others.append((session_id, " · ".join(filter(None, (name, *about)))))
         if name:
             named.append((name, " · ".join(filter(None, (*about, session_id)))))
@@ -144,11 +144,11 @@ def _sessions(word: str) -> Iterator[Candidate]:
     yield from named
     yield from others
     if word:
-        yield from ((one, "") for one in reversed(ids[:-DESCRIBED]))
+        yield from ((session_id, "") for session_id in reversed(ids[:-DESCRIBED]))
 
 
-def _described(ids: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The metadata of the newest sessions; of one that cannot be read nothing is known."""
+def _read_newest(ids: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Read the metadata of the newest sessions; yield an empty mapping for one that cannot be read."""
     from agh.errors import MetaInvalid
     from agh.home import sessions_path
     from agh.store import meta
@@ -164,13 +164,13 @@ def _described(ids: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
 def _agents() -> Iterator[Candidate]:
     from agh.adapters.registry import agents
 
-    found = agents(os.getcwd()).values()
-    for one in sorted(found, key=lambda one: one.state() == "not installed"):
-        yield one.name, " · ".join(filter(None, (one.title, one.state())))
+    records = agents(os.getcwd()).values()
+    for record in sorted(records, key=lambda record: record.state() == "not installed"):
+        yield record.name, " · ".join(filter(None, (record.title, record.state())))
 
 
 def _workspaces() -> Iterator[Candidate]:
-    """Those that have a name, then where sessions were, newest first."""
+    """Yield named workspaces, then the directories of sessions, newest first."""
     from agh.home import home_path
     from agh.store import sessions
 
@@ -179,29 +179,29 @@ def _workspaces() -> Iterator[Candidate]:
         with open(os.path.join(home_path(), "workspaces.toml"), "rb") as file:
             import tomllib
 
-            seen |= {one["name"]: one["path"] for one in tomllib.load(file)["workspaces"]}
+            seen |= {workspace["name"]: workspace["path"] for workspace in tomllib.load(file)["workspaces"]}
     except (OSError, ValueError, LookupError, TypeError):
-        pass  # none is registered, or whoever needs the file says what is wrong with it
-    for _, found in _described(sessions.session_ids()):
-        if found.get("workspace_path"):
-            seen.setdefault(found["workspace_path"], found.get("workspace_id") or "")
+        pass  # none is registered, or a command that needs the file will report what is wrong with it
+    for _, session in _read_newest(sessions.session_ids()):
+        if session.get("workspace_path"):
+            seen.setdefault(session["workspace_path"], session.get("workspace_id") or "")
     yield from seen.items()
 
 
 def _table(before: list[str]) -> Table:
-    """The stored table, less plugins that are not installed; or the real tree, where one is not in it."""
-    import json  # a third of the price of orjson, where nothing else needs that
+    """Load the stored table, less plugins that are not installed; a plugin it lacks needs the real tree."""
+    import json  # three times faster to import than orjson, which nothing else needs here
 
     with open(TABLE, encoding="utf-8") as file:
-        stored = json.load(file)
-    table: Table = stored["commands"]
+        document = json.load(file)
+    table: Table = document["commands"]
     first = next((word for word in before if not word.startswith("-")), None)
     if first in table and "plugin" not in table[first]:
         return table
     from agh.adapters.registry import entry_points
 
-    installed = {one.name for one in entry_points()}
-    if installed - set(stored["plugins"]):
+    installed = {plugin.name for plugin in entry_points()}
+    if installed - set(document["plugins"]):
         from agh.cli.main import root
         from agh.cli.tree import describe
 

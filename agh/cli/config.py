@@ -36,12 +36,12 @@ def config() -> None:
 @output_option()
 def show(key: str | None, workspace: str | None, output: str) -> None:
     """List every setting, its value and where that comes from; or those whose key begins with KEY."""
-    place = workspaces.existing(workspace).path
-    found = [_shown(one) for one in settings.settings(place) if _is_below(one.key, key)]
-    if not found:
+    directory = workspaces.existing(workspace).path
+    rows = [describe(value) for value in settings.settings(directory) if _is_below(value.key, key)]
+    if not rows:
         settings.check_key(str(key))
-    write_result("settings", found, output, lambda: _table(found, bool(key)))
-    tell_ignored(place)
+    write_result("settings", rows, output, lambda: _table(rows, bool(key)))
+    tell_ignored(directory)
 
 
 @config.command("get", epilog="Example:  agh config get permissions.mode")
@@ -51,10 +51,10 @@ def show(key: str | None, workspace: str | None, output: str) -> None:
 def get(key: str, workspace: str | None, output: str) -> None:
     """Print the value of one setting, as it is written."""
     settings.check_key(key)
-    place = workspaces.existing(workspace).path
-    (found,) = [_shown(one) for one in settings.settings(place) if one.key == key]
-    write_result("setting", found, output, lambda: terminal.clean(_text(found["value"])))
-    tell_ignored(place)
+    directory = workspaces.existing(workspace).path
+    (row,) = [describe(value) for value in settings.settings(directory) if value.key == key]
+    write_result("setting", row, output, lambda: terminal.clean(_text(row["value"])))
+    tell_ignored(directory)
 
 
 @config.command("set", epilog="Example:  agh config set session.idle_after 1h")
@@ -68,8 +68,8 @@ def set_value(key: str, value: str | None, unset: bool, workspace: str | None, o
     if (value is None) != unset:
         raise Usage("give a value, or --unset", hint=f"agh config set {key} VALUE")
     path = _file(workspace)
-    made = settings.change(path, key, value)
-    result = {"key": key, "value": made, "source": path}
+    new_value = settings.change(path, key, value)
+    result = {"key": key, "value": new_value, "source": path}
     write_result("setting", result, output, lambda: path)
     if workspace is not None:
         tell_ignored(workspaces.existing(workspace).path)
@@ -91,25 +91,25 @@ def show_path(workspace: str | None, output: str) -> None:
 @output_option()
 def validate(workspace: str | None, output: str) -> None:
     """Check your settings and those of the workspace. Exit 2 if anything is wrong."""
-    place = workspaces.existing(workspace).path
-    files = (settings_table.own_file(), settings_table.workspace_file(place))
-    found = [check(path) for path in dict.fromkeys(files)]
-    write_result("files", found, output, lambda: "\n".join(_report(one) for one in found))
-    tell_ignored(place)
-    if not all(one["ok"] for one in found):
+    directory = workspaces.existing(workspace).path
+    files = (settings_table.own_file(), settings_table.workspace_file(directory))
+    reports = [check(path) for path in dict.fromkeys(files)]
+    write_result("files", reports, output, lambda: "\n".join(_report(report) for report in reports))
+    tell_ignored(directory)
+    if not all(report["ok"] for report in reports):
         raise click.exceptions.Exit(ConfigInvalid.exit)
 
 
 def check(path: str) -> dict[str, Any]:
-    """One file: how many settings it has, and everything that is wrong with it."""
+    """Check one file: count its settings and list everything that is wrong with it."""
     values, problems = settings_table.examine(path)
-    told = [{"message": str(one.args[1]), "hint": one.hint} for one in problems]
+    messages = [{"message": str(problem.args[1]), "hint": problem.hint} for problem in problems]
     return {
         "path": path,
         "exists": os.path.exists(path),
         "settings": len(values),
-        "ok": not told,
-        "problems": told,
+        "ok": not messages,
+        "problems": messages,
     }
 
 
@@ -120,13 +120,13 @@ def _file(workspace: str | None) -> str:
 
 
 def tell_ignored(workspace: str) -> None:
-    """Say what of a workspace is not used because the workspace is not trusted."""
+    """Say which files of a workspace are ignored because the workspace is not trusted."""
     if ignored := settings_table.untrusted_note(workspace):
         talk(ignored)
 
 
 def _tell_if_hidden(key: str) -> None:
-    """A change that has no effect here is told."""
+    """Warn about a change that has no effect in this workspace."""
     try:
         for path in settings_table.config_files(workspaces.find(None).path)[1:]:
             if key in settings_table.written(path):
@@ -139,30 +139,32 @@ def _is_below(key: str, prefix: str | None) -> bool:
     return not prefix or key == prefix or key.startswith(prefix.rstrip(".") + ".")
 
 
-def _shown(one: settings.Found) -> dict[str, Any]:
-    setting = SETTINGS[one.key]
-    return {**one._asdict(), "default": setting.default, "meaning": setting.meaning}
+def describe(value: settings.Found) -> dict[str, Any]:
+    setting = SETTINGS[value.key]
+    return {**value._asdict(), "default": setting.default, "meaning": setting.meaning}
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _table(found: list[dict[str, Any]], explained: bool) -> str:
-    rows = [
+def _table(rows: list[dict[str, Any]], explained: bool) -> str:
+    cells = [
         (
-            one["key"],
-            terminal.one_line(_text(one["value"]) or '""', 40),
-            terminal.one_line(one["source"], 200),
-            *([one["meaning"]] if explained else []),
+            row["key"],
+            terminal.one_line(_text(row["value"]) or '""', 40),
+            terminal.one_line(row["source"], 200),
+            *([row["meaning"]] if explained else []),
         )
-        for one in found
+        for row in rows
     ]
-    return columns(("KEY", "VALUE", "FROM", *(["MEANING"] if explained else [])), rows)
+    return columns(("KEY", "VALUE", "FROM", *(["MEANING"] if explained else [])), cells)
 
 
-def _report(one: dict[str, Any]) -> str:
-    if one["ok"]:
-        return terminal.clean(f"ok    {one['path']}" + ("" if one["exists"] else " (not there)"))
-    lines = [f"FAIL  {one['path']}: {each['message']}; {each['hint']}" for each in one["problems"]]
+def _report(report: dict[str, Any]) -> str:
+    if report["ok"]:
+        return terminal.clean(f"ok    {report['path']}" + ("" if report["exists"] else " (not there)"))
+    lines = [
+        f"FAIL  {report['path']}: {problem['message']}; {problem['hint']}" for problem in report["problems"]
+    ]
     return terminal.clean("\n".join(lines))

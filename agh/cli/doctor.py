@@ -38,10 +38,13 @@ class Check(NamedTuple):
 @click.command("doctor", epilog="Example (cron):  agh doctor -o json | jq -e '.doctor | all(.ok)'")
 @output_option()
 def doctor(output: str) -> None:
-    """Check the home, SQLite, the file system and every session. Exit 8 if something needs a person."""
+    """Check the home, SQLite, the file system and every session.
+
+    Exits 8 if something needs manual attention.
+    """
     checks = list(examine())
-    found = [check._asdict() for check in checks]
-    write_result("doctor", found, output, lambda: "\n".join(map(_line, checks)))
+    rows = [check._asdict() for check in checks]
+    write_result("doctor", rows, output, lambda: "\n".join(map(_line, checks)))
     if not all(check.ok for check in checks):
         raise click.exceptions.Exit(8)
 
@@ -71,7 +74,7 @@ def examine() -> Iterator[Check]:
     free = os.statvfs(home)
     megabytes = free.f_bavail * free.f_frsize >> 20
     yield Check("disk", megabytes >= 100, f"{megabytes} MB free")
-    installed = [one.name for one in registry.agents().values() if one.state() == "installed"]
+    installed = [agent.name for agent in registry.agents().values() if agent.state() == "installed"]
     yield Check("agents", bool(installed), ", ".join(installed) or "none is installed; see: agh agent list")
     yield from _sessions()
 
@@ -88,9 +91,9 @@ def _sessions() -> Iterator[Check]:
         try:
             escaped += len(find_leftovers(meta.read(directory)))
             with Reader(directory) as reader:
-                ((said,),) = reader.fetch("PRAGMA quick_check(1)")
-                if said != "ok":
-                    raise EventsDamaged(name, said)
+                ((verdict,),) = reader.fetch("PRAGMA quick_check(1)")
+                if verdict != "ok":
+                    raise EventsDamaged(name, verdict)
             if repair(directory, dry_run=True)["actions"]:
                 stale.append(name)
         except AghError as error:
@@ -98,20 +101,20 @@ def _sessions() -> Iterator[Check]:
     yield Check("sessions", True, f"{count}, {live} live")
     yield Check("orphans", not escaped, f"{escaped} processes left over" + MEND * bool(escaped))
     if stale:
-        shown = ", ".join(stale[:5]) + (", …" if len(stale) > 5 else "")
-        yield Check("interrupted", True, f"{len(stale)}: {shown}{MEND}")
+        names = ", ".join(stale[:5]) + (", …" if len(stale) > 5 else "")
+        yield Check("interrupted", True, f"{len(stale)}: {names}{MEND}")
 
 
 def _file_system(path: str) -> str:
-    """The type of the mount that holds `path`, as /proc/mounts calls it; `unknown` elsewhere."""
+    """Return the file system type of `path` from /proc/mounts, or `unknown` without one."""
     best, kind = "", "unknown"
     try:
         with open("/proc/mounts", encoding="utf-8", errors="replace") as mounts:
             for line in mounts:
-                _, point, found, *_ = line.split(" ")
+                _, point, mount_type, *_ = line.split(" ")
                 inside = path == point or path.startswith(point.rstrip("/") + "/")
                 if inside and len(point) >= len(best):
-                    best, kind = point, found
+                    best, kind = point, mount_type
     except OSError:
         pass
     return kind

@@ -1,4 +1,4 @@
-"""One event as one line for a person."""
+"""One event as one line on a terminal."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def event_line(row: Row) -> str:
 
 
 def summary(type: str, content: dict[str, Any]) -> str:
-    """What an event says, in a few words."""
+    """Summarize an event in a few words."""
     if type in ("tool_call", "tool_result"):
         name = content.get("tool_name") or content.get("title") or content.get("tool_call_id") or "tool"
         result = as_dict(content.get("tool_result"))
-        said = next((str(result[key]) for key in ("error", "stdout", "content") if result.get(key)), "")
+        text = next((str(result[key]) for key in ("error", "stdout", "content") if result.get(key)), "")
         title = str(content.get("title") or "")
         if type == "tool_call":
             return f"{name} {title if title != name else ''}".strip()
         outcome = content.get("outcome") or ("failed" if content.get("tool_error") else "ok")
-        return f"{name} {outcome}{': ' + said if said else ''}"
+        return f"{name} {outcome}{': ' + text if text else ''}"
     if type == "permission":
-        asked = content.get("title") or f"{content.get('action')} {content.get('resource') or ''}"
-        return f"{content.get('decision') or 'asked'}: {asked}"
+        subject = content.get("title") or f"{content.get('action')} {content.get('resource') or ''}"
+        return f"{content.get('decision') or 'asked'}: {subject}"
     if type == "usage":
         usage = as_dict(content.get("usage"))
         return ", ".join(f"{key} {value}" for key, value in usage.items() if value is not None)

@@ -13,29 +13,32 @@ from agh.errors import Usage
 
 
 class LazyGroup(click.Group):
-    """`places` maps a command's name to "module:attribute"; `more` adds commands when one is not there."""
+    """Imports a command when it is used.
+
+    `modules` maps its name to "module:attribute"; `more` adds commands when a name is not among them.
+    """
 
     def __init__(
         self,
         *args: Any,
-        places: Mapping[str, str],
+        modules: Mapping[str, str],
         more: Callable[[click.Group], None] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self.places = places
+        self.modules = modules
         self._more = more
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         self._add_more()
-        return sorted({*super().list_commands(ctx), *self.places})
+        return sorted({*super().list_commands(ctx), *self.modules})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        place = self.places.get(cmd_name)
-        if place is None:
+        path = self.modules.get(cmd_name)
+        if path is None:
             self._add_more()
             return super().get_command(ctx, cmd_name)
-        module, _, attribute = place.partition(":")
+        module, _, attribute = path.partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
 
@@ -53,6 +56,6 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def unknown_command(ctx: click.Context, name: str, known: list[str]) -> Usage:
-    hint = f"{ctx.command_path} {closest(name, known) or '--help'}"
+def unknown_command(ctx: click.Context, name: str, commands: list[str]) -> Usage:
+    hint = f"{ctx.command_path} {closest(name, commands) or '--help'}"
     return Usage(f"{ctx.command_path} has no command {name!r}", hint=hint)

@@ -1,4 +1,4 @@
-"""The root command and the one place where a failure becomes words and an exit number."""
+"""The root command, and the only code that turns a failure into a message and an exit number."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ EXAMPLES = (
 @click.group(
     "agh",
     cls=LazyGroup,
-    places=COMMANDS,
+    modules=COMMANDS,
     more=_plugin_commands,
     epilog=EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -57,7 +57,7 @@ def root() -> None:
 
 
 def main() -> NoReturn:
-    """Run the command line and leave at once: nothing of a short command needs an orderly teardown."""
+    """Run the command line and exit at once: a short command needs no orderly teardown."""
     ensure_standard_streams()
     code = run(sys.argv[1:])
     try:
@@ -70,7 +70,7 @@ def main() -> NoReturn:
 
 
 def run(args: Sequence[str]) -> int:
-    """The exit number of a command line. Every failure is reported here and nowhere else."""
+    """Run a command line and return its exit number. Every failure is reported here and nowhere else."""
     if not args:
         code = run(["--help"])
         _welcome()
@@ -103,7 +103,7 @@ def run(args: Sequence[str]) -> int:
 
 
 def _welcome() -> None:
-    """The first words to someone who has no sessions yet."""
+    """Greet a user without sessions."""
     if sys.stderr.isatty():
         from agh.cli.welcome import welcome
 
@@ -129,7 +129,7 @@ def report(error: AghError, args: Sequence[str]) -> int:
 
 
 def _usage(error: click.ClickException) -> Usage:
-    """The error in our words; the hint is what was probably meant, else the help."""
+    """Turn click's error into ours; the hint is what was probably meant, else the help."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "agh"
     close = getattr(error, "possibilities", None)  # of an unknown option or command
@@ -142,10 +142,10 @@ def _usage(error: click.ClickException) -> Usage:
 
 def _choice_meant(error: click.ClickException) -> str:
     kind = getattr(getattr(error, "param", None), "type", None)
-    given, is_no_choice, _ = error.message.partition("' is not one of ")
+    value, is_no_choice, _ = error.message.partition("' is not one of ")
     if not isinstance(kind, click.Choice) or not is_no_choice:
         return ""
-    return closest(given.lstrip("'"), map(str, kind.choices))
+    return closest(value.lstrip("'"), map(str, kind.choices))
 
 
 def _wants_json(args: Sequence[str]) -> bool:

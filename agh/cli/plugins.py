@@ -19,38 +19,41 @@ def plugins() -> None:
 @output_option()
 def list_plugins(output: str) -> None:
     """List plugins, where each came from, and the hooks it implements."""
-    found = describe()
-    write_result("plugins", found, output, lambda: _table(found))
+    rows = describe()
+    write_result("plugins", rows, output, lambda: _table(rows))
 
 
 def describe() -> list[dict[str, Any]]:
     from agh.adapters.registry import manager
 
-    made, tried = manager()
+    plugin_manager, attempts = manager()
     return [
         {
-            "name": one.name,
-            "module": one.module,
-            "distribution": one.distribution,
-            "location": one.location,
-            "hooks": sorted(caller.name for caller in made.get_hookcallers(made.get_plugin(one.name)) or [])
-            if made.has_plugin(one.name)
+            "name": plugin.name,
+            "module": plugin.module,
+            "distribution": plugin.distribution,
+            "location": plugin.location,
+            "hooks": sorted(
+                caller.name
+                for caller in plugin_manager.get_hookcallers(plugin_manager.get_plugin(plugin.name)) or []
+            )
+            if plugin_manager.has_plugin(plugin.name)
             else [],
-            "error": one.error or None,
+            "error": plugin.error or None,
         }
-        for one in tried
+        for plugin in attempts
     ]
 
 
-def _table(found: list[dict[str, Any]]) -> str:
-    if not found:
+def _table(plugins: list[dict[str, Any]]) -> str:
+    if not plugins:
         return "no plugins are installed\n"
     rows = [
         (
-            terminal.one_line(one["name"], 30),
-            terminal.one_line(one["distribution"], 40),
-            terminal.one_line(one["error"] or ", ".join(one["hooks"]) or "-", 100),
+            terminal.one_line(plugin["name"], 30),
+            terminal.one_line(plugin["distribution"], 40),
+            terminal.one_line(plugin["error"] or ", ".join(plugin["hooks"]) or "-", 100),
         )
-        for one in found
+        for plugin in plugins
     ]
     return columns(("PLUGIN", "FROM", "OFFERS"), rows)

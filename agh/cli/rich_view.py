@@ -86,7 +86,7 @@ class RichView(View):
         self._live.update(Group(*parts))
 
     def _print_finished_blocks(self) -> None:
-        """Everything up to the last blank line that is not inside a code fence is final."""
+        """Print up to the last blank line outside a code fence: that much is final."""
         end = position = 0
         fenced = False
         for line in self._text.splitlines(keepends=True):
@@ -100,7 +100,7 @@ class RichView(View):
             self._text = self._text[end:]
 
     def _settle(self) -> None:
-        """What was said is final, whatever comes next."""
+        """Print the text so far for good, whatever comes next."""
         self._end_thought()
         if self._text.strip():
             self._console.print(_markdown(self._text))

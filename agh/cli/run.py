@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from agh.cli.attachments import check_file
 from agh.cli.session.new import agent_options, new_session
 from agh.cli.session.prompt import attachments, prompt_blocks, prompt_options
 from agh.cli.turn import show_turn
@@ -41,6 +42,8 @@ def run(
     """
     blocks = prompt_blocks(text, file)
     limit = span(timeout, "--timeout") if timeout else None
+    for path in attach:
+        check_file(path)
     directory = sessions.resolve(new_session(name=None, **options)["id"])
     try:
         blocks += attachments(attach, directory)

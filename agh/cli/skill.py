@@ -21,7 +21,7 @@ from agh.store.replace import replace_file
 
 FILE, NAME = "SKILL.md", "agh"
 # Codex and others read the directory of the open standard; Claude Code has its own.
-PLACES = {"claude": "~/.claude/skills", "codex": "~/.agents/skills", "agents": "~/.agents/skills"}
+FOLDERS = {"claude": "~/.claude/skills", "codex": "~/.agents/skills", "agents": "~/.agents/skills"}
 _STAMP = re.compile(r"<!-- agh skill ([0-9a-f]{16}) -->\n\Z")
 
 
@@ -41,7 +41,7 @@ def show(output: str) -> None:
 
 
 @skill.command("install", epilog="Example:  agh skill install --dir .claude/skills")
-@click.argument("agents", nargs=-1, type=click.Choice(list(PLACES)))
+@click.argument("agents", nargs=-1, type=click.Choice(list(FOLDERS)))
 @click.option("--dir", "folder", type=click.Path(), help="Install into this directory of skills instead.")
 @click.option("--force", is_flag=True, help="Overwrite a file that was changed by hand.")
 @output_option()
@@ -50,38 +50,38 @@ def install(agents: tuple[str, ...], folder: str | None, force: bool, output: st
     ~/.agents) in ~/.agents/skills. An older version is brought up to date."""
     if bool(agents) == bool(folder):
         raise Usage("say for which agent, or --dir", hint="agh skill install claude")
-    folders = dict.fromkeys([folder] if folder else [PLACES[one] for one in agents])
-    paths = [os.path.join(os.path.expanduser(str(one)), NAME, FILE) for one in folders]
+    folders = dict.fromkeys([folder] if folder else [FOLDERS[agent] for agent in agents])
+    paths = [os.path.join(os.path.expanduser(str(path)), NAME, FILE) for path in folders]
     before = [state(path) for path in paths]
     if "changed" in before and not force:
         raise SkillChanged(paths[before.index("changed")])
-    done = [{"path": path, "was": was} for path, was in zip(paths, before, strict=True)]
+    rows = [{"path": path, "was": was} for path, was in zip(paths, before, strict=True)]
     for path, was in zip(paths, before, strict=True):
         if was != "current":
             _write(path)
-    write_result("installed", done, output, lambda: "\n".join(map(_line, done)))
+    write_result("installed", rows, output, lambda: "\n".join(map(_line, rows)))
 
 
 def text() -> str:
-    """The skill file of this version, with its stamp."""
+    """Return the skill file of this version, with its stamp."""
     with open(os.path.join(os.path.dirname(agh.__file__), "skill", FILE), encoding="utf-8") as file:
         body = file.read()
     return f"{body}\n<!-- agh skill {_hash(body)} -->\n"
 
 
 def state(path: str) -> str:
-    """What is installed: missing, current, older (and as it was installed), or changed by hand."""
+    """Return the state of an installed file: missing, current, older (but unchanged), or changed by hand."""
     try:
         with open(path, encoding="utf-8", errors="replace", newline="") as file:
-            found = file.read()
+            content = file.read()
     except FileNotFoundError:
         return "missing"
     except OSError as error:
         raise Usage(f"{path}: {error.strerror}") from None
-    if found == text():
+    if content == text():
         return "current"
-    stamp = _STAMP.search(found)
-    return "older" if stamp and _hash(found[: stamp.start() - 1]) == stamp[1] else "changed"
+    stamp = _STAMP.search(content)
+    return "older" if stamp and _hash(content[: stamp.start() - 1]) == stamp[1] else "changed"
 
 
 def _write(path: str) -> None:
@@ -96,6 +96,6 @@ def _hash(body: str) -> str:
     return hashlib.sha256(body.encode(errors="replace")).hexdigest()[:16]
 
 
-def _line(one: dict[str, Any]) -> str:
+def _line(row: dict[str, Any]) -> str:
     words = {"current": "is up to date", "missing": "installed", "older": "updated", "changed": "overwritten"}
-    return terminal.clean(f"{one['path']}: {words[one['was']]}")
+    return terminal.clean(f"{row['path']}: {words[row['was']]}")

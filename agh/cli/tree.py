@@ -64,18 +64,18 @@ Table = dict[str, Entry]
 def commands(
     group: click.Command, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Every command that is not hidden, with its path, a group before its commands."""
+    """Yield every command that is not hidden, with its path, a group before its commands."""
     yield path, group
     if isinstance(group, click.Group):
         context = click.Context(group)
         for name in group.list_commands(context):
-            found = group.get_command(context, name)
-            if found is not None and not found.hidden:
-                yield from commands(found, (*path, name))
+            command = group.get_command(context, name)
+            if command is not None and not command.hidden:
+                yield from commands(command, (*path, name))
 
 
 def describe(root: click.Group) -> Table:
-    """The table of every command below `root`."""
+    """Make the table of every command below `root`."""
     owners, table = plugins_of_commands(), {}
     for path, command in commands(root):
         entry = _entry(path, command)
@@ -86,7 +86,7 @@ def describe(root: click.Group) -> Table:
 
 
 def plugins_of_commands() -> dict[str, str]:
-    """Which plugin offers a command, by the command's name."""
+    """Map the name of each plugin command to its plugin."""
     groups: dict[str, click.Group] = {}
     own_group = PerPlugin(lambda plugin: groups.setdefault(plugin, click.Group()))
     # A failure is named by the registry when it adds the commands.

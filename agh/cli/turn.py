@@ -1,5 +1,4 @@
-"""Sending a prompt and showing the turn that comes of it. The turn is read from the log like any other
-reader would: what is shown is on disk."""
+"""Sending a prompt and showing its turn. The turn is read from the log: what is shown is on disk."""
 
 from __future__ import annotations
 
@@ -12,7 +11,16 @@ from agh.cli.ask import ask_inline, can_ask, refuse_at_once
 from agh.cli.turn_view import View, view_for
 from agh.console.output import talk
 from agh.core.events import MARKER_CREATED, TURN_END_TYPES, Row
-from agh.errors import AghError, KeeperDied, PromptDropped, TimedOut, TurnFailed, TurnInterrupted
+from agh.core.refusal import Refusal, RefusalTracker
+from agh.errors import (
+    AghError,
+    KeeperDied,
+    PermissionRefused,
+    PromptDropped,
+    TimedOut,
+    TurnFailed,
+    TurnInterrupted,
+)
 from agh.keeper import client
 from agh.sessions.prompt import send
 from agh.store.follow import follow
@@ -20,15 +28,16 @@ from agh.store.reader import EVERYTHING
 from agh.store.views import session_view
 
 INTERRUPTED = 130
-LAST_WAIT = 5.0  # for a turn that was cancelled at its timeout to show its end
+LAST_WAIT = 5.0  # seconds for a turn cancelled at its timeout to show its end
 
 
 class Outcome(NamedTuple):
-    """How a turn ended; `row` is the event that ended it."""
+    """How a turn ended; `row` is the event that ended it, `refusal` the permission it ended for want of."""
 
     row: Row
     stop_reason: str
     cancelled_by_us: bool
+    refusal: Refusal | None
 
 
 def send_and_tell(directory: str, prompt: list[dict[str, Any]], **args: Any) -> dict[str, Any]:
@@ -40,14 +49,14 @@ def send_and_tell(directory: str, prompt: list[dict[str, Any]], **args: Any) -> 
 
 
 def tell_restored(hello: dict[str, Any]) -> None:
-    """A resume never loses context silently."""
+    """Say how the session was resumed, and warn if the agent lost its context."""
     for remark in hello.get("remarks") or []:
         talk(remark)
     text = f"resumed by {hello.get('strategy')}"
     if hello.get("meant"):
-        told = hello.get("strategy") == "inject_history"
+        has_history = hello.get("strategy") == "inject_history"
         text = f"{hello['meant']}; the agent " + (
-            "is told the history with the next prompt" if told else "starts without the history"
+            "is told the history with the next prompt" if has_history else "starts without the history"
         )
     elif hello.get("context_lost"):
         text = f"warning: the agent lost its memory of this session ({hello.get('reason')}); {text}"
@@ -62,12 +71,12 @@ def show_turn(
     *,
     refuse: bool = False,
 ) -> int:
-    """Show a turn until it ends, and return the command's exit number. Ctrl-C cancels the turn; a second one
-    leaves it running.
+    """Show a turn until it ends, and return the command's exit number.
 
-    `refuse`: what the agent asks for is refused at once, and nobody is asked.
+    Ctrl-C cancels the turn; a second one leaves it running. `refuse` refuses the agent's requests for
+    permission at once instead of asking.
     """
-    with Presses(directory, receipt) as presses:  # at once: from here on Ctrl-C is about the turn
+    with Presses(directory, receipt) as presses:  # first of all: from here on Ctrl-C is about the turn
         view = view_for(output, session_view(directory))
         outcome = _watch_turn(directory, receipt, view, presses, timeout, refuse=refuse)
     return exit_code(outcome, directory)
@@ -84,10 +93,10 @@ def _watch_turn(
 ) -> Outcome:
     turn_id, late = receipt["turn_id"], _timed_out(directory, timeout)
     deadline = None if timeout is None else time.monotonic() + timeout
-    timed_out = False
+    timed_out, tracker = False, RefusalTracker(turn_id)
     if receipt["status"] == "cancelled":
         raise PromptDropped(_name(directory))
-    # With a deadline a batch, if an empty one, comes often enough for a look at the clock.
+    # With a deadline, ask for empty batches too, so that the clock is checked in time.
     batches = follow([(directory, int(receipt["after"]))], EVERYTHING, tick=None if timeout is None else 0.1)
     with closing(view):
         for _, rows in batches:
@@ -103,6 +112,7 @@ def _watch_turn(
                     continue
                 presses.started = presses.started or row.turn_id == turn_id
                 view.show(row)
+                tracker.feed(row)
                 if row.type == "permission" and not row.parsed().get("decision"):
                     if refuse:
                         refuse_at_once(directory, row)
@@ -111,7 +121,8 @@ def _watch_turn(
                 if row.turn_id == turn_id and row.type in TURN_END_TYPES:
                     if timed_out:
                         raise late
-                    return Outcome(row, str(row.parsed().get("stop_reason") or ""), presses.count > 0)
+                    stop_reason = str(row.parsed().get("stop_reason") or "")
+                    return Outcome(row, stop_reason, presses.count > 0, tracker.refusal(stop_reason))
             view.flush()
     raise KeeperDied(_name(directory))
 
@@ -128,15 +139,26 @@ def _timed_out(directory: str, timeout: float | None) -> TimedOut:
 
 
 def exit_code(outcome: Outcome, directory: str) -> int:
-    """0 for a completed turn; anything else is an error that says why."""
-    if outcome.stop_reason == "end_turn":
-        return 0
+    """Return 0 for a completed turn and 130 for one we cancelled; raise what says why it ended otherwise."""
     if outcome.stop_reason == "cancelled" and outcome.cancelled_by_us:
         return INTERRUPTED
-    said = outcome.row.parsed().get("error") or f"the turn ended with {outcome.stop_reason}"
+    error = outcome.row.parsed().get("error")
+    if outcome.refusal is not None:
+        raise _refused(outcome.refusal, directory, error)
+    if outcome.stop_reason == "end_turn":
+        return 0
+    reason = error or f"the turn ended with {outcome.stop_reason}"
     if outcome.stop_reason == "interrupted":
-        raise TurnInterrupted(_name(directory), said)
-    raise TurnFailed(said, hint=f"agh session events {_name(directory)} --last 5")
+        raise TurnInterrupted(_name(directory), reason)
+    raise TurnFailed(reason, hint=f"agh session events {_name(directory)} --last 5")
+
+
+def _refused(refusal: Refusal, directory: str, error: str | None) -> PermissionRefused:
+    """Make the error that names what was refused; `error` is what the agent gave as its reason to end."""
+    details = {"action": refusal.action, "resource": refusal.resource, "decided_by": refusal.decided_by}
+    if error:
+        details["error"] = error
+    return PermissionRefused(refusal.name, refusal.reason, _name(directory), **details)
 
 
 def _name(directory: str) -> str:
@@ -175,7 +197,7 @@ class Presses:
                 client.call(self.directory, "queue", input_id=self.receipt["input_id"])
                 return
         except AghError:
-            pass  # it has just begun
+            pass  # it has just started
         try:
             client.call(self.directory, "cancel", turn_id=self.receipt["turn_id"])
         except AghError:

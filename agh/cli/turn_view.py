@@ -13,12 +13,12 @@ from agh.console.output import write_json, write_lines, write_text
 from agh.core.events import MARKER_TYPES, Row, envelopes
 from agh.core.transcript import Assembler
 
-# Nothing of these is shown to a person: the caller reports the end, the rest is in the log.
+# Not shown on a terminal: the caller reports the end, and the rest is in the log.
 UNSPOKEN = ("user_message", "usage", "system", "thought", "runtime_progress", "done", "error")
 
 
 class View:
-    """Given each row of a turn in order, then closed. Paused while the terminal is used for a question."""
+    """Shows the rows of a turn in order until it is closed; paused while a question is on the terminal."""
 
     def show(self, row: Row) -> None:
         raise NotImplementedError
@@ -51,10 +51,10 @@ def view_for(output: str, session: dict[str, Any]) -> View:
 
 
 class Lines(View):
-    """The stored envelopes, as they land."""
+    """Prints the stored envelopes as they land."""
 
     def __init__(self, session: dict[str, Any]) -> None:
-        self._place = session["id"], session.get("workspace_id"), session.get("workspace_path")
+        self._envelope = session["id"], session.get("workspace_id"), session.get("workspace_path")
         self._rows: list[Row] = []
 
     def show(self, row: Row) -> None:
@@ -62,11 +62,11 @@ class Lines(View):
 
     def flush(self) -> None:
         rows, self._rows = self._rows, []
-        write_lines(envelopes(rows, *self._place))
+        write_lines(envelopes(rows, *self._envelope))
 
 
 class Document(View):
-    """One object at the end: what was said, how it ended, what it used."""
+    """Prints one object at the end: the messages, how the turn ended, what it used."""
 
     def __init__(self, session: dict[str, Any]) -> None:
         self._session = session
@@ -79,7 +79,9 @@ class Document(View):
 
     def close(self) -> None:
         ended = self._last.parsed() if self._last else {}
-        said = [one["content"] for one in self._transcript.messages if one["role"] == "assistant"]
+        answers = [
+            message["content"] for message in self._transcript.messages if message["role"] == "assistant"
+        ]
         write_json(
             {
                 "turn": {
@@ -88,7 +90,7 @@ class Document(View):
                     "stop_reason": ended.get("stop_reason"),
                     "error": ended.get("error"),
                     "usage": ended.get("usage"),
-                    "text": "\n".join(filter(None, said)),
+                    "text": "\n".join(filter(None, answers)),
                     "messages": self._transcript.messages,
                 }
             }
@@ -96,11 +98,11 @@ class Document(View):
 
 
 class Words(View):
-    """Only the assistant's words."""
+    """Prints only the assistant's text."""
 
     def __init__(self) -> None:
         self._tail = "\n"
-        self._said: list[str] = []
+        self._unwritten: list[str] = []
 
     def show(self, row: Row) -> None:
         if row.type == "agent_message":
@@ -109,7 +111,7 @@ class Words(View):
             self._end_line()
 
     def flush(self) -> None:
-        text, self._said = "".join(self._said), []
+        text, self._unwritten = "".join(self._unwritten), []
         if text:
             write_text(terminal.clean(text) if terminal.is_terminal() else text)
 
@@ -123,12 +125,12 @@ class Words(View):
 
     def _say(self, text: str) -> None:
         if text:
-            self._said.append(text)
+            self._unwritten.append(text)
             self._tail = text[-1]
 
 
 class Plain(Words):
-    """For people without a capable terminal: the words, and a line for everything else worth knowing."""
+    """Prints the text, and a line for everything else worth knowing, on a terminal without Rich."""
 
     def __init__(self, session_id: str) -> None:
         super().__init__()
@@ -155,7 +157,7 @@ class Plain(Words):
 
 
 def answer_command(session_id: str, content: dict[str, Any]) -> str:
-    """How to answer a permission request from any terminal."""
+    """Return the command that answers a permission request from any terminal."""
     return terminal.clean(f"agh session approve|deny {session_id} {content.get('request_id')}")
 
 

@@ -1,4 +1,4 @@
-"""The first words to someone who has no sessions yet: which agents were found, what to type next.
+"""A greeting for a user without sessions: which agents there are, what to type next.
 
 On a terminal only, on stderr only: a script sees nothing of it.
 """
@@ -16,20 +16,20 @@ from agh.store import sessions
 
 
 def welcome() -> bool:
-    """Say it, if there is no session at all and someone who reads it; whether it was said."""
+    """Greet a user on a terminal without sessions; return whether anything was printed."""
     try:
         if not sys.stderr.isatty() or sessions.session_ids():
             return False
         talk(words(list(registry.agents(sessions.here()).values())))
     except (AghError, OSError):
-        return False  # a command that needs the home will say what is wrong with it
+        return False  # a command that needs the home will report what is wrong with it
     return True
 
 
 def words(agents: list[AgentRecord]) -> str:
-    real = [one for one in agents if one.name != registry.ECHO]
-    installed = [one.name for one in real if one.state() == "installed"]
-    runnable = [one.name for one in real if one.state() == "runnable"]
+    real = [agent for agent in agents if agent.name != registry.ECHO]
+    installed = [agent.name for agent in real if agent.state() == "installed"]
+    runnable = [agent.name for agent in real if agent.state() == "runnable"]
     lines = [f"There are no sessions yet; they will be kept in {home_path()}."]
     if installed:
         lines.append(f"Agents found: {', '.join(installed)}.")
@@ -38,7 +38,7 @@ def words(agents: list[AgentRecord]) -> str:
     if not installed:
         answers = ", so the embedded echo agent answers" if len(real) < len(agents) else ""
         lines.append(f"No agent is installed{answers}. Install one, for example:")
-        lines += [f"  {one.install}" for one in real if one.install][:1]
+        lines += [f"  {agent.install}" for agent in real if agent.install][:1]
     lines += [
         "Next:",
         "  agh run 'what does this project do?'          one prompt, one answer",

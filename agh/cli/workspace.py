@@ -29,8 +29,8 @@ def workspace() -> None:
 @output_option()
 def add(path: str, name: str | None, output: str) -> None:
     """Register a directory (default: this one), or give a registered one another name."""
-    made, is_new = workspaces.add(path, name)
-    write_result("workspace", made._asdict(), output, lambda: _line(made))
+    entry, is_new = workspaces.add(path, name)
+    write_result("workspace", entry._asdict(), output, lambda: _line(entry))
     if output == "human" and not is_new:
         talk("it was registered already")
 
@@ -39,9 +39,9 @@ def add(path: str, name: str | None, output: str) -> None:
 @output_option()
 def list_workspaces(output: str) -> None:
     """List the registered workspaces and how many sessions each has."""
-    found = [describe(one) for one in workspaces.registered()]
-    write_result("workspaces", found, output, lambda: _table(found))
-    if output == "human" and not found:
+    rows = [describe(entry) for entry in workspaces.registered()]
+    write_result("workspaces", rows, output, lambda: _table(rows))
+    if output == "human" and not rows:
         talk("no workspace is registered; add this one with: agh workspace add")
 
 
@@ -50,9 +50,9 @@ def list_workspaces(output: str) -> None:
 @output_option()
 def show(workspace: str, output: str) -> None:
     """Show one workspace (a name, an id or a path): its sessions, its settings, whether it is there."""
-    one = describe(workspaces.existing(workspace))
-    write_result("workspace", one, output, lambda: "\n".join(_lines(one)))
-    if ignored := untrusted_note(one["path"]):
+    row = describe(workspaces.existing(workspace))
+    write_result("workspace", row, output, lambda: "\n".join(_lines(row)))
+    if ignored := untrusted_note(row["path"]):
         talk(ignored)
 
 
@@ -65,14 +65,14 @@ def remove(workspace: str, output: str) -> None:
     write_result("workspace", gone._asdict(), output, lambda: _line(gone))
 
 
-def describe(one: Workspace) -> dict[str, Any]:
+def describe(entry: Workspace) -> dict[str, Any]:
     views = list_views(
-        lambda view: one.path in sessions.workspaces(view) or view.get("workspace_id") == (one.id or "")
+        lambda view: entry.path in sessions.workspaces(view) or view.get("workspace_id") == (entry.id or "")
     )
-    settings = workspace_file(one.path)
+    settings = workspace_file(entry.path)
     return {
-        **{key: getattr(one, key) for key in ("id", "name", "path")},
-        "exists": os.path.isdir(one.path),
+        **{key: getattr(entry, key) for key in ("id", "name", "path")},
+        "exists": os.path.isdir(entry.path),
         "settings": settings if os.path.isfile(settings) else None,
         "sessions": len(views),
         "live": sum(view["state"] in LIVE_STATES for view in views),
@@ -80,23 +80,23 @@ def describe(one: Workspace) -> dict[str, Any]:
     }
 
 
-def _line(one: Workspace) -> str:
-    return terminal.clean(f"{one.name}  {one.id}  {one.path}")
+def _line(entry: Workspace) -> str:
+    return terminal.clean(f"{entry.name}  {entry.id}  {entry.path}")
 
 
-def _table(found: list[dict[str, Any]]) -> str:
-    rows = [
+def _table(rows: list[dict[str, Any]]) -> str:
+    cells = [
         (
-            terminal.one_line(one["name"], 40),
-            one["id"],
-            f"{one['sessions']}" + (f" ({one['live']} live)" if one["live"] else ""),
-            terminal.one_line(one["path"], 200) + ("" if one["exists"] else "  (gone)"),
+            terminal.one_line(row["name"], 40),
+            row["id"],
+            f"{row['sessions']}" + (f" ({row['live']} live)" if row["live"] else ""),
+            terminal.one_line(row["path"], 200) + ("" if row["exists"] else "  (gone)"),
         )
-        for one in found
+        for row in rows
     ]
-    return columns(("NAME", "ID", "SESSIONS", "PATH"), rows) if rows else ""
+    return columns(("NAME", "ID", "SESSIONS", "PATH"), cells) if rows else ""
 
 
-def _lines(one: dict[str, Any]) -> list[str]:
-    shown = {key: value for key, value in one.items() if value is not None}
-    return [f"{key.replace('_', ' ') + ':':<14}{terminal.clean(str(value))}" for key, value in shown.items()]
+def _lines(row: dict[str, Any]) -> list[str]:
+    filled = {key: value for key, value in row.items() if value is not None}
+    return [f"{key.replace('_', ' ') + ':':<14}{terminal.clean(str(value))}" for key, value in filled.items()]

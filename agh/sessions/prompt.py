@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
+from agh import config
+from agh.core.prompt import check_size
 from agh.errors import AghError, KeeperDied
 from agh.keeper import client
 from agh.sessions.start import ensure_live
+from agh.store import meta
 
 _NOT_NOW = ("keeper_gone", "session_starting", "session_stopping")
 
@@ -39,5 +42,12 @@ def send(
         except AghError as error:
             if error.code not in _NOT_NOW:
                 raise
+        _check_size(directory, prompt)
         hello = ensure_live(directory)
         started = hello if hello["started"] else started
+
+
+def _check_size(directory: str, prompt: list[dict[str, Any]]) -> None:
+    """Refuse a prompt that is too large. A keeper refuses it too, but only once the session is live."""
+    settings = config.load(meta.read(directory)["workspace_path"])
+    check_size(prompt, settings["session.input_bytes"])

@@ -35,14 +35,26 @@ def archive(directory: str, *, undo: bool = False) -> None:
 
 
 def choose(directory: str, choices: Mapping[str, str]) -> None:
-    """Choose the agent's model, mode and other options, or the session's permissions."""
-    if "permissions" in choices:
-        checked_mode(choices["permissions"])
-    for name, value in choices.items():
-        if name == "permissions":
-            _change(directory, permissions=value)
-        else:
-            _choose(directory, name, value)
+    """Choose the agent's model, mode and other options, or the session's permissions: all of them or none."""
+    options = {name: value for name, value in choices.items() if name != "permissions"}
+    permissions = choices.get("permissions")
+    if permissions is not None:
+        checked_mode(permissions)
+    if len(choices) > 1:
+        _check_options(directory, options)
+    for name, value in options.items():
+        _choose(directory, name, value)
+    if permissions is not None:
+        _change(directory, permissions=permissions)
+
+
+def _check_options(directory: str, options: Mapping[str, str]) -> None:
+    """Refuse what a live session's agent does not offer, before anything is chosen."""
+    try:
+        for name, value in options.items():
+            client.call(directory, "set", name=name, value=value, check=True)
+    except KeeperGone:
+        pass  # what the agent offers shows at the next resume
 
 
 def _choose(directory: str, name: str, value: str) -> None:

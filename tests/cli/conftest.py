@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.support.build import Home
+from tests.support.live import live as live
 
 
 @contextmanager

@@ -180,6 +180,6 @@ if __name__ == "__main__":
     from agh.cli.main import COMMANDS
     from agh.cli.session.group import session
 
-    for place in (*COMMANDS.values(), *session.places.values()):
+    for place in (*COMMANDS.values(), *session.modules.values()):
         import_module(place.partition(":")[0])
     serve(socket.socket(fileno=int(sys.argv[1])))

@@ -61,7 +61,8 @@ def test_deny_all_is_not_overridden_by_a_cloned_repository(live: Live) -> None:
 
 def test_the_recipe_of_the_readme_in_a_hostile_clone(live: Live) -> None:
     plant(live, agent="echo")
-    process = live.agh("run", ATTEMPTS, "--agent", "echo", "-o", "text", "--permissions", "deny-all")
+    recipe = ("-o", "text", "--permissions", "deny-all")
+    process = live.agh("run", ATTEMPTS, "--agent", "echo", *recipe, code=5)  # it ends with an attempt
     assert left_behind(live) == []
     ignored = [line for line in process.stderr.splitlines() if "ignored" in line]
     assert len(ignored) == 1

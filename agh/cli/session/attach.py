@@ -39,7 +39,7 @@ REMEMBERED = 100
 def attach_command(id: str, holder: str | None, ttl: str, steal: bool) -> None:
     """Talk to a session on this terminal: a recap, live output, a prompt line with history.
 
-    Ctrl-C cancels the turn. Ctrl-D detaches; the agent goes on working.
+    Ctrl-C cancels the turn. Ctrl-D detaches; the agent keeps working.
     """
     if not (sys.stdin.isatty() and terminal.is_terminal()):
         raise Usage("attach needs a terminal", hint=f"agh session prompt {id} TEXT")
@@ -56,11 +56,11 @@ def attach_command(id: str, holder: str | None, ttl: str, steal: bool) -> None:
 
 
 def converse(directory: str) -> None:
-    """Prompt after prompt, until Ctrl-D."""
+    """Read and send prompts until Ctrl-D."""
     running = client.call(directory, "hello").get("turn_id")
     if running:
         _watch(
-            directory, {"turn_id": running, "after": _joins_at(directory, running), "status": "dispatching"}
+            directory, {"turn_id": running, "after": _start_of(directory, running), "status": "dispatching"}
         )
     while True:
         with Reader(directory) as reader:
@@ -78,21 +78,21 @@ def converse(directory: str) -> None:
             _watch(directory, send_and_tell(directory, [{"type": "text", "text": text}]))
 
 
-def _joins_at(directory: str, turn_id: str) -> int:
-    """After which event to go on: what the agent waits to be asked for is shown again."""
+def _start_of(directory: str, turn_id: str) -> int:
+    """Return the sequence to follow from, so that requests that still wait for an answer are shown again."""
     with Reader(directory) as reader:
-        ((asked, last),) = reader.fetch(
+        ((request, last),) = reader.fetch(
             "SELECT (SELECT min(sequence) FROM events WHERE "
             f"{LANDMARK} AND type = 'permission' AND turn_id = ? AND content ->> '$.request_id' IN "
             "(SELECT request_id FROM permissions WHERE status = 'pending')), "
             "(SELECT max(sequence) FROM events)",
             [turn_id],
         )
-    return int(last if asked is None else asked - 1)
+    return int(last if request is None else request - 1)
 
 
 def _watch(directory: str, receipt: dict[str, object]) -> None:
-    """Show a turn; what went wrong with it does not end the conversation, the keeper's death does."""
+    """Show a turn. A turn that fails does not end the conversation; a keeper that dies does."""
     try:
         show_turn(directory, receipt, "human")
     except (KeeperDied, TurnInterrupted):
@@ -104,7 +104,7 @@ def _watch(directory: str, receipt: dict[str, object]) -> None:
 
 
 def _remember_prompts(directory: str) -> None:
-    """The prompt line's history is the session's own."""
+    """Fill the prompt line's history with the session's prompts."""
     import readline
 
     readline.clear_history()
@@ -141,6 +141,6 @@ class _Onlooker:
             for row in rows:
                 turn.append(row)
                 if row.type in TURN_END_TYPES:
-                    said = terminal.clean(plain(transcript(turn)))
-                    write_text(f"\r\x1b[K{said}{PROMPT}{readline.get_line_buffer()}")
+                    text = terminal.clean(plain(transcript(turn)))
+                    write_text(f"\r\x1b[K{text}{PROMPT}{readline.get_line_buffer()}")
                     turn = []

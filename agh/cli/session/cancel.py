@@ -16,5 +16,5 @@ from agh.store import sessions
 @output_option()
 def cancel_command(id: str, grace: str | None, output: str) -> None:
     """Cancel the turn that is running. The session stays live."""
-    done = client.call(sessions.resolve(id), "cancel", grace=span(grace, "--grace") if grace else None)
-    write_result("turn", done, output, lambda: f"{done['turn_id']}  cancelling")
+    receipt = client.call(sessions.resolve(id), "cancel", grace=span(grace, "--grace") if grace else None)
+    write_result("turn", receipt, output, lambda: f"{receipt['turn_id']}  cancelling")

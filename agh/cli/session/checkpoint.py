@@ -23,30 +23,30 @@ def checkpoint_command(id: str, rebuild: bool, output: str) -> None:
     if rebuild:
         from agh.sessions.checkpoint import rebuild as make_again
 
-        found = make_again(directory)
+        document = make_again(directory)
     else:
-        found = checkpoint.read(directory)
-    write_result("checkpoint", found, output, lambda: describe(found))
+        document = checkpoint.read(directory)
+    write_result("checkpoint", document, output, lambda: describe(document))
 
 
-def describe(found: dict[str, Any]) -> str:
-    state = found["constraint_state"]
+def describe(document: dict[str, Any]) -> str:
+    state = document["constraint_state"]
     lines = [
-        ("session", found["session_id"]),
-        ("created", found["created_at"]),
+        ("session", document["session_id"]),
+        ("created", document["created_at"]),
         ("budget", f"{state['budget_spent']:g} spent"),
-        ("rounds", str(found["rounds_completed"])),
+        ("rounds", str(document["rounds_completed"])),
         ("elapsed", f"{state['elapsed_seconds']:g} s"),
-        *(("agent", _agent(one)) for one in found["active_agents"]),
-        *(("pending", _pending(one)) for one in found["pending_delegations"]),
+        *(("agent", _agent(entry)) for entry in document["active_agents"]),
+        *(("pending", _pending(entry)) for entry in document["pending_delegations"]),
     ]
     return "\n".join(f"{label + ':':<10}{terminal.one_line(text, 1000)}" for label, text in lines)
 
 
-def _agent(one: dict[str, Any]) -> str:
-    pad = ", a scratch pad" if one.get("expertise_snapshot") else ""
-    return f"{one['agent_id']} (tail of {len(one['conversation_tail'])}{pad})"
+def _agent(agent: dict[str, Any]) -> str:
+    pad = ", a scratch pad" if agent.get("expertise_snapshot") else ""
+    return f"{agent['agent_id']} (tail of {len(agent['conversation_tail'])}{pad})"
 
 
-def _pending(one: dict[str, Any]) -> str:
-    return f"round {one['round']} to {one['target']}, {one['status']}: {one['message']}"
+def _pending(delegation: dict[str, Any]) -> str:
+    return "round {round} to {target}, {status}: {message}".format(**delegation)

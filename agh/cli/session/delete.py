@@ -18,8 +18,8 @@ from agh.store import sessions
 def delete_command(id: str, keep_agent_session: bool, output: str) -> None:
     """Remove a session that is not live, with everything it owns. This cannot be undone."""
     directory = sessions.resolve(id)
-    kept = delete(directory, agent_session=not keep_agent_session)
-    for what in kept:
-        talk(f"not removed: {what}")
-    done = {"id": os.path.basename(directory), "not_removed": kept}
-    write_result("deleted", done, output, lambda: f"{done['id']}  deleted")
+    leftovers = delete(directory, agent_session=not keep_agent_session)
+    for leftover in leftovers:
+        talk(f"not removed: {leftover}")
+    result = {"id": os.path.basename(directory), "not_removed": leftovers}
+    write_result("deleted", result, output, lambda: f"{result['id']}  deleted")

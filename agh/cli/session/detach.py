@@ -16,6 +16,8 @@ from agh.store import sessions
 @click.option("--force", is_flag=True, help="Free the lease whoever holds it.")
 @output_option()
 def detach_command(id: str, holder: str | None, force: bool, output: str) -> None:
-    """Give back the lease on a live session. The agent goes on working."""
-    done = client.call(sessions.resolve(id), "detach", holder=holder or default_holder(), force=force)
-    write_result("detach", done, output, lambda: f"detached {done['detached'] or '(nobody was attached)'}")
+    """Give back the lease on a live session. The agent keeps working."""
+    receipt = client.call(sessions.resolve(id), "detach", holder=holder or default_holder(), force=force)
+    write_result(
+        "detach", receipt, output, lambda: f"detached {receipt['detached'] or '(nobody was attached)'}"
+    )

@@ -83,7 +83,7 @@ def events_command(
     if following:
         _follow(directories, query, int(after), last, printer, write, output)
     else:
-        pages = _stored(directories, query, int(after), last, printer)
+        pages = _read_stored(directories, query, int(after), last, printer)
         for lines in _document(pages) if output == "json" else pages:
             write(lines)
     for error in damaged:
@@ -105,12 +105,12 @@ def _directories(ids: tuple[str, ...]) -> list[str]:
 
 
 def _all_directories() -> tuple[list[str], list[DataDamaged]]:
-    """Every session that can be read, and what is wrong with the others."""
+    """Return every session that can be read, and the errors of the others."""
     readable, damaged = [], []
-    for path, found in sessions.scan():
+    for path, metadata in sessions.scan():
         try:
-            if isinstance(found, MetaInvalid):
-                raise found
+            if isinstance(metadata, MetaInvalid):
+                raise metadata
             Reader(path).close()
             readable.append(path)
         except DataDamaged as error:
@@ -118,10 +118,10 @@ def _all_directories() -> tuple[list[str], list[DataDamaged]]:
     return readable, damaged
 
 
-def _stored(
+def _read_stored(
     directories: list[str], query: Query, after: int, last: int | None, printer: Printer
 ) -> Iterator[list[str]]:
-    """Lines page by page: one session in order of sequence, several in order of time."""
+    """Yield pages of lines: one session in order of sequence, several in order of time."""
     if len(directories) == 1:
         with Reader(directories[0]) as reader:
             pages = reader.pages(query, after) if last is None else [reader.newest(query, last, after)]
@@ -129,8 +129,8 @@ def _stored(
                 yield printer(directories[0], rows)
         return
     merged: Iterator[tuple[str, str, Row]] = heapq.merge(
-        *(_timed(path, query, after, last) for path in directories),
-        key=lambda one: (one[0], one[1], one[2].sequence),
+        *(_read_timed(path, query, after, last) for path in directories),
+        key=lambda entry: (entry[0], entry[1], entry[2].sequence),
     )
     if last is not None:
         merged = iter(list(merged)[-last:] if last else [])
@@ -138,8 +138,8 @@ def _stored(
         yield [line for _, path, row in page for line in printer(path, [row])]
 
 
-def _timed(directory: str, query: Query, after: int, last: int | None) -> Iterator[tuple[str, str, Row]]:
-    """A session's rows for merging; the log is open only while a page is read."""
+def _read_timed(directory: str, query: Query, after: int, last: int | None) -> Iterator[tuple[str, str, Row]]:
+    """Yield a session's rows for merging, with the log open only while a page is read."""
     latest = ""
     while True:
         try:
@@ -191,12 +191,12 @@ def _printer(output: str, directories: list[str]) -> Printer:
         return lambda directory, rows: [
             (f"{os.path.basename(directory)} " if many else "") + event_line(row) for row in rows
         ]
-    places: dict[str, tuple[str | None, str | None]] = {}
+    workspaces: dict[str, tuple[str | None, str | None]] = {}
 
     def as_json(directory: str, rows: list[Row]) -> list[str]:
-        if directory not in places:
-            places[directory] = _workspace(directory)
-        lines = envelopes(rows, os.path.basename(directory), *places[directory])
+        if directory not in workspaces:
+            workspaces[directory] = _workspace(directory)
+        lines = envelopes(rows, os.path.basename(directory), *workspaces[directory])
         if output != "sse":
             return list(lines)
         return [
@@ -208,8 +208,8 @@ def _printer(output: str, directories: list[str]) -> Printer:
 
 
 def _workspace(directory: str) -> tuple[str | None, str | None]:
-    found = meta.read(directory)
-    return found.get("workspace_id"), found.get("workspace_path")
+    session = meta.read(directory)
+    return session.get("workspace_id"), session.get("workspace_path")
 
 
 def _notice(directory: str, output: str) -> str:
@@ -225,7 +225,7 @@ def _notice(directory: str, output: str) -> str:
 
 
 def _document(pages: Iterator[list[str]]) -> Iterator[list[str]]:
-    """One JSON document from pages of envelopes, without holding them all."""
+    """Wrap pages of envelopes in one JSON document without holding them all."""
     comma, opening = "", '{"events":['
     for lines in pages:
         if lines:

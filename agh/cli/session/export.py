@@ -43,23 +43,23 @@ def export_command(id: str, format: str | None, path: str | None, redact: bool, 
     """
     directory = sessions.resolve(id)
     path = None if path == "-" else path
-    chosen = exporter(format, path)
-    if path is None and chosen.binary and terminal.is_terminal():
-        raise Usage(f"{chosen.name} is not for a terminal", hint=f"agh session export {id} --output FILE")
-    made = take(directory, redact=redact)
+    writer = exporter(format, path)
+    if path is None and writer.binary and terminal.is_terminal():
+        raise Usage(f"{writer.name} is not for a terminal", hint=f"agh session export {id} --output FILE")
+    snapshot = take(directory, redact=redact)
     if path is not None:
-        write(chosen, made, path, force=force)
-        talk(f"{made.session['id']}  {made.last_sequence} events  {path}")
+        write(writer, snapshot, path, force=force)
+        talk(f"{snapshot.session['id']}  {snapshot.last_sequence} events  {path}")
     else:
-        with temporary(chosen, made) as file:
-            _show(file, chosen)
+        with temporary(writer, snapshot) as file:
+            _show(file, writer)
 
 
-def _show(path: str, chosen: Exporter) -> None:
-    """On a terminal nothing of the text may act on it; in a pipe the bytes are what a file would hold."""
+def _show(path: str, writer: Exporter) -> None:
+    """Print the export: harmless text on a terminal, the exact bytes of the file in a pipe."""
     if terminal.is_terminal():
         with open(path, encoding="utf-8") as text:
-            if chosen.name == "jsonl":
+            if writer.name == "jsonl":
                 for line in text:
                     write_lines([line.rstrip("\n")])
             else:

@@ -43,7 +43,7 @@ ELSEWHERE = {
 
 session = LazyGroup(
     "session",
-    places={name: f"agh.cli.session.{name}:{name}_command" for name in NAMES} | ELSEWHERE,
+    modules={name: f"agh.cli.session.{name}:{name}_command" for name in NAMES} | ELSEWHERE,
     help="Work with sessions. ID is an id, a unique prefix of one, a session's name, or @last.",
     epilog="Example:  agh session events @last --follow | jq -r .type",
 )

@@ -23,16 +23,16 @@ def history_command(id: str, last: int | None, output: str) -> None:
     """Show a session's events grouped by turn."""
     directory = sessions.resolve(id)
     with Reader(directory) as reader:
-        found = turns(reader.rows())
-    found = found[-last:] if last else found
+        selection = turns(reader.rows())
+    selection = selection[-last:] if last else selection
     if output == "human":
-        write_text("".join(f"{describe(turn)}\n" for turn in found))
+        write_text("".join(f"{describe(turn)}\n" for turn in selection))
         return
-    place = (reader.session_id, *_workspace(directory))
+    envelope = (reader.session_id, *_workspace(directory))
     if output == "jsonl":
-        write_lines(turn_json(turn, place) for turn in found)
+        write_lines(turn_json(turn, envelope) for turn in selection)
     else:
-        write_lines(['{"turns":[' + ",".join(turn_json(turn, place) for turn in found) + "]}"])
+        write_lines(['{"turns":[' + ",".join(turn_json(turn, envelope) for turn in selection) + "]}"])
 
 
 def describe(turn: Turn) -> str:
@@ -49,6 +49,6 @@ def _conversation(turn: Turn) -> Iterator[str]:
     marks = {"user": ">", "assistant": "<", "tool_call": "*", "marker": "!"}
     for message in transcript(turn.rows):
         if message["role"] in marks:
-            said = message.get("content") or message.get("title") or message.get("summary") or ""
-            text = said or message.get("tool_name") or message.get("thinking") or ""
+            content = message.get("content") or message.get("title") or message.get("summary") or ""
+            text = content or message.get("tool_name") or message.get("thinking") or ""
             yield f"  {marks[message['role']]} {terminal.one_line(str(text), terminal.width() - 4)}"

@@ -54,9 +54,10 @@ def import_command(
 ) -> None:
     """Make sessions from files: exported ones (jsonl, db), or conversations that other programs kept.
 
-    What a file is shows in its first bytes; a directory is searched for files of the KIND that is named, and
-    without any FILE the place where that program keeps its own. Files are only read. A session appears when
-    it is complete; the same conversation is imported once, and what its file has more since is appended.
+    The format is detected from the file's contents. A directory is searched for files of the KIND named;
+    without any FILE, the directory where that program keeps its own is searched. Files are only read. A
+    session appears when it is complete; the same conversation is imported once, and what was added to its
+    file since is appended.
     Imported conversations can be read, searched and resumed like any other.
     """
     if not paths and source is None:
@@ -68,15 +69,15 @@ def import_command(
     known_kinds = registry.importers()
     if source is not None and source not in known_kinds:
         raise FormatUnknown(source, ", ".join(known_kinds))
-    with _spooled(paths) as (named, spool):
+    with _spool_stdin(paths) as (named, spool):
         files = _files(named, known_kinds[source] if source else None)
-        done, failures = _import_all(
+        outcomes, failures = _import_all(
             files, known_kinds, source, new_id=new_id, trust=trust, workspace=workspace
         )
-    done = [one | {"path": "-"} if one["path"] == spool else one for one in done]
-    write_result("imports", done, output, lambda: "".join(map(_line, done)))
+    outcomes = [outcome | {"path": "-"} if outcome["path"] == spool else outcome for outcome in outcomes]
+    write_result("imports", outcomes, output, lambda: "".join(map(_line, outcomes)))
     if output == "human":
-        _remark(done)
+        _remark(outcomes)
     if failures:
         raise click.exceptions.Exit(failures[0].exit)
 
@@ -84,18 +85,18 @@ def import_command(
 def _import_all(
     files: list[str], kinds: dict[str, Importer], source: str | None, **how: Any
 ) -> tuple[list[Outcome], list[AghError]]:
-    """What became of each file. One that is refused keeps no other from being imported."""
-    known, done, failures = index_home(), list[Outcome](), list[AghError]()
+    """Import each file and return the outcomes. A file that is refused does not stop the others."""
+    index, outcomes, failures = index_home(), list[Outcome](), list[AghError]()
     for path in progress(files, "importing", len(files)):
         try:
-            done.append(import_file(path, _kind(path, kinds, source), known, **how))
+            outcomes.append(import_file(path, _kind(path, kinds, source), index, **how))
         except AghError as error:
             if len(files) == 1:
                 raise
             talk(error.message)
             failures.append(error)
-            done.append({"path": path, "session_id": None, "status": "failed", "error": error.as_dict()})
-    return done, failures
+            outcomes.append({"path": path, "session_id": None, "status": "failed", "error": error.as_dict()})
+    return outcomes, failures
 
 
 def _kind(path: str, kinds: dict[str, Importer], source: str | None) -> Importer:
@@ -113,12 +114,12 @@ def _kind(path: str, kinds: dict[str, Importer], source: str | None) -> Importer
 
 
 def _files(paths: tuple[str, ...], kind: Importer | None) -> list[str]:
-    """The files that are meant: those named, those of the kind in the directories named, or all it knows."""
+    """List the files to import: those named, those of the kind in named directories, or all it finds."""
     if not paths and kind is not None:
-        found = sorted(kind.find())
-        if not found:
+        files = sorted(kind.find())
+        if not files:
             raise NothingToImport(kind.name, "")
-        return found
+        return files
     files = []
     for path in paths:
         if not os.path.isdir(path):
@@ -126,7 +127,7 @@ def _files(paths: tuple[str, ...], kind: Importer | None) -> list[str]:
             continue
         if kind is None:
             raise Usage(f"{path} is a directory", hint=f"agh session import --from KIND {path}")
-        inside = [one for one in _below(path) if _recognised(one, kind)]
+        inside = [file for file in _below(path) if _is_recognised(file, kind)]
         if not inside:
             raise NothingToImport(kind.name, f" below {path}")
         files += inside
@@ -137,7 +138,7 @@ def _below(path: str) -> list[str]:
     return sorted(os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
 
 
-def _recognised(path: str, kind: Importer) -> bool:
+def _is_recognised(path: str, kind: Importer) -> bool:
     try:
         if not os.path.isfile(path):
             return False  # opening a pipe would wait for its other end
@@ -148,8 +149,8 @@ def _recognised(path: str, kind: Importer) -> bool:
 
 
 @contextmanager
-def _spooled(paths: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str | None]]:
-    """The paths, with a file for `-` that holds what comes on stdin; and the path of that file."""
+def _spool_stdin(paths: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str | None]]:
+    """Copy stdin to a file for `-`; yield the paths with it, and the path of that file."""
     if "-" not in paths:
         yield paths, None
         return
@@ -159,19 +160,19 @@ def _spooled(paths: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str | No
         yield tuple(file.name if path == "-" else path for path in paths), file.name
 
 
-def _line(one: Outcome) -> str:
-    status = one["status"] if one["status"] != "grown" else f"{one['events']} events more"
-    reason = one.get("reason") or (f"{one['events']} events" if status == "imported" else "")
-    words = [one["session_id"] or "-", status, reason, one["path"]]
+def _line(outcome: Outcome) -> str:
+    status = outcome["status"] if outcome["status"] != "grown" else f"{outcome['events']} events more"
+    reason = outcome.get("reason") or (f"{outcome['events']} events" if status == "imported" else "")
+    words = [outcome["session_id"] or "-", status, reason, outcome["path"]]
     return terminal.clean("  ".join(word for word in words if word)).replace("\n", " ") + "\n"
 
 
-def _remark(done: list[Outcome]) -> None:
-    left_out = sorted({key for one in done for key in one.get("left_out") or []})
+def _remark(outcomes: list[Outcome]) -> None:
+    left_out = sorted({key for outcome in outcomes for key in outcome.get("left_out") or []})
     if left_out:
         talk(f"not taken over: {', '.join(left_out)}; with --trust it would be")
-    if len(done) > 1:
-        counts = {status: sum(one["status"] == status for one in done) for status in _STATUSES}
+    if len(outcomes) > 1:
+        counts = {status: sum(outcome["status"] == status for outcome in outcomes) for status in _STATUSES}
         talk(", ".join(f"{count} {status}" for status, count in counts.items() if count))
 
 

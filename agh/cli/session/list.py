@@ -30,13 +30,13 @@ _STYLES = {"running": "green", "idle": "cyan", "failed": "red", "hung": "red", "
 @click.option("--agent", help="Only sessions of this agent.")
 @click.option("--limit", type=click.IntRange(min=0), help="At most this many.")
 @output_option()
-def list_command(output: str, limit: int | None, **wanted: Any) -> None:
+def list_command(output: str, limit: int | None, **filters: Any) -> None:
     """List sessions: live ones and those of the last week, newest activity first."""
-    views = select(**wanted)
-    shown = views if limit is None else views[:limit]
-    write_result("sessions", shown, output, lambda: table(shown))
-    if output == "human" and not shown:
-        _tell_nothing(wanted["everything"])
+    views = select(**filters)
+    page = views if limit is None else views[:limit]
+    write_result("sessions", page, output, lambda: table(page))
+    if output == "human" and not page:
+        _tell_nothing(filters["everything"])
 
 
 def _tell_nothing(everything: bool) -> None:

@@ -23,7 +23,7 @@ limit_options = (
 
 
 def agent_options(command: Any) -> Any:
-    """The options that say which agent runs, where, and what it may do."""
+    """Add the options that say which agent runs, where, and what it may do."""
     for option in (
         session_options,
         click.option(
@@ -36,7 +36,7 @@ def agent_options(command: Any) -> Any:
 
 
 def session_options(command: Any) -> Any:
-    """The same, but for which agent it is."""
+    """Add the same options without the choice of the agent."""
     for option in (
         *limit_options,
         click.option(
@@ -96,16 +96,16 @@ def new_command(output: str, **options: Any) -> None:
 
 
 def new_session(**options: Any) -> dict[str, Any]:
-    """Start a session as the options of a command ask for it; how it is shown."""
-    asked = checked(**options)
-    directory, hello = create(**asked)
+    """Start a session from the options of a command and return its view."""
+    request = checked(**options)
+    directory, hello = create(**request)
     view = session_view(directory)
-    tell_started(view, hello, asked)
+    tell_started(view, hello, request)
     return view
 
 
 def tell_started(view: dict[str, Any], hello: dict[str, Any], options: dict[str, Any]) -> None:
-    """Say what there is to say about a session that was just started."""
+    """Print remarks about a session that was just started."""
     for remark in hello.get("remarks") or []:
         talk(remark)
     if view["agent_name"] == "echo" and not options["command"] and not options.get("agent"):
@@ -125,13 +125,13 @@ def checked(
     command: str | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """What `create` is to be given; what makes no sense is refused."""
-    asked = {key: value for key, value in (("mode", mode), ("model", model)) if value}
-    asked |= dict(key_and_value(choice) for choice in choices)
+    """Return the arguments for `create`, or refuse options that make no sense."""
+    agent_choices = {key: value for key, value in (("mode", mode), ("model", model)) if value}
+    agent_choices |= dict(key_and_value(choice) for choice in choices)
     return {
         **options,
         "command": None if command is None else split(command),
-        "options": asked,
+        "options": agent_choices,
         "limits": limits(max_cost, max_turns, max_time),
         "system_prompt": prompt_option(system_prompt, append_system_prompt),
         "allowed_tools": tools_option(allowed_tools),
@@ -139,7 +139,7 @@ def checked(
 
 
 def split(command: str) -> list[str]:
-    """The argv in the value of --command."""
+    """Split the value of --command into an argv."""
     try:
         argv = shlex.split(command)
     except ValueError as error:
@@ -150,33 +150,33 @@ def split(command: str) -> list[str]:
 
 
 def prompt_option(override: str | None, append: str | None) -> dict[str, str] | None:
-    """What the session asks for as a system prompt: `mode` and `text`."""
+    """Return the `mode` and `text` of the system prompt, if there is one."""
     if override is not None and append is not None:
         raise Usage("--system-prompt and --append-system-prompt: give one of them")
-    given = append if override is None else override
-    if given is None:
+    value = append if override is None else override
+    if value is None:
         return None
-    text = given
-    if given.startswith("@"):
+    text = value
+    if value.startswith("@"):
         try:
-            with open(given[1:], encoding="utf-8") as file:
+            with open(value[1:], encoding="utf-8") as file:
                 text = file.read()
         except (OSError, ValueError) as error:
-            raise Usage(f"{given[1:]}: {getattr(error, 'strerror', None) or error}") from None
+            raise Usage(f"{value[1:]}: {getattr(error, 'strerror', None) or error}") from None
     if not text.strip():
         raise Usage("the system prompt is empty")
     return {"mode": "append" if override is None else "override", "text": text}
 
 
-def tools_option(given: str | None) -> list[str]:
-    """The tools in a list with commas; one inside parentheses belongs to its pattern."""
-    if not given:
+def tools_option(value: str | None) -> list[str]:
+    """Split a list of tools at its commas, except inside the parentheses of a pattern."""
+    if not value:
         return []
     import re
 
     from agh.core.rules import allow_rules
 
-    tools = [one.strip() for one in re.split(r",(?![^(]*\))", given) if one.strip()]
+    tools = [tool.strip() for tool in re.split(r",(?![^(]*\))", value) if tool.strip()]
     try:
         allow_rules(tools)
     except ValueError as error:

@@ -50,8 +50,8 @@ def _decide(id: str, request: str | None, verdict: str, output: str) -> None:
 def _table(rows: list[dict[str, Any]]) -> str:
     if not rows:
         return ""
-    shown = ("request_id", "status", "action", "title")
+    keys = ("request_id", "status", "action", "title")
     return columns(
-        [name.upper() for name in shown],
-        [[terminal.one_line(str(row[name] or "-"), 80) for name in shown] for row in rows],
+        [name.upper() for name in keys],
+        [[terminal.one_line(str(row[name] or "-"), 80) for name in keys] for row in rows],
     )

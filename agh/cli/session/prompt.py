@@ -15,7 +15,7 @@ from agh.store import meta, sessions
 
 
 def prompt_options(command: Any) -> Any:
-    """What `prompt` and `run` share: where the text comes from and how the turn is shown."""
+    """Add what `prompt` and `run` share: where the text comes from and how the turn is shown."""
     for option in (
         output_option("human", "text", "json", "jsonl"),
         click.option("--timeout", metavar="TIME", help="Cancel the turn after this long (exit 3)."),
@@ -55,7 +55,7 @@ def prompt_options(command: Any) -> Any:
 @click.option(
     "--interrupt", "mode", flag_value="interrupt", help="Cancel the running turn and all that waits."
 )
-@click.option("--steer", "mode", flag_value="steer", help="Come in as soon as the running tool has ended.")
+@click.option("--steer", "mode", flag_value="steer", help="Interject when the current tool call finishes.")
 @click.option("--detach", is_flag=True, help="Return as soon as the prompt is safely queued.")
 @click.option("--idempotency-key", metavar="KEY", help="A second prompt with the same key is not sent again.")
 def prompt_command(
@@ -96,10 +96,10 @@ def prompt_blocks(text: str | None, file: Any) -> list[dict[str, Any]]:
     if (text is None) == (file is None):
         help = f"{click.get_current_context().command_path} --help"
         raise Usage("give the prompt as TEXT, as - for standard input, or with --file", hint=help)
-    said = file.read() if file else sys.stdin.read() if text == "-" else text
-    if not said or not said.strip():
+    content = file.read() if file else sys.stdin.read() if text == "-" else text
+    if not content or not content.strip():
         raise Usage("the prompt is empty")
-    return [{"type": "text", "text": said.encode(errors="replace").decode()}]
+    return [{"type": "text", "text": content.encode(errors="replace").decode()}]
 
 
 def attachments(paths: tuple[str, ...], directory: str) -> list[dict[str, Any]]:

@@ -29,27 +29,27 @@ def prune_command(older_than: str | None, keep: int | None, dry_run: bool, outpu
             "say which: --older-than TIME, --keep N, or both",
             hint="agh session prune --older-than 30d --dry-run",
         )
-    chosen = choose(span(older_than, "--older-than") if older_than else 0.0, keep or 0)
+    views = choose(span(older_than, "--older-than") if older_than else 0.0, keep or 0)
     removed = []
-    for view in progress(chosen, "removing", len(chosen)):
-        done = {"id": view["id"], "updated_at": view.get("updated_at"), "removed": not dry_run}
+    for view in progress(views, "removing", len(views)):
+        row = {"id": view["id"], "updated_at": view.get("updated_at"), "removed": not dry_run}
         if not dry_run:
             try:
-                done["not_removed"] = delete(sessions.resolve(view["id"]), agent_session=False)
+                row["not_removed"] = delete(sessions.resolve(view["id"]), agent_session=False)
             except SessionLive:
-                continue  # it was resumed meanwhile
-            for what in done["not_removed"]:
-                talk(f"not removed: {what}")
-        removed.append(done)
+                continue  # it was resumed in the meantime
+            for leftover in row["not_removed"]:
+                talk(f"not removed: {leftover}")
+        removed.append(row)
     write_result(
-        "pruned", removed, output, lambda: "\n".join(f"{one['id']}  {one['updated_at']}" for one in removed)
+        "pruned", removed, output, lambda: "\n".join(f"{row['id']}  {row['updated_at']}" for row in removed)
     )
     if output == "human":
         talk(f"{len(removed)} {'would be ' if dry_run else ''}removed")
 
 
 def choose(age: float, keep: int) -> list[View]:
-    """Finished sessions older than `age`, but for the newest `keep` of all."""
+    """Return finished sessions older than `age` seconds, except the newest `keep` of all."""
     before = timestamp(datetime.now(UTC) - timedelta(seconds=age))
     finished = list_views(lambda view: view["state"] not in (*LIVE_STATES, "unknown"))
     return [view for view in finished[keep:] if str(view.get("updated_at")) <= before]

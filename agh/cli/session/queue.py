@@ -64,11 +64,11 @@ def _cancel(id: str, number: int | None, output: str) -> None:
 def _table(rows: list[dict[str, Any]]) -> str:
     if not rows:
         return ""
-    shown = [
+    cells = [
         (str(row["id"]), row["status"], row["mode"], terminal.one_line(_text(row["prompt"]), 80))
         for row in rows
     ]
-    return columns(("NUMBER", "STATUS", "MODE", "PROMPT"), shown)
+    return columns(("NUMBER", "STATUS", "MODE", "PROMPT"), cells)
 
 
 def _text(prompt: list[dict[str, Any]]) -> str:

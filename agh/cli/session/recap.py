@@ -31,31 +31,32 @@ from agh.store.views import recap_view
 )
 @output_option()
 def recap_command(id: str, limit: int, at: str | None, output: str) -> None:
-    """A short, redacted look back: the last messages, markers, and what waits."""
+    """Look back, briefly and redacted: the last messages, markers, and what is pending."""
     generated_at = moment(at, "--at") if at else None
-    found = recap_view(sessions.resolve(id), limit, redactor(os.environ), generated_at)
-    write_result("recap", found, output, lambda: describe(found))
+    view = recap_view(sessions.resolve(id), limit, redactor(os.environ), generated_at)
+    write_result("recap", view, output, lambda: describe(view))
 
 
-def describe(found: dict[str, Any]) -> str:
-    session, omitted = found["session"], found["omitted"]
+def describe(view: dict[str, Any]) -> str:
+    session, omitted = view["session"], view["omitted"]
     lines = [terminal.styled(f"{session['id']}  {session['badge']}", "bold")]
     if omitted["messages"]:
         lines.append(terminal.styled(f"… {omitted['messages']} earlier messages", "dim"))
-    lines += [terminal.clean(plain([message]).rstrip("\n")) for message in found["recent_messages"]]
+    lines += [terminal.clean(plain([message]).rstrip("\n")) for message in view["recent_messages"]]
     lines += [
         terminal.styled(
-            terminal.clean(f"{one.get('occurred_at')}  {one.get('kind')}: {one.get('summary')}"), "yellow"
+            terminal.clean(f"{marker.get('occurred_at')}  {marker.get('kind')}: {marker.get('summary')}"),
+            "yellow",
         )
-        for one in found["recent_markers"]
+        for marker in view["recent_markers"]
     ]
     waiting = [
-        f"{found[key]} {word}"
+        f"{view[key]} {word}"
         for key, word in (
             ("pending_inputs", "queued prompts"),
             ("pending_permissions", "permission requests"),
         )
-        if found[key]
+        if view[key]
     ]
     if waiting:
         lines.append("waiting: " + ", ".join(waiting))

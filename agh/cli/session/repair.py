@@ -29,26 +29,26 @@ from agh.store.making import sweep
 def repair_command(id: str | None, everything: bool, dry_run: bool, force: bool, output: str) -> None:
     """Close what a crash left open: turns, tool calls, permission requests, metadata.
 
-    History is never edited: a repair only appends, all or nothing, and twice is once. With --all, what a kill
-    left of sessions that never came to be is removed.
+    History is never edited: a repair only appends, all or nothing, and is safe to run repeatedly. With --all,
+    it also removes what a kill left of sessions that were never completed.
     """
     if (id is None) != everything:
         raise Usage("name a session, or --all", hint="agh session repair --all --dry-run")
     if id is not None:
         report = repair(sessions.resolve(id), dry_run=dry_run, force=force)
-        _print([report], output, one=True)
+        _print([report], output, single=True)
         return
     if not dry_run:
         sweep()
     listed = progress(sessions.scan(), "repairing", len(sessions.session_ids()))
-    reports = [_one_of_all(directory, dry_run, force) for directory, _ in listed]
+    reports = [_repair_or_report(directory, dry_run, force) for directory, _ in listed]
     _print(reports, output)
     if any("error" in report for report in reports):
         raise click.exceptions.Exit(DataDamaged.exit)
 
 
-def _one_of_all(directory: str, dry_run: bool, force: bool) -> Report:
-    """A damaged session needs a person; it must not keep the others from being repaired."""
+def _repair_or_report(directory: str, dry_run: bool, force: bool) -> Report:
+    """Repair a session of many; report its damage instead of raising, so that the others are repaired."""
     nothing: Report = {
         "session_id": os.path.basename(directory),
         "issues": [],
@@ -63,7 +63,7 @@ def _one_of_all(directory: str, dry_run: bool, force: bool) -> Report:
         return nothing | {"error": error.as_dict()}
 
 
-def _print(reports: list[Report], output: str, one: bool = False) -> None:
+def _print(reports: list[Report], output: str, single: bool = False) -> None:
     if output == "human":
         write_text(
             "".join(
@@ -72,7 +72,7 @@ def _print(reports: list[Report], output: str, one: bool = False) -> None:
             )
         )
     elif output == "json":
-        write_json(reports[0] if one else {"repairs": reports})
+        write_json(reports[0] if single else {"repairs": reports})
     else:
         for report in reports:
             write_json(report, lines=True)

@@ -20,7 +20,7 @@ from agh.store.views import session_view
 
 
 def default_holder() -> str:
-    """Who holds a lease by default: this terminal, or this script and all its commands."""
+    """Return the default holder of a lease: this terminal, or this script and all its commands."""
     host = socket.gethostname()
     for fd in (0, 1, 2):
         try:
@@ -72,7 +72,8 @@ def resume_command(
     A live session is only attached to: there is never a second agent. A stopped one is repaired, and its
     agent is started and given its memory back: by its own resume, by loading the session, by its command
     line, or, when it has forgotten, by telling it the history with the next prompt. The way is printed, and
-    is an event. Any other failure starts nothing and keeps the way back; --fresh gives it up.
+    is an event. On any other failure nothing is started, so you can try again; --fresh discards the old
+    conversation.
 
     Attaching takes a lease, so that two people do not type at once. The lease runs out by itself; detach
     gives it back.

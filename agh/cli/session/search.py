@@ -31,7 +31,7 @@ from agh.store.index import Match, Query, find
 @click.option(
     "--limit", metavar="N", type=click.IntRange(1, 10_000), default=20, show_default=True, help="At most N."
 )
-@click.option("--rebuild", is_flag=True, help="Read every session again and make the index anew.")
+@click.option("--rebuild", is_flag=True, help="Read every session again and rebuild the index.")
 @output_option()
 def search_command(
     words: tuple[str, ...],
@@ -47,35 +47,35 @@ def search_command(
     Every WORD must occur in the message; one with spaces in it is a phrase, and word* finds what begins so.
     Upper case and accents do not count. The index that makes this fast is kept in the cache directory.
     """
-    match = expression(words)
-    if not match:
+    fts_query = expression(words)
+    if not fts_query:
         raise Usage("there is no letter or digit to look for", hint="agh session search login")
-    here = None if all_workspaces else _upwards(os.path.realpath(sessions.here()))
-    query = Query(match, roles, moment(since, "--since") if since else None, here, limit)
-    found = find(query, lambda items, total: progress(items, "indexing", total), rebuild=rebuild)
-    shown = [describe(one) for one in found.matches]
-    write_result("matches", shown, output, lambda: "".join(_human(shown)))
-    if output == "human" and not shown:
+    here = None if all_workspaces else _with_parents(os.path.realpath(sessions.here()))
+    query = Query(fts_query, roles, moment(since, "--since") if since else None, here, limit)
+    result = find(query, lambda items, total: progress(items, "indexing", total), rebuild=rebuild)
+    rows = [describe(match) for match in result.matches]
+    write_result("matches", rows, output, lambda: "".join(_format_matches(rows)))
+    if output == "human" and not rows:
         talk(
             "nothing found"
             + ("" if all_workspaces else " in the sessions of this directory; try --all-workspaces")
         )
-    if found.behind:
+    if result.behind:
         talk("another search is still building the index: what it has not read yet is not here")
-    for error in found.damaged:
+    for error in result.damaged:
         talk(f"left out: {error}")
-    if found.damaged:
+    if result.damaged:
         raise click.exceptions.Exit(DataDamaged.exit)
 
 
 def describe(match: Match) -> dict[str, Any]:
-    """A match with what its session is called today."""
+    """Describe a match, with the current name and title of its session."""
     text, spans = highlights(match.snippet)
     try:
-        found: Any = meta.read(session_path(match.session_id))
+        session_meta: Any = meta.read(session_path(match.session_id))
     except MetaInvalid:
-        found = {}
-    session = {key: found.get(key) for key in ("name", "title", "agent_name", "workspace_path")}
+        session_meta = {}
+    session = {key: session_meta.get(key) for key in ("name", "title", "agent_name", "workspace_path")}
     return {
         "session_id": match.session_id,
         **session,
@@ -88,38 +88,38 @@ def describe(match: Match) -> dict[str, Any]:
     }
 
 
-def _upwards(path: str) -> tuple[str, ...]:
-    """A directory and all above it: a session of any of them is one of this place."""
-    found = [path]
+def _with_parents(path: str) -> tuple[str, ...]:
+    """Return a directory and all above it: sessions of any of them belong to this directory."""
+    directories = [path]
     while os.path.dirname(path) != path:
         path = os.path.dirname(path)
-        found.append(path)
-    return tuple(found)
+        directories.append(path)
+    return tuple(directories)
 
 
-def _human(shown: list[dict[str, Any]]) -> Iterator[str]:
-    for one in shown:
+def _format_matches(rows: list[dict[str, Any]]) -> Iterator[str]:
+    for row in rows:
         words = [
-            one["session_id"],
-            str(one["sequence"]),
-            one["role"],
-            one["timestamp"][:16].replace("T", " "),
+            row["session_id"],
+            str(row["sequence"]),
+            row["role"],
+            row["timestamp"][:16].replace("T", " "),
         ]
-        name = one["name"] or one["title"] or ""
+        name = row["name"] or row["title"] or ""
         head = terminal.one_line("  ".join([*words, name]), max(40, terminal.width()))
-        yield f"{terminal.styled(head, 'bold')}\n    {_marked(one['snippet'], one['highlights'])}\n"
+        yield f"{terminal.styled(head, 'bold')}\n    {_highlight(row['snippet'], row['highlights'])}\n"
 
 
-def _marked(text: str, spans: list[tuple[int, int]]) -> str:
-    """The snippet on one line, with what matched in colour, or between marks where there is none."""
-    parts, done = [], 0
+def _highlight(text: str, spans: list[tuple[int, int]]) -> str:
+    """Put the snippet on one line, with matches in colour, or between marks without colour."""
+    parts, position = [], 0
     for start, end in spans:
-        parts.append(_flat(text[done:start]))
-        word = _flat(text[start:end])
+        parts.append(_flatten(text[position:start]))
+        word = _flatten(text[start:end])
         parts.append(terminal.styled(word, "yellow") if terminal.has_colour() else f"«{word}»")
-        done = end
-    return "".join([*parts, _flat(text[done:])])
+        position = end
+    return "".join([*parts, _flatten(text[position:])])
 
 
-def _flat(text: str) -> str:
+def _flatten(text: str) -> str:
     return terminal.clean(text.replace("\n", " ").replace("\t", " "))

@@ -10,7 +10,7 @@ from agh.keeper import client
 from agh.store import sessions
 from agh.store.views import View, status_view
 
-_SHOWN = (
+_FIELDS = (
     ("agent", "agent_name"),
     ("name", "name"),
     ("title", "title"),
@@ -39,7 +39,7 @@ def status_command(id: str, output: str) -> None:
 
 def describe(view: View) -> str:
     lines = [("session", view["id"])]
-    lines += [(label, str(view[key])) for label, key in _SHOWN if view.get(key) not in (None, "")]
+    lines += [(label, str(view[key])) for label, key in _FIELDS if view.get(key) not in (None, "")]
     if view.get("failure"):
         lines.append(("failure", f"{view['failure'].get('kind')}: {view['failure'].get('summary')}"))
     if view["needs_resume"]:

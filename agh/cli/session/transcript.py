@@ -21,21 +21,21 @@ from agh.store.views import messages, session_view
 def transcript_command(id: str, output: str) -> None:
     """Print the conversation, put together from the stored events."""
     directory = sessions.resolve(id)
-    found = messages(directory)
+    conversation = messages(directory)
     if output == "json":
-        write_json({"messages": found})
+        write_json({"messages": conversation})
     elif output == "jsonl":
-        for message in found:
+        for message in conversation:
             write_json(message, lines=True)
     elif output == "html":
         from agh.adapters.html_page import page
 
-        write_utf8(page(session_view(directory), found, generated_at=timestamp()))
+        write_utf8(page(session_view(directory), conversation, generated_at=timestamp()))
     elif output == "markdown":
         from agh.core.markdown import markdown
 
-        write_text(terminal.clean(markdown(found)))
+        write_text(terminal.clean(markdown(conversation)))
     else:
         from agh.core.markdown import plain
 
-        write_text(terminal.clean(plain(found)))
+        write_text(terminal.clean(plain(conversation)))

@@ -37,17 +37,17 @@ def usage_command(id: str | None, by: str | None, output: str) -> None:
 
     What an agent did not report is unknown (null in JSON, - in the table), never zero.
     """
-    found = [(path, meta) for path, meta in sessions.scan() if not isinstance(meta, AghError)]
+    entries = [(path, meta) for path, meta in sessions.scan() if not isinstance(meta, AghError)]
     if id is not None:
         directory = sessions.resolve(id)
-        found = [(path, meta) for path, meta in found if path == directory]
-    rows = total(used(found), by or ("turn" if id else "session"))
+        entries = [(path, meta) for path, meta in entries if path == directory]
+    rows = total(read_usage(entries), by or ("turn" if id else "session"))
     write_result("usage", rows, output, lambda: _table(rows))
 
 
-def used(found: list[tuple[str, Meta]]) -> Iterator[dict[str, Any]]:
-    """One record per turn that reported anything."""
-    for path, meta in found:
+def read_usage(entries: list[tuple[str, Meta]]) -> Iterator[dict[str, Any]]:
+    """Yield a record for each turn that reported usage."""
+    for path, meta in entries:
         try:
             with Reader(path) as reader:
                 rows = reader.fetch(
@@ -68,9 +68,11 @@ def used(found: list[tuple[str, Meta]]) -> Iterator[dict[str, Any]]:
 
 
 def total(records: Iterator[dict[str, Any]], by: str) -> list[dict[str, Any]]:
-    """Sums per group, and per currency where a group has several. A sum over nothing known is unknown."""
+    """Sum per group, and per currency in a group with several. A sum of only unknown values is unknown."""
     listed = list(records)
-    currency = {one[by]: one["cost_currency"] for one in listed if one["cost_currency"] is not None}
+    currency = {
+        record[by]: record["cost_currency"] for record in listed if record["cost_currency"] is not None
+    }
     groups: dict[tuple[Any, Any], dict[str, Any]] = {}
     for record in listed:
         key = (record[by], record["cost_currency"] or currency.get(record[by]))
@@ -92,7 +94,7 @@ def _table(rows: list[dict[str, Any]]) -> str:
         return ""
     by = next(iter(rows[0]))
     most = max((row.get("total_tokens") or 0 for row in rows), default=0)
-    shown = [
+    cells = [
         (
             terminal.one_line(str(row[by] or "-"), 40),
             str(row["turns"]),
@@ -107,7 +109,7 @@ def _table(rows: list[dict[str, Any]]) -> str:
         for row in rows
     ]
     header = (by.upper(), "TURNS", "IN", "OUT", "TOTAL", "COST", "")
-    return columns(header, shown)
+    return columns(header, cells)
 
 
 def _figure(value: float | None) -> str:

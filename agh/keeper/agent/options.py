@@ -70,9 +70,15 @@ def apply(live: Live) -> None:
 
 
 def set_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
-    """The verb `set`: choose one thing in a live session, and remember it for every resume."""
+    """The verb `set`: choose one thing in a live session, and remember it for every resume.
+
+    With `check` it is only refused if the agent does not offer it.
+    """
     name, value = str(request["name"]), str(request["value"])
     choice, given = _find(live, name, value)
+    if request.get("check"):
+        answer({"name": name, "value": value})
+        return
     agent = live.agent
     assert agent is not None
     params = {"sessionId": live.meta["acp_session_id"], **choice.params, choice.value_key: given}

@@ -14,8 +14,9 @@ from typing import Any
 from agh.core.events import marker
 from agh.core.frames import Response, error_text, redacted_error
 from agh.core.inject import with_history
+from agh.core.prompt import check_size
 from agh.core.updates import request_usage, token_usage
-from agh.errors import AghError, InputTooLarge, NoTurn, QueueFull, SessionStopping, Usage
+from agh.errors import AghError, NoTurn, QueueFull, SessionStopping, Usage
 from agh.keeper import hooks
 from agh.keeper.agent.permissions import cancel_all
 from agh.keeper.server import Answer
@@ -38,10 +39,7 @@ def accept(live: Live, request: dict[str, Any], answer: Answer) -> None:
         raise Usage(f"the mode {mode!r} is none of {', '.join(MODES)}")
     if not isinstance(prompt, list) or not isinstance(key, str | None):
         raise ValueError("a prompt is a list of content blocks, its key a text")
-    size = sum(len(str(block.get("text", "")).encode()) for block in prompt)
-    cap = live.settings["session.input_bytes"]
-    if size > cap:
-        raise InputTooLarge(size, cap)
+    check_size(prompt, live.settings["session.input_bytes"])
     known = inputs.by_key(live.db, key) if key else None
     if known is not None:
         ((first,),) = live.db.execute(
