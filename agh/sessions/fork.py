@@ -8,7 +8,7 @@ from agh.core.events import Draft, timestamp
 from agh.errors import Usage
 from agh.home import new_session_id
 from agh.sessions.new import check_name
-from agh.sessions.start import check, start
+from agh.sessions.start import check, check_agent, start
 from agh.store import meta
 from agh.store.lock import Lock
 from agh.store.making import appear, making
@@ -26,7 +26,8 @@ def fork(directory: str, *, at: int | None = None, name: str | None = None) -> t
         raise Usage(f"a {origin['kind']} cannot be forked")
     if name is not None:
         check_name(name)
-    check({**origin, "archived": False}, directory, None)
+    check({**origin, "archived": False}, directory)
+    check_agent(origin, None)
     with Reader(directory) as reader:
         last = reader.last_sequence()
         if at is not None and not 0 < at <= last:
