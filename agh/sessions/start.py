@@ -95,8 +95,8 @@ def prepare(lock: Lock, metadata: Meta, agent_name: str | None) -> list[str]:
     from agh.sessions.repair import ended_well, repair_locked
 
     check(metadata, lock.directory)
-    if not metadata.get("kind") and not ended_well(metadata):
-        check_agent(metadata, agent_name)  # else the keeper does, and nothing is changed before
+    if not metadata.get("kind") and (agent_name is not None or not ended_well(metadata)):
+        check_agent(metadata, agent_name)  # else the keeper does: it costs less there, and nothing is changed
     remarks = []
     if tree := metadata.get("worktree"):
         from agh.sessions import worktree
