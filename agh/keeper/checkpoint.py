@@ -1,4 +1,4 @@
-"""The checkpoint of any session: derived from its log, by whoever knows its kind."""
+"""The checkpoint of any session, derived from its log by the plugin that knows its kind."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from agh.store import checkpoint, meta
 
 
 def derive(directory: str, elapsed: float | None = None) -> Checkpoint:
-    """Return the checkpoint that a session's log gives."""
-    stored = meta.read(directory)
-    kind = stored.get("kind")
+    """Return the checkpoint derived from a session's log."""
+    session = meta.read(directory)
+    kind = session.get("kind")
     if kind:
         return registry.kind(kind).checkpoint(directory, elapsed)
-    depth = config.load(stored["workspace_path"])["session.transcript_replay_depth"]
-    return checkpoint.of_session(directory, stored, depth, elapsed)
+    depth = config.load(session["workspace_path"])["session.transcript_replay_depth"]
+    return checkpoint.of_session(directory, session, depth, elapsed)

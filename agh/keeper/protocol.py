@@ -1,8 +1,7 @@
-"""The language of the control socket, which a command and a keeper share.
+"""The messages on the control socket between a command and a keeper.
 
-A message is one line of JSON. Request: `{"v":1,"verb":…,…}`; answer: `{"ok":{…}}` or `{"error":{…}}`.
-The socket's path may be longer than a socket address can hold: it is reached through the directory's
-descriptor.
+A message is a line of JSON. Request: `{"v":1,"verb":…,…}`; answer: `{"ok":{…}}` or `{"error":{…}}`.
+The socket's path may be too long for a socket address, so it is reached through the directory's descriptor.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ FILE = "keeper.sock"
 
 @contextmanager
 def short_path(directory: str) -> Iterator[str]:
-    """Give a path to the session's socket that is short however deep the directory lies."""
+    """Yield a path to the session's socket that is short however deep the directory is."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     here = None
     try:
@@ -39,5 +38,5 @@ def short_path(directory: str) -> Iterator[str]:
 
 
 def encode(message: dict[str, Any]) -> bytes:
-    """Write a message as a line."""
+    """Encode a message as a line."""
     return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)

@@ -68,11 +68,11 @@ def start(held: Lock, **intent: Any) -> dict[str, Any]:
     module = keeper_module(stored.get("kind"))
     log = open_private(os.path.join(held.directory, "keeper.log"), os.O_WRONLY | os.O_APPEND)
     try:
-        process = spawn.begin_or_take(module, held.directory, log)
+        process = spawn.take_or_start_keeper(module, held.directory, log)
         try:
             if not intent.get("new"):
                 intent["remarks"] = prepare(held, stored, intent.get("agent"))
-            process = spawn.give_orders(process, module, held.fd, log, intent)
+            process = spawn.send_request(process, module, held.fd, log, intent)
         except BaseException:
             process.connection.close()
             raise
@@ -126,7 +126,7 @@ def check(stored: Meta, directory: str, agent_name: str | None) -> None:
 def keeper_module(kind: str | None) -> str:
     """Return the name of the module that keeps sessions of a kind."""
     if not kind:
-        return spawn.ORDINARY
+        return spawn.DEFAULT_MODULE
     from agh.adapters import registry
 
     return registry.kind(kind).keeper

@@ -34,7 +34,7 @@ class Engine:
 
     def run(self) -> None:
         """Until the council is over, or somebody ends it."""
-        while self.live.ending is None:
+        while not self.live.is_ending:
             self.minutes.look_at_limits()  # the driver heeds them
             action = next_action(self.state)
             log(actions.describe(action))

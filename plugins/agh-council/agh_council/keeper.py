@@ -16,7 +16,6 @@ from agh.core.events import timestamp
 from agh.core.status import phase
 from agh.errors import HookStopped, SessionStopping, Usage
 from agh.keeper import ending, hooks, verbs
-from agh.keeper.loop import Loop
 from agh.keeper.process import Ready, log, run
 from agh.keeper.server import Answer, Control, Handler
 from agh.keeper.session import Live
@@ -41,8 +40,8 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
     refuse(held.directory, stored, intent.get("maximums") or {})
     settings = config.load(stored["workspace_path"])
     writer = Writer(held, KIND)
-    live = Live(Loop(), held.directory, stored, writer, settings, AgentRecord(KIND, ()))
-    live.environ = dict(os.environ)
+    live = Live(held.directory, stored, writer, settings, AgentRecord(KIND, ()))
+    live.agent.environ = dict(os.environ)
     engine = Engine(live)
     if intent.get("maximums"):
         engine.minutes.note(("limits", "new limits", {"maximums": intent["maximums"]}))
@@ -82,15 +81,15 @@ def deliberate(live: Live, engine: Engine, resuming: bool) -> None:
         engine.table.seat([*(one.id for one in engine.state.profile.seats), *engine.state.members])
     if resuming:
         known = {id: (one.restore or {}).get("strategy") for id, one in engine.state.members.items()}
-        with live.batch():
-            live.record("session_resumed", strategy=KIND, reason="the log is the truth", members=known)
+        with live.log.batch():
+            live.log.record("session_resumed", strategy=KIND, reason="the log is the truth", members=known)
         engine.minutes.catch_up()
     engine.run()
 
 
 def end(live: Live, engine: Engine) -> None:
     """Dismiss the members, then write the checkpoint (of a pause) and the end."""
-    reason, _ = live.ending or ("error", None)
+    reason, _ = live.ending.decision or ("error", None)
     engine.close("completed" if reason == "completed" else "paused")
     hooks.fire(live, "session_stop", stop_reason=reason)
     hooks.await_all(live)
@@ -116,7 +115,7 @@ def council_verbs(live: Live, engine: Engine) -> dict[str, Handler]:
     known = verbs.verbs(live)
 
     def steer(request: dict[str, Any], answer: Answer) -> None:
-        if live.ending is not None:
+        if live.is_ending:
             raise SessionStopping(live.session_id)
         given = steering(engine.state, str(request["text"]), request.get("to"))
         engine.minutes.note(given)

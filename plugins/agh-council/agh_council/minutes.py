@@ -24,14 +24,16 @@ class Minutes:
 
     def note(self, *notes: Note) -> None:
         """Write events of the council down, together, and take them in."""
-        with self.live.batch():
+        with self.live.log.batch():
             for action, title, given in notes:
-                self.live.record("system", turn_id=self.turn_id, action=action, title=title, council=given)
+                self.live.log.record(
+                    "system", turn_id=self.turn_id, action=action, title=title, council=given
+                )
         self.catch_up()
 
     def note_answer(self, one: Delegation, text: str, cost: float) -> None:
-        with self.live.batch():
-            self.live.record(
+        with self.live.log.batch():
+            self.live.log.record(
                 "agent_message",
                 turn_id=self.turn_id,
                 text=text,
@@ -59,15 +61,17 @@ class Minutes:
         count = self.state.turns.get(now.number, 0) + 1
         self.turn_id = f"round-{now.number}" + (f".{count}" if count > 1 else "")
         told = "\n\n".join([text, *words.from_operator(now)])
-        with self.live.batch():
-            self.live.record("user_message", turn_id=self.turn_id, text=told, council={"round": now.number})
+        with self.live.log.batch():
+            self.live.log.record(
+                "user_message", turn_id=self.turn_id, text=told, council={"round": now.number}
+            )
         self.catch_up()
         self._show_activity()
 
     def end_turn(self, reason: str) -> None:
         if self.turn_id:
-            with self.live.batch():
-                self.live.record("done", turn_id=self.turn_id, stop_reason=reason)
+            with self.live.log.batch():
+                self.live.log.record("done", turn_id=self.turn_id, stop_reason=reason)
             self.turn_id = ""
             self.live.meta["turns"] = self.live.meta.get("turns", 0) + 1
             self.catch_up()
@@ -75,7 +79,7 @@ class Minutes:
 
     def look_at_limits(self, more_cost: float = 0.0) -> tuple[str, str] | None:
         """Warn once of a maximum that comes close; the stop reason and detail of one that is reached."""
-        self.state.elapsed = time.monotonic() - self.live.began
+        self.state.elapsed = time.monotonic() - self.live.activity.started
         for constraint, used, bounds in limits.approaching(self.state, more_cost):
             given = {"constraint": constraint, "used": used, "max": bounds.max, "level": "approaching"}
             self.note(("constraint", f"{constraint} comes close: {used:g} of {bounds.max:g}", given))

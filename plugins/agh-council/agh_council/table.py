@@ -70,13 +70,13 @@ class Table:
         """Put requests to their members, all at once, and wait until each has come to an end."""
         seats = self.seat(one.target for one in asked)
         self._check_limits()
-        for one in asked if self.live.ending is None else ():
+        for one in asked if not self.live.is_ending else ():
             seat = seats[one.target]
             if isinstance(seat, Seat):
                 self._send(one, members.directory_of(seat.session_id))
             else:
                 self.minutes.note(changed(one, "failed", detail=_reason(seat)))
-        while self._waiting and self.live.ending is None:
+        while self._waiting and not self.live.is_ending:
             self.live.loop.run_until(self._is_news, self._patience())
             self._take()
             self._check_limits()
@@ -91,7 +91,7 @@ class Table:
         threads.start(partial(members.ask, directory, text, key, partial(self._box.put, one.id)))
 
     def _is_news(self) -> bool:
-        return bool(self._box) or self.live.ending is not None
+        return bool(self._box) or self.live.is_ending
 
     def _patience(self) -> float | None:
         """How long to wait at most before a look at the clock."""
@@ -133,7 +133,7 @@ class Table:
     def _note_end(self, one: Delegation, told: Ended) -> None:
         if told.status == "answered":
             self.minutes.note_answer(one, told.text, told.cost)
-        elif told.status == "cancelled" and self.live.ending is not None:
+        elif told.status == "cancelled" and self.live.is_ending:
             again = {"tries": one.tries + 1, "detail": told.text, "cost": told.cost}
             self.minutes.note(changed(one, "pending", **again))
         else:
