@@ -18,8 +18,8 @@ from agh.keeper import hooks
 from agh.keeper.agent.permissions import cancel_all
 from agh.keeper.session import Live, Turn, cause_of
 from agh.keeper.turns import retry, supervise
+from agh.keeper.turns import usage as spending
 from agh.keeper.turns.limits import check_limits
-from agh.keeper.turns.usage import store_usage
 from agh.store import inputs, milestones
 from agh.store.inputs import Input
 
@@ -116,7 +116,7 @@ def _take_answer(live: Live, turn: Turn, result: Response | AghError, send: Call
             text = "the agent ended its turn without a word"
             live.log.record("runtime_warning", turn_id=turn.turn_id, text=text)
         if usage is not None:
-            store_usage(live.log.db, turn.turn_id, usage)
+            spending.store_usage(live.log.db, turn.turn_id, usage)
         _close(live, turn, "sent", stop_reason=reason, usage=usage, raw=result.raw)
 
 
