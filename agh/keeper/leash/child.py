@@ -21,7 +21,7 @@ KILL_LIMIT = 8.0
 
 
 class Leashed:
-    """A leashed process. `on_output(fd, data)` gets what comes on 1 and 2, and empty data at the end of each."""
+    """A leashed process. `on_output(fd, data)` gets what comes on 1 and 2, then empty data at its end."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Leashed:
         loop.watch(self._process.status, self._read_status)
 
     def write(self, data: bytes) -> None:
-        """Send to its stdin without blocking; close the stdin if it has stopped reading and too much waits."""
+        """Send to its stdin without blocking; if it has stopped reading and too much waits, close it."""
         if self._process.stdin not in self._open:
             return
         self._inbox += data

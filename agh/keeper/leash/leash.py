@@ -31,7 +31,7 @@ EXEC_FAILED = 127
 
 
 def prctl(option: int, value: int) -> None:
-    """Call prctl if this is Linux. Elsewhere only the agent's process group is killed, not what has left it."""
+    """Call prctl if this is Linux. Elsewhere only the agent's process group is killed, not what left it."""
     try:
         import _ctypes
 
