@@ -15,7 +15,7 @@ from agh import config
 from agh.core.events import marker, timestamp
 from agh.core.redact import redactor
 from agh.errors import AgentNeedsLogin, AghError, Bug, HookStopped, PlaceGone, StoreFailed, TimedOut, Usage
-from agh.keeper import crash, ending, hooks
+from agh.keeper import crash, ending, hooks, preload
 from agh.keeper.agent import options, restore
 from agh.keeper.agent.connection import RpcError
 from agh.keeper.agent.launch import agent_record
@@ -29,6 +29,7 @@ from agh.store import meta
 from agh.store.lock import Lock
 from agh.store.writer import Writer
 
+PRELOAD_AFTER = 0.5  # seconds
 MEMORY_LOST = "the agent's own memory is gone"
 RESTORED_IF_START_FAILS = (
     "agent_name",
@@ -58,6 +59,7 @@ def keep(lock: Lock, ready: Ready, request: dict[str, Any]) -> None:
     live.ready = True
     watch_signals_and_time(live)
     live.loop.later(0, lambda: turn.start_next(live))
+    live.loop.later(PRELOAD_AFTER, preload.preload_for_failures)
     ready.succeeded(hello)
     try:
         live.loop.run_until(lambda: live.is_ending)

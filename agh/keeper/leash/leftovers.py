@@ -26,7 +26,7 @@ def find_leftovers(session: Meta) -> list[orphans.Orphan]:
 
 
 def _clear_place(session: Meta) -> None:
-    """End a job or container that outlived its connection; if its place is gone, leave it for the next time."""
+    """End a job or container that outlived its connection; if its place is gone, the next call tries again."""
     from agh import config
     from agh.keeper.agent.launch import agent_record, prepare
 
