@@ -21,6 +21,7 @@ from agh.keeper.agent.connection import RpcError
 from agh.keeper.agent.launch import agent_record
 from agh.keeper.agent.start import initialize_agent, start_agent
 from agh.keeper.process import Ready, log, run
+from agh.keeper.protocol import StartRequest
 from agh.keeper.server import Control
 from agh.keeper.session import Live
 from agh.keeper.turns import limits, turn, usage
@@ -46,7 +47,7 @@ RESTORED_IF_START_FAILS = (
 )
 
 
-def keep(lock: Lock, ready: Ready, request: dict[str, Any]) -> None:
+def keep(lock: Lock, ready: Ready, request: StartRequest) -> None:
     """Keep a session from its start to its end."""
     live = load_session(lock, request)
     control = Control(live.loop, live.directory, verbs(live))
@@ -75,12 +76,12 @@ def keep(lock: Lock, ready: Ready, request: dict[str, Any]) -> None:
     lock.release()
 
 
-def load_session(lock: Lock, request: dict[str, Any]) -> Live:
+def load_session(lock: Lock, request: StartRequest) -> Live:
     """Read the session and its settings, and apply what the request changes about it."""
     session = meta.read(lock.directory)
     before_start = {key: session.get(key) for key in RESTORED_IF_START_FAILS}
-    if request.get("agent"):
-        hand_over(session, str(request["agent"]))
+    if agent_name := request.get("agent"):
+        hand_over(session, agent_name)
     record = agent_record(session["agent_name"], session.get("command"), session["workspace_path"])
     settings = config.load(session["workspace_path"])
     session["limits"] = {**(session.get("limits") or {}), **(request.get("limits") or {})}
@@ -100,10 +101,10 @@ def hand_over(session: meta.Meta, agent_name: str) -> None:
         session["model"], session["mode"], session["options"], session["offers"] = None, None, {}, {}
 
 
-def start_session(live: Live, request: dict[str, Any]) -> dict[str, Any]:
+def start_session(live: Live, request: StartRequest) -> dict[str, Any]:
     """Start the agent and its conversation, and return the hello for the command that asked for it."""
     resuming = not request.get("new")
-    remarks = [str(remark) for remark in request.get("remarks") or []]
+    remarks = request.get("remarks") or []
     for remark in remarks:
         log(remark)
     start_agent(live)
@@ -119,7 +120,7 @@ def start_session(live: Live, request: dict[str, Any]) -> dict[str, Any]:
     return hello
 
 
-def start_conversation(live: Live, request: dict[str, Any]) -> restore.Outcome:
+def start_conversation(live: Live, request: StartRequest) -> restore.Outcome:
     """Start the session's first conversation with the agent, or restore the last."""
     if request.get("new"):
         return restore.start_conversation(live)
@@ -131,7 +132,7 @@ def start_conversation(live: Live, request: dict[str, Any]) -> restore.Outcome:
     )
 
 
-def intended_reset(live: Live, request: dict[str, Any]) -> str:
+def intended_reset(live: Live, request: StartRequest) -> str:
     """Return what the user did that starts a new conversation; empty if a lost memory was not intended."""
     before, now = live.before_start.get("agent_name"), live.meta["agent_name"]
     if before != now:

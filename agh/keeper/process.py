@@ -47,7 +47,7 @@ class Ready:
         self._fd = -1
 
 
-def run(keep: Callable[[Lock, Ready, dict[str, Any]], None]) -> NoReturn:
+def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:
     """Run `keep` as this process and exit; everything is on disk by then, so there is nothing to clean up."""
     directory, fd = sys.argv[1], int(sys.argv[2])
     os.set_inheritable(fd, False)

@@ -1,4 +1,4 @@
-"""The messages on the control socket between a command and a keeper.
+"""The messages between a command and a keeper: on the control socket, and when it starts.
 
 A message is a line of JSON. Request: `{"v":1,"verb":…,…}`; answer: `{"ok":{…}}` or `{"error":{…}}`.
 The socket's path may be too long for a socket address, so it is reached through the directory's descriptor.
@@ -9,13 +9,26 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypedDict
 
 import orjson
 
 VERSION = 1
 MAX_MESSAGE = 64 << 20
 FILE = "keeper.sock"
+
+
+class StartRequest(TypedDict, total=False):
+    """What a command asks of the keeper that it starts."""
+
+    new: bool  # the session has just been created
+    agent: str | None  # hand the session over to this agent
+    fresh: bool  # start a new conversation instead of restoring the last
+    fork: str | None  # the agent's session that this session is a copy of
+    skip: list[str]  # restore strategies not to use
+    require_context: bool  # refuse a strategy that loses the agent's memory
+    limits: dict[str, Any] | None
+    remarks: list[str]  # what was done to the session beforehand
 
 
 @contextmanager

@@ -36,8 +36,8 @@ from agh.store.watch import Watch
 children: list[int] = []  # keepers started by this process; one that outlives them waits for them
 
 
-def ensure_live(directory: str, **intent: Any) -> dict[str, Any]:
-    """Make the session live and return its keeper's hello; `intent` is for a start, if one is needed."""
+def ensure_live(directory: str, **request: Any) -> dict[str, Any]:
+    """Make the session live and return its keeper's hello; `request` is for a start, if one is needed."""
     deadline = time.monotonic() + CONNECT_LIMIT
     with Watch() as watch:
         watch.add(directory)
@@ -52,13 +52,13 @@ def ensure_live(directory: str, **intent: Any) -> dict[str, Any]:
             held = lock.take(directory)
             if held is not None:
                 with held:
-                    return start(held, **intent) | {"started": True}
+                    return start(held, **request) | {"started": True}
             if time.monotonic() > deadline:
                 raise TimedOut(f"the keeper of {os.path.basename(directory)}", CONNECT_LIMIT)
             watch.wait(0.2)
 
 
-def start(held: Lock, **intent: Any) -> dict[str, Any]:
+def start(held: Lock, **request: Any) -> dict[str, Any]:
     """Start the keeper of a session whose lock is held, and return its hello once it is ready.
 
     The process starts first, so that it imports what it needs while the session is checked and repaired here.
@@ -70,9 +70,9 @@ def start(held: Lock, **intent: Any) -> dict[str, Any]:
     try:
         process = spawn.take_or_start_keeper(module, held.directory, log)
         try:
-            if not intent.get("new"):
-                intent["remarks"] = prepare(held, stored, intent.get("agent"))
-            process = spawn.send_request(process, module, held.fd, log, intent)
+            if not request.get("new"):
+                request["remarks"] = prepare(held, stored, request.get("agent"))
+            process = spawn.send_request(process, module, held.fd, log, request)
         except BaseException:
             process.connection.close()
             raise

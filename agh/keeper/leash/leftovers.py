@@ -26,7 +26,7 @@ def find_leftovers(session: Meta) -> list[orphans.Orphan]:
 
 
 def _clear_place(session: Meta) -> None:
-    """End a job or container that outlived its connection; if its place is gone, the next call tries again."""
+    """End a job or container that outlived its connection. If its place is gone, the next call will try."""
     from agh import config
     from agh.keeper.agent.launch import agent_record, prepare
 

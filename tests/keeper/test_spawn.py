@@ -1,4 +1,4 @@
-"""Keepers that are begun before their session is made."""
+"""Keepers that are started before their session is created."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["live"]
 
 @pytest.fixture
 def waiting(live: Live) -> Iterator[spawn.KeeperProcess]:
-    """A keeper that was begun ahead, as `agh session new` does it first of all."""
+    """A keeper that was started ahead, as `agh session new` does first of all."""
     spawn.start_ahead()
     waiting = spawn._ahead
     assert waiting is not None
@@ -39,7 +39,7 @@ def test_it_keeps_the_session_that_is_made_next(live: Live, waiting: spawn.Keepe
     session.stop()
 
 
-def test_given_no_orders_it_ends_and_leaves_nothing(waiting: spawn.KeeperProcess) -> None:
+def test_without_a_request_it_exits_and_leaves_nothing(waiting: spawn.KeeperProcess) -> None:
     wait_until(lambda: is_alive(waiting.pid))
     waiting.connection.close()
     wait_until(lambda: not is_alive(waiting.pid))
