@@ -18,11 +18,6 @@ from agh.keeper.turns import cancel, limits, prompts, queue
 def verbs(live: Live) -> dict[str, Handler]:
     """Return the handler of each verb; all but `stop` are refused until the session is ready."""
 
-    def hello(request: dict[str, Any], answer: Answer) -> None:
-        if live.is_ending:
-            raise SessionStopping(live.session_id)
-        answer(describe(live))
-
     def when_ready(handler: Callable[[Live, dict[str, Any], Answer], None]) -> Handler:
         def handle(request: dict[str, Any], answer: Answer) -> None:
             if not live.ready:
@@ -32,7 +27,7 @@ def verbs(live: Live) -> dict[str, Handler]:
         return handle
 
     return {
-        "hello": when_ready(lambda live, request, answer: hello(request, answer)),
+        "hello": when_ready(hello_verb),
         "prompt": when_ready(prompts.accept),
         "set": when_ready(options.set_verb),
         "cancel": when_ready(cancel.cancel_verb),
@@ -43,6 +38,13 @@ def verbs(live: Live) -> dict[str, Handler]:
         "update": when_ready(update_verb),
         "stop": lambda request, answer: ending.stop(live, request, answer),
     }
+
+
+def hello_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
+    """Answer that the session is live, unless it is ending."""
+    if live.is_ending:
+        raise SessionStopping(live.session_id)
+    answer(describe(live))
 
 
 def update_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
