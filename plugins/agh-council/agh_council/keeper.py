@@ -22,7 +22,7 @@ from agh.keeper.session import Live
 from agh.store import meta
 from agh.store.lock import Lock
 from agh.store.writer import Writer
-from agh_council import limits
+from agh_council import limits, preload
 from agh_council.actions import Finish, Pause, WriteMemo
 from agh_council.driver import next_action
 from agh_council.engine import Engine
@@ -55,6 +55,7 @@ def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
         activity=None,
         keeper={"pid": os.getpid(), "started_at": timestamp()},
     )
+    preload.load_plugins()
     live.ready = True
     live.loop.on_signal((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), lambda: live.end("paused", "signal"))
     ready.succeeded(verbs.describe(live) | {"strategy": KIND, "reason": "", "context_lost": False})
