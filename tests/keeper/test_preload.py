@@ -69,8 +69,8 @@ def test_a_keeper_works_on_when_its_files_are_replaced(live: Live, tmp_path: Pat
     shutil.copytree(PACKAGE, tree / "agh", ignore=shutil.ignore_patterns("__pycache__"))
     old = {"PYTHONPATH": str(tree)}
     assert str(tree).encode() in _import_agh(old).stdout, "keepers run from the copy"
-    sessions = [live.new(args=("--name", name), env=old) for name in ("crashes", "stops")]
-    crashes, stops = sessions
+    sessions = [live.new(args=args, env=old) for args in ((), (), ("--max-turns", "3"))]
+    crashes, stops, pauses = sessions
     (tree / "agh").rename(tree / "replaced")
     (tree / "agh").mkdir()
     (tree / "agh" / "__init__.py").write_text("raise ImportError('this is another version')\n")
@@ -90,6 +90,10 @@ def test_a_keeper_works_on_when_its_files_are_replaced(live: Live, tmp_path: Pat
     assert json.loads(bundle.read_text())["last_events"]
     stops.stop()
     assert stops.meta()["stop_reason"] == "completed"
+    live.configure("mcp_servers = [{ name = 'tools', command = 'true' }]")  # read again for the checkpoint
+    pauses.tell("last")
+    wait_until(lambda: pauses.meta()["state"] == "stopped")
+    assert (pauses.meta()["stop_reason"], pauses.events()[-1].type) == ("max_turns", "session_paused")
     for session in sessions:
         session.check_log()
         log = (session.directory / "keeper.log").read_text()
