@@ -62,7 +62,8 @@ def write_end(live: Live) -> None:
             live.log.record("session_stopped", **_stop_fields(live, reason, detail))
     if paused:
         elapsed = round(time.monotonic() - live.activity.started, 3)
-        point = checkpoint.derive(live.directory, elapsed)
+        # With the settings it started with: a file that is broken by now must not keep it from ending.
+        point = checkpoint.derive(live.directory, elapsed, live.settings)
         store.write(live.directory, point)
         fields = {"checkpoint": point["created_at"], "elapsed_seconds": elapsed}
         with live.log.batch():
