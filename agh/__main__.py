@@ -1,6 +1,6 @@
 """The entry point. `--version` and Tab completion run before click is imported; the rest is `agh.cli.main`.
 
-A command that creates a session spawns its keeper first, so that both start in parallel.
+A command that creates a session starts its keeper first, so that both start in parallel.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def main() -> None:
         complete(sys.argv[2:])
     if _creates_session(sys.argv[1:]):
         from agh.console.streams import ensure_standard_streams
-        from agh.keeper.spawn import begin_ahead
+        from agh.keeper.spawn import start_ahead
 
         ensure_standard_streams()
-        begin_ahead()
+        start_ahead()
     from agh.cli.main import main
 
     main()

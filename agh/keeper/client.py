@@ -1,4 +1,4 @@
-"""The command's side of a live session: ask its keeper, and wait for its end."""
+"""The command's end of a live session: call its keeper, and wait for its start or end."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ from agh.keeper import protocol
 from agh.store import lock, meta
 from agh.store.watch import Watch
 
-READY_LIMIT = 300.0  # above the sum of what the phases of a start may take
+READY_LIMIT = 300.0  # more than the phases of a start can take together
 CONNECT_LIMIT = 90.0
 ANSWER_LIMIT = 30.0
 
 
 def call(directory: str, verb: str, *, limit: float = ANSWER_LIMIT, **args: Any) -> dict[str, Any]:
-    """The keeper's answer. KeeperGone when there is none to ask; KeeperDied when it took the request to
-    its grave: it may have been done, so nobody asks again by himself."""
+    """Send the keeper a request and return its answer.
+
+    Raises KeeperGone if there is no keeper. Raises KeeperDied if it died before it answered: the request
+    may have been carried out, so it is not sent again.
+    """
     session_id = os.path.basename(directory)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(limit)
@@ -53,7 +56,7 @@ def call(directory: str, verb: str, *, limit: float = ANSWER_LIMIT, **args: Any)
 
 
 def answers(directory: str) -> bool:
-    """Whether the session's keeper is there and well enough to say so at once."""
+    """Tell whether the session's keeper is there and answers at once."""
     try:
         call(directory, "hello", limit=2)
     except AghError:
@@ -62,7 +65,7 @@ def answers(directory: str) -> bool:
 
 
 def await_started(directory: str, limit: float = READY_LIMIT) -> None:
-    """Wait while the session is being started by someone; how that ended is in its metadata."""
+    """Wait while another command starts the session; its metadata then says how that ended."""
     deadline = time.monotonic() + limit
     with Watch() as watch:
         watch.add(directory)
@@ -73,7 +76,7 @@ def await_started(directory: str, limit: float = READY_LIMIT) -> None:
 
 
 def await_end(directory: str, limit: float, pid: int | None = None) -> bool:
-    """Wait until nobody holds the session's lock, or at least not the keeper `pid`."""
+    """Wait until the session's lock is free, or at least the keeper `pid` is gone; False on a timeout."""
     deadline = time.monotonic() + limit
     with Watch() as watch:
         watch.add(directory)
@@ -85,7 +88,7 @@ def await_end(directory: str, limit: float, pid: int | None = None) -> bool:
 
 
 def _is_alive(pid: int) -> bool:
-    """One that has ended counts as gone, though nobody has asked for its exit code yet."""
+    """Tell whether a process is running; a zombie is not."""
     try:
         os.kill(pid, 0)
         with open(f"/proc/{pid}/stat", "rb") as stat:
@@ -97,12 +100,12 @@ def _is_alive(pid: int) -> bool:
 
 
 def read_line(connection: socket.socket) -> bytes:
-    """Read one line; nothing if the peer is gone before its end."""
+    """Read a line; return nothing if the peer is gone before its end."""
     received = bytearray()
     while not received.endswith(b"\n"):
         try:
             data = connection.recv(1 << 16)
-        except ConnectionResetError:  # it died before it had read all that it was sent
+        except ConnectionResetError:  # it died before it had read everything
             data = b""
         if not data:
             return b""

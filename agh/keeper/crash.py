@@ -1,4 +1,4 @@
-"""Crash bundles: what is known of a failure, in one private, redacted, bounded file that can be shown."""
+"""Crash bundles: everything about a failure in a private, redacted, bounded file that can be shared."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from agh.store.reader import Reader
 
 SCHEMA = "agh.session_crash_bundle.v1"
 LAST_EVENTS, EVENT_TEXT, STDERR = 20, 4_000, 16_000
-EVENTS_BEFORE = 200  # that may hold the beginning of a secret that goes on in the last ones
+EVENTS_BEFORE = 200  # may hold the start of a secret that continues in the last events
 LONG_EVENT = 32_000  # characters
 MOST_ITEMS = 1_000
 
 
 def write_bundle(live: Live) -> str | None:
-    """The path of the bundle; None when it could not be written (the session's end must not fail on it)."""
-    failure, agent = live.failure, live.agent
+    """Write the bundle and return its path, or None if that fails: the session must end all the same."""
+    failure, agent = live.ending.failure, live.agent.connection
     if failure is None or agent is None:
         return None
-    ended = agent.process.exit or {}
+    exit_status = agent.process.exit or {}
     redactor = agent.redactor
     bundle = {
         "schema": SCHEMA,
@@ -40,16 +40,16 @@ def write_bundle(live: Live) -> str | None:
             "argv": agent.argv,
             "cwd": agent.cwd,
             "started_at": (live.meta.get("keeper") or {}).get("started_at"),
-            "exit_code": ended.get("exit"),
-            "signal": ended.get("signal"),
+            "exit_code": exit_status.get("exit"),
+            "signal": exit_status.get("signal"),
         },
-        "error": live.ending[1] if live.ending else None,
+        "error": live.ending.decision[1] if live.ending.decision else None,
     }
     clean = redactor.json(bundle)
     clean["stderr"] = agent.stderr_text(STDERR)
     try:
         clean["last_events"] = _last_events(live.directory, redactor)
-    except AghError:  # a log that cannot be read is no reason to lose the rest
+    except AghError:  # the rest is useful even if the log cannot be read
         clean["last_events"] = []
     try:
         folder = os.path.join(ensure_home(), "logs", "crash-bundles")
@@ -64,7 +64,7 @@ def write_bundle(live: Live) -> str | None:
 
 
 def _last_events(directory: str, redactor: Redactor) -> list[dict[str, Any]]:
-    """Return the newest events, redacted together with some before them, and then cut."""
+    """Return the newest events, redacted together with some before them, then shortened."""
     with Reader(directory) as reader:
         last = reader.last_sequence()
         first = max(1, last - LAST_EVENTS - EVENTS_BEFORE + 1)
@@ -81,7 +81,7 @@ def _last_events(directory: str, redactor: Redactor) -> list[dict[str, Any]]:
 
 
 def _shortened(row: Row, redactor: Redactor) -> Row:
-    """Return the row with the middle of what is long in it left out."""
+    """Return the row with the middle of its long texts left out."""
     if len(row.content) <= LONG_EVENT:
         return row
     return row._replace(content=orjson.dumps(_without_middle(row.parsed(), redactor)).decode())
@@ -89,7 +89,7 @@ def _shortened(row: Row, redactor: Redactor) -> Row:
 
 def _without_middle(value: Any, redactor: Redactor) -> Any:
     if isinstance(value, str) and len(value) > LONG_EVENT:
-        # The end is only there for what may follow it in the next chunk: it is always cut off again.
+        # The end is there only for a secret that continues in the next chunk; it is always cut off again.
         return redactor.beginning(value, EVENT_TEXT).ljust(EVENT_TEXT, "…") + value[-LONGEST:]
     if isinstance(value, list):
         return [_without_middle(item, redactor) for item in value[:MOST_ITEMS]]

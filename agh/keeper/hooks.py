@@ -1,8 +1,7 @@
-"""Hooks: the user's commands and plugins that are told what happens in a session, and may object.
+"""Hooks: the user's commands and plugins that hear what happens in a session, and may object.
 
-Every run is a row in `hook_runs`. A command gets the event as JSON on its standard input; one that
-hangs is killed at its timeout. A required hook that fails stops the session with `hook_stopped`; a
-plugin objects by raising `Veto`.
+Every run is a row in `hook_runs`. A command gets the event as JSON on its standard input and is killed at its
+timeout. A required hook that fails stops the session with `hook_stopped`; a plugin objects by raising `Veto`.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from agh.adapters.hookspecs import Veto
 from agh.core.events import timestamp
 from agh.core.hooks import Hook
 from agh.keeper.leash.child import Leashed
+from agh.keeper.log import Log
 from agh.keeper.session import Live
 
 OUTPUT_LIMIT = 4_000
@@ -35,50 +35,52 @@ class Run(NamedTuple):
 
 
 def fire(live: Live, event: str, **payload: Any) -> str | None:
-    """Run the hooks of an event, the synchronous ones to their end. Returns the objection, if any."""
-    told = {"event": event, "session_id": live.session_id, "timestamp": timestamp(), **payload}
-    return next((why for why in (*_plugins(live, event, told), *_commands(live, event, told)) if why), None)
+    """Run the hooks of an event, and return the objection, if any. Asynchronous hooks may still run."""
+    message = {"event": event, "session_id": live.session_id, "timestamp": timestamp(), **payload}
+    return next(
+        (why for why in (*_plugins(live, event, message), *_commands(live, event, message)) if why), None
+    )
 
 
 def await_all(live: Live) -> None:
-    """Let those that still run come to their end; the session's own end cannot wait long for them."""
-    if not live.loop.run_until(lambda: not live.hooks_running, LAST_GRACE):
-        for started in list(live.hooks_running):
-            started.expire()
-        live.loop.run_until(lambda: not live.hooks_running, LAST_GRACE)
+    """Wait for the hooks that still run, but not for long: the session is ending."""
+    if not live.loop.run_until(lambda: not live.hooks, LAST_GRACE):
+        for hook in list(live.hooks):
+            hook.expire()
+        live.loop.run_until(lambda: not live.hooks, LAST_GRACE)
 
 
-def _commands(live: Live, event: str, told: dict[str, Any]) -> Iterator[str | None]:
+def _commands(live: Live, event: str, message: dict[str, Any]) -> Iterator[str | None]:
     for hook in live.settings["hooks"]:
         if hook.event != event:
             continue
-        began, at = time.monotonic(), timestamp()
+        start, at = time.monotonic(), timestamp()
         try:
-            started = Started(live, hook, told)
-        except OSError as error:  # no descriptors or processes are left
+            running = RunningHook(live, hook, message)
+        except OSError as error:  # out of descriptors or processes
             run = Run("failed", None, str(error))
-            _store(live, event, hook.command, "config", hook.required, at, began, run)
+            _store(live.log, event, hook.command, "config", hook.required, at, start, run)
             if hook.required:
                 yield f"the hook {hook.command!r} could not be started: {error}"
             continue
         if hook.mode == "sync":
-            live.loop.run_until(lambda started=started: started.run is not None)  # type: ignore[misc]
-            if started.run is not None and started.run.outcome != "ok" and hook.required:
-                yield f"the hook {hook.command!r} {started.run.outcome}"
+            live.loop.run_until(lambda running=running: running.run is not None)  # type: ignore[misc]
+            if running.run is not None and running.run.outcome != "ok" and hook.required:
+                yield f"the hook {hook.command!r} {running.run.outcome}"
 
 
-def _plugins(live: Live, event: str, told: dict[str, Any]) -> list[str]:
+def _plugins(live: Live, event: str, message: dict[str, Any]) -> list[str]:
     """Call the plugins' hook, each with its own copy of the event; return their objections."""
     objections = []
 
     def record(hook: HookRun) -> None:
         run = _plugin_run(hook.error)
         at = timestamp(datetime.fromtimestamp(hook.started_at, UTC))
-        _store(live, event, hook.plugin, f"plugin {hook.plugin}", False, at, hook.started, run)
+        _store(live.log, event, hook.plugin, f"plugin {hook.plugin}", False, at, hook.started, run)
         if run.outcome == "veto":
             objections.append(f"plugin {hook.plugin} objects: {run.output}")
 
-    registry.call_hook("agh_lifecycle", record, event=PerPlugin(lambda plugin: dict(told)))
+    registry.call_hook("agh_lifecycle", record, event=PerPlugin(lambda plugin: dict(message)))
     return objections
 
 
@@ -90,46 +92,47 @@ def _plugin_run(error: Exception | None) -> Run:
     return Run("failed", None, f"{type(error).__name__}: {error}")
 
 
-class Started:
+class RunningHook:
     """A command that is running; `run` is None until it has ended."""
 
-    def __init__(self, live: Live, hook: Hook, told: dict[str, Any]) -> None:
+    def __init__(self, live: Live, hook: Hook, message: dict[str, Any]) -> None:
         self.run: Run | None = None
         self._live, self._hook = live, hook
-        self._began, self._at = time.monotonic(), timestamp()
+        self._start, self._at = time.monotonic(), timestamp()
         self._output = bytearray()
         self._timed_out = False
         argv = ["/bin/sh", "-c", hook.command]
         self._process = Leashed(
-            live.loop, argv, live.environ, live.meta["workspace_path"], self._take, self._ended
+            live.loop, argv, live.agent.environ, live.meta["workspace_path"], self._take, self._finish
         )
         self._timer = live.loop.later(hook.timeout, self.expire)
-        live.hooks_running.append(self)
-        self._process.write(orjson.dumps(told, option=orjson.OPT_APPEND_NEWLINE))
+        live.hooks.append(self)
+        self._process.write(orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE))
         self._process.close_stdin_when_sent()
 
     def _take(self, stream: int, data: bytes) -> None:
         self._output += data[: max(0, OUTPUT_LIMIT - len(self._output))]
 
     def expire(self) -> None:
+        """Kill the command, and record a timeout."""
         self._timed_out = True
         self._process.kill()
 
-    def _ended(self) -> None:
+    def _finish(self) -> None:
         self._timer.cancel()
         code = (self._process.exit or {}).get("exit")
         outcome = "timeout" if self._timed_out else "ok" if code == 0 else "failed"
         run = Run(outcome, code, self._output.decode(errors="replace"))
         hook = self._hook
-        _store(self._live, hook.event, hook.command, "config", hook.required, self._at, self._began, run)
+        _store(self._live.log, hook.event, hook.command, "config", hook.required, self._at, self._start, run)
         self.run = run
-        self._live.hooks_running.remove(self)
+        self._live.hooks.remove(self)
         if hook.mode == "async" and hook.required and outcome != "ok":
             self._live.end("hook_stopped", f"the hook {hook.command!r} {outcome}")
 
 
 def _store(
-    live: Live, event: str, name: str, source: str, required: bool, at: str, began: float, run: Run
+    log: Log, event: str, name: str, source: str, required: bool, at: str, start: float, run: Run
 ) -> None:
     row = {
         "event": event,
@@ -137,13 +140,13 @@ def _store(
         "source": source,
         "required": int(required),
         "started_at": at,
-        "duration_ms": round((time.monotonic() - began) * 1000),
+        "duration_ms": round((time.monotonic() - start) * 1000),
         "outcome": run.outcome,
         "exit_code": run.exit_code,
         "output": run.output,
     }
-    with live.batch():
-        live.db.execute(
+    with log.batch():
+        log.db.execute(
             f"INSERT INTO hook_runs ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
             list(row.values()),
         )

@@ -1,5 +1,5 @@
-"""Who holds a live session: a lease with a label and an end. It guards people from each other's prompts;
-the agent does not know of it."""
+"""The lease on a live session: a label and an expiry. It keeps users from prompting over each other; the
+agent does not know of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_TTL = 24 * 3600.0
 
 
 def attach(live: Live, request: dict[str, Any], answer: Answer) -> None:
-    """The verb `attach`: take the lease, or renew one's own."""
+    """Take the lease, or renew it for the same holder."""
     holder, now = str(request["holder"]), datetime.now(UTC)
     lease = live.meta.get("attach") or {}
     if not attachable(live.meta, timestamp(now), holder) and not request.get("steal"):
@@ -26,26 +26,26 @@ def attach(live: Live, request: dict[str, Any], answer: Answer) -> None:
             raise SessionNotAttachable(live.session_id, reason, hint=hint)
         raise SessionNotAttachable(live.session_id, f"it is {badge(live.meta)}")
     ttl = min(float(request["ttl"]), MAX_TTL)
-    taken: dict[str, Any] = {
+    new_lease: dict[str, Any] = {
         "attached_to": holder,
         "attached_at": timestamp(now),
         "attach_expires_at": timestamp(now + timedelta(seconds=ttl)),
     }
-    with live.batch():
+    with live.log.batch():
         if lease.get("attached_to") != holder:
-            live.record("session_attached", **taken)
-        live.then(lambda: live.update(attach=taken))
-    answer({"attach": taken})
+            live.log.record("session_attached", **new_lease)
+        live.log.then(lambda: live.update(attach=new_lease))
+    answer({"attach": new_lease})
 
 
 def detach(live: Live, request: dict[str, Any], answer: Answer) -> None:
-    """The verb `detach`: give the lease back. Whoever has none has nothing to give back."""
+    """Give the lease back, if the caller holds it or forces it."""
     lease = live.meta.get("attach") or {}
     holder = request.get("holder")
     if lease and (request.get("force") or lease.get("attached_to") == holder):
-        with live.batch():
-            live.record("session_detached", attached_to=lease.get("attached_to"))
-            live.then(lambda: live.update(attach=None))
+        with live.log.batch():
+            live.log.record("session_detached", attached_to=lease.get("attached_to"))
+            live.log.then(lambda: live.update(attach=None))
         answer({"detached": lease.get("attached_to")})
     elif lease and str(lease.get("attach_expires_at")) > timestamp():
         hint = f"agh session detach {live.session_id} --force"

@@ -14,6 +14,8 @@ READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
 class Timer:
+    """A callback that is still to come, unless it is cancelled."""
+
     def __init__(self, callback: Callable[[], None]) -> None:
         self.callback: Callable[[], None] | None = callback
 
@@ -22,16 +24,16 @@ class Timer:
 
 
 class Loop:
-    """`on_failure` is given what a callback raises, and may raise it again: that ends `run_until`."""
+    """`on_failure` gets what a callback raises; without it, and if it raises again, `run_until` ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_failure: Callable[[Exception], None] | None = None) -> None:
         self._selector = selectors.DefaultSelector()
         self._timers: list[tuple[float, int, Timer]] = []
         self._ties = count()
-        self.on_failure: Callable[[Exception], None] = _give_up
+        self._on_failure = on_failure
 
     def watch(self, fd: int, callback: Callable[[], None], events: int = READ) -> None:
-        """Call back while `fd` is ready; watching again replaces what was watched for."""
+        """Call back whenever `fd` is ready; watching it again replaces the callback and the events."""
         try:
             self._selector.modify(fd, events, callback)
         except KeyError:
@@ -44,6 +46,7 @@ class Loop:
             pass
 
     def later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        """Call back once, after so many seconds."""
         timer = Timer(callback)
         heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._ties), timer))
         return timer
@@ -57,16 +60,16 @@ class Loop:
         for number in numbers:
             signal.signal(number, lambda *_: None)
 
-        def woken() -> None:
+        def wake_up() -> None:
             if set(os.read(reading, 512)) & set(numbers):
                 callback()
 
-        self.watch(reading, woken)
+        self.watch(reading, wake_up)
 
-    def run_until(self, done: Callable[[], bool], limit: float | None = None) -> bool:
-        """Serve until `done()`; False when `limit` seconds passed first."""
+    def run_until(self, condition: Callable[[], bool], limit: float | None = None) -> bool:
+        """Serve until `condition()` holds; return False if `limit` seconds pass first."""
         deadline = None if limit is None else time.monotonic() + limit
-        while not done():
+        while not condition():
             if deadline is not None and time.monotonic() >= deadline:
                 return False
             self._step(deadline)
@@ -78,7 +81,7 @@ class Loop:
         moments = [moment for moment in (deadline, self._timers[0][0] if self._timers else None) if moment]
         pause = max(0.0, min(moments) - time.monotonic()) if moments else None
         for key, _ in self._selector.select(pause):
-            if key.fd in self._selector.get_map():  # an earlier callback may have let it go
+            if key.fd in self._selector.get_map():  # an earlier callback may have forgotten it
                 self._call(key.data)
         now = time.monotonic()
         while self._timers and self._timers[0][0] <= now:
@@ -90,8 +93,6 @@ class Loop:
         try:
             callback()
         except Exception as error:
-            self.on_failure(error)
-
-
-def _give_up(error: Exception) -> None:
-    raise error
+            if self._on_failure is None:
+                raise
+            self._on_failure(error)

@@ -1,8 +1,8 @@
-"""A keeper: the process that holds one live session. See process.py for what it is given.
+"""The keeper: the process that holds one live session. See process.py for what it starts with.
 
-Its life is one story, told by `keep`: start the agent, get the conversation back, say that it is ready (or
-why not), serve, drain, write the end. It is the only writer of the session's log. Killed at any
-point, it leaves a log that the next keeper can continue.
+`keep` is its whole life, from top to bottom: load the session, start the agent, restore the conversation,
+report that it is ready (or why not), serve, and write the end. It is the only writer of the session's log. If
+it is killed at any point, it leaves a log that the next keeper can continue.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ import time
 from typing import Any
 
 from agh import config
-from agh.adapters.agents import AgentRecord
 from agh.core.events import marker, timestamp
 from agh.core.redact import redactor
 from agh.errors import AgentNeedsLogin, AghError, Bug, HookStopped, PlaceGone, StoreFailed, TimedOut, Usage
-from agh.keeper import crash, ending, hooks
+from agh.keeper import crash, ending, hooks, preload
 from agh.keeper.agent import options, restore
 from agh.keeper.agent.connection import RpcError
-from agh.keeper.agent.launch import agent_record, begin_agent, shake_hands
-from agh.keeper.loop import Loop
+from agh.keeper.agent.launch import agent_record
+from agh.keeper.agent.start import initialize_agent, start_agent
 from agh.keeper.process import Ready, log, run
+from agh.keeper.protocol import StartRequest
 from agh.keeper.server import Control
 from agh.keeper.session import Live
-from agh.keeper.turns import supervise, turn, usage
+from agh.keeper.turns import limits, turn, usage
 from agh.keeper.verbs import describe, verbs
 from agh.store import meta
 from agh.store.lock import Lock
 from agh.store.writer import Writer
 
-FORGOTTEN = "the agent's own memory is gone"
-# A start that fails must leave these as they were.
-WAY_BACK = (
+PRELOAD_AFTER = 0.5  # seconds
+MEMORY_LOST = "the agent's own memory is gone"
+RESTORED_IF_START_FAILS = (
     "agent_name",
     "command",
     "acp_session_id",
@@ -47,176 +47,194 @@ WAY_BACK = (
 )
 
 
-def keep(held: Lock, ready: Ready, intent: dict[str, Any]) -> None:
+def keep(lock: Lock, ready: Ready, request: StartRequest) -> None:
     """Keep a session from its start to its end."""
-    live = make_live(held, intent)
-    resuming = not intent.get("new")
-    remarks = [str(remark) for remark in intent.get("remarks") or []]
-    for remark in remarks:
-        log(remark)
+    live = load_session(lock, request)
     control = Control(live.loop, live.directory, verbs(live))
     try:
-        begin_agent(live)
-        shake_hands(live)
-        found = converse(live, intent)
-        hello = open_session(live, found, resuming, remarks, meant_to_forget(live, intent))
-        if ignored := config.untrusted_note(live.meta["workspace_path"]):
-            log(ignored)
-            hello["remarks"] = [*remarks, ignored]
-        objection = hooks.fire(live, "session_resume" if resuming else "session_start")
-        if objection is not None:
-            raise HookStopped(objection)
+        hello = start_session(live, request)
     except Exception as error:
-        failure = error if isinstance(error, AghError) else Bug(f"{type(error).__name__}: {error}")
-        live.meta |= live.way_back  # type: ignore[typeddict-item]
-        end_failed_start(live, failure)
+        end_failed_start(live, error)
         control.close()
         raise
     live.ready = True
-    live.watch_turn = lambda turn: supervise.watch(live, turn)
-    live.loop.on_signal((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), lambda: live.end("shutdown"))
-    live.loop.later(live.settings["session.idle_after"], lambda: end_when_idle(live))
-    turn.watch_time(live)
-    live.loop.later(0, lambda: turn.dispatch_next(live))
+    watch_signals_and_time(live)
+    live.loop.later(0, lambda: turn.start_next(live))
+    live.loop.later(PRELOAD_AFTER, preload.preload_for_failures)
     ready.succeeded(hello)
     try:
-        live.loop.run_until(lambda: live.ending is not None)
+        live.loop.run_until(lambda: live.is_ending)
         ending.end_session(live)
     except StoreFailed as error:
         log(f"the log cannot be written; the agent is stopped: {error.message}")
-        if live.agent is not None:
-            live.agent.process.end(eof=0, term=0)
+        if live.agent.connection is not None:
+            live.agent.connection.process.end(eof=0, term=0)
         raise
     finally:
         control.close()
-    live.writer.close()
-    held.release()
+    live.log.writer.close()
+    lock.release()
 
 
-def make_live(held: Lock, intent: dict[str, Any]) -> Live:
-    """Read the session and its settings, with what the command wants to change about it."""
-    stored = meta.read(held.directory)
-    before = {key: stored.get(key) for key in WAY_BACK}
-    if intent.get("agent"):
-        hand_over(stored, str(intent["agent"]))
-    record: AgentRecord = agent_record(stored["agent_name"], stored.get("command"), stored["workspace_path"])
-    settings = config.load(stored["workspace_path"])
-    stored["limits"] = {**(stored.get("limits") or {}), **(intent.get("limits") or {})}
-    stored["spent"] = usage.spent(held.directory, stored.get("acp_session_id"))
-    usage.refuse_spent(stored, record, settings)
-    live = Live(Loop(), held.directory, stored, Writer(held, record.name), settings, record)
-    live.way_back = before
-    if intent.get("fresh"):
+def load_session(lock: Lock, request: StartRequest) -> Live:
+    """Read the session and its settings, and apply what the request changes about it."""
+    session = meta.read(lock.directory)
+    before_start = {key: session.get(key) for key in RESTORED_IF_START_FAILS}
+    if agent_name := request.get("agent"):
+        hand_over(session, agent_name)
+    record = agent_record(session["agent_name"], session.get("command"), session["workspace_path"])
+    settings = config.load(session["workspace_path"])
+    session["limits"] = {**(session.get("limits") or {}), **(request.get("limits") or {})}
+    session["spent"] = usage.read_spent(lock.directory, session.get("acp_session_id"))
+    limits.refuse_over_limit(session, record, settings)
+    live = Live(lock.directory, session, Writer(lock, record.name), settings, record)
+    live.before_start = before_start
+    if request.get("fresh"):
         live.meta["acp_session_id"] = None
     return live
 
 
-def hand_over(stored: meta.Meta, agent_name: str) -> None:
-    """Give the session to another agent: it has no memory of it, and its own models and modes."""
-    if agent_name != stored["agent_name"]:
-        stored["agent_name"], stored["command"], stored["acp_session_id"] = agent_name, None, None
-        stored["model"], stored["mode"], stored["options"], stored["offers"] = None, None, {}, {}
+def hand_over(session: meta.Meta, agent_name: str) -> None:
+    """Hand the session over to another agent, which has no memory of it and its own models and modes."""
+    if agent_name != session["agent_name"]:
+        session["agent_name"], session["command"], session["acp_session_id"] = agent_name, None, None
+        session["model"], session["mode"], session["options"], session["offers"] = None, None, {}, {}
 
 
-def end_when_idle(live: Live) -> None:
-    """An idle agent costs memory and nothing needs it: the next prompt revives the session."""
-    left = live.settings["session.idle_after"] - (time.monotonic() - live.last_activity)
-    if live.turn is None and left <= 0:
-        live.end("idle")
-    else:
-        live.loop.later(max(1.0, left), lambda: end_when_idle(live))
+def start_session(live: Live, request: StartRequest) -> dict[str, Any]:
+    """Start the agent and its conversation, and return the hello for the command that asked for it."""
+    resuming = not request.get("new")
+    remarks = request.get("remarks") or []
+    for remark in remarks:
+        log(remark)
+    start_agent(live)
+    initialize_agent(live)
+    outcome = start_conversation(live, request)
+    hello = activate(live, outcome, resuming, remarks, intended_reset(live, request))
+    if ignored := config.untrusted_note(live.meta["workspace_path"]):
+        log(ignored)
+        hello["remarks"] = [*remarks, ignored]
+    objection = hooks.fire(live, "session_resume" if resuming else "session_start")
+    if objection is not None:
+        raise HookStopped(objection)
+    return hello
 
 
-def meant_to_forget(live: Live, intent: dict[str, Any]) -> str:
-    """What was done on purpose that begins a new conversation with the agent; empty when nothing was."""
-    before, now = live.way_back.get("agent_name"), live.meta["agent_name"]
+def start_conversation(live: Live, request: StartRequest) -> restore.Outcome:
+    """Start the session's first conversation with the agent, or restore the last."""
+    if request.get("new"):
+        return restore.start_conversation(live)
+    return restore.restore(
+        live,
+        require_context=bool(request.get("require_context")),
+        fork_of=request.get("fork"),
+        skip=tuple(request.get("skip") or ()),
+    )
+
+
+def intended_reset(live: Live, request: StartRequest) -> str:
+    """Return what the user did that starts a new conversation; empty if a lost memory was not intended."""
+    before, now = live.before_start.get("agent_name"), live.meta["agent_name"]
     if before != now:
-        lost = live.way_back.get("system_prompt") and not live.meta.get("system_prompt")
+        lost = live.before_start.get("system_prompt") and not live.meta.get("system_prompt")
         return f"handed over from {before} to {now}" + (", which takes no system prompt" if lost else "")
-    if intent.get("fresh"):
+    if request.get("fresh"):
         return "begun afresh, as asked"
     origin = live.meta.get("forked_from")
     return f"forked from {origin['session_id']}" if origin and not live.meta.get("acp_session_ids") else ""
 
 
-def converse(live: Live, intent: dict[str, Any]) -> restore.Outcome:
-    """A conversation with the agent, new or restored."""
-    if intent.get("new"):
-        return restore.open_new(live)
-    return restore.restore(
-        live,
-        require_context=bool(intent.get("require_context")),
-        fork_of=intent.get("fork"),
-        skip=tuple(intent.get("skip") or ()),
-    )
-
-
-def open_session(
-    live: Live, found: restore.Outcome, resuming: bool, remarks: list[str], meant: str = ""
+def activate(
+    live: Live, outcome: restore.Outcome, resuming: bool, remarks: list[str], intended: str
 ) -> dict[str, Any]:
-    """Record the conversation that was opened; then the session is active. `meant`: why it is a new one."""
-    before = live.way_back.get("acp_session_id")
-    restored = found.restored
-    known = live.meta.get("acp_session_ids") or []
+    """Record the conversation that was started, make the session active, and return its hello.
+
+    `intended` is why the conversation is a new one; empty if that was not intended.
+    """
+    restored, log = outcome.restored, live.log
+    earlier_ids = live.meta.get("acp_session_ids") or []
     live.meta["acp_session_id"] = restored.agent_session
-    live.meta["acp_session_ids"] = list(dict.fromkeys([*known, restored.agent_session]))
+    live.meta["acp_session_ids"] = list(dict.fromkeys([*earlier_ids, restored.agent_session]))
     live.meta["offers"] = options.offers_in(restored.answer) or live.meta.get("offers") or {}
     options.apply(live)
-    used = {"strategy": found.strategy, "reason": found.reason, "at": timestamp()}
     if resuming:
-        with live.batch():
+        with log.batch():
             for remark in remarks:
-                live.record("runtime_warning", text=remark)
+                log.record("runtime_warning", text=remark)
             if restored.lost:
-                summary = f"{meant or FORGOTTEN}; resumed by {found.strategy}"
-                severity = "info" if meant else "warning"
-                live.add(marker("context_reset", summary, severity=severity, diagnostic=found.reason))
-            live.record(
+                summary = f"{intended or MEMORY_LOST}; resumed by {outcome.strategy}"
+                severity = "info" if intended else "warning"
+                log.add(marker("context_reset", summary, severity=severity, diagnostic=outcome.reason))
+            log.record(
                 "session_resumed",
-                strategy=found.strategy,
-                reason=found.reason,
+                strategy=outcome.strategy,
+                reason=outcome.reason,
                 acp_session_id=restored.agent_session,
-                previous_acp_session_id=before,
+                previous_acp_session_id=live.before_start.get("acp_session_id"),
             )
-    live.meta["spent"] = usage.spent(live.directory, restored.agent_session)
-    live.way_back = {}
-    live.update(state="active", restore=used if resuming else None, activity=None)
-    told = {
-        "strategy": found.strategy,
-        "reason": found.reason,
+    live.meta["spent"] = usage.read_spent(live.directory, restored.agent_session)
+    live.before_start = {}
+    strategy = {"strategy": outcome.strategy, "reason": outcome.reason, "at": timestamp()}
+    live.update(state="active", restore=strategy if resuming else None, activity=None)
+    return {
+        **describe(live),
+        "strategy": outcome.strategy,
+        "reason": outcome.reason,
         "context_lost": restored.lost,
-        "meant": meant if restored.lost else None,
+        "meant": intended if restored.lost else None,
         "remarks": remarks,
     }
-    return {**describe(live), **told}
 
 
-def end_failed_start(live: Live, error: AghError) -> None:
-    """The start failed: say so in the log and the metadata, end the agent, keep the way back."""
-    error.redact(redactor(live.environ).json)
-    kind = "startup_failure"
-    if isinstance(error, TimedOut):
-        kind = "timeout"
-    elif isinstance(error, PlaceGone):
-        kind = "transport_failure"
-    elif isinstance(error, AgentNeedsLogin):
-        kind = "provider_auth_failure"
-    elif isinstance(error, RpcError):
-        kind = "handshake_failure"
-    elif error.code in ("restore_failed", "context_lost"):
-        kind = "load_session_failure"
-    if live.farewells:  # somebody did not want to wait for it
-        live.ending = ("user_canceled", "stopped while it was starting")
-        live.failure = None
+def end_failed_start(live: Live, error: Exception) -> None:
+    """Write why the start failed, stop the agent, and leave the session as it was before."""
+    live.meta |= live.before_start  # type: ignore[typeddict-item]
+    cause = error if isinstance(error, AghError) else Bug(f"{type(error).__name__}: {error}")
+    cause.redact(redactor(live.agent.environ).json)
+    end, agent = live.ending, live.agent.connection
+    if end.waiting:  # a stop came while it was starting
+        end.decision = ("user_canceled", "stopped while it was starting")
+        end.failure = None
     else:
-        live.ending = ("hook_stopped" if isinstance(error, HookStopped) else "error", error.message)
-        live.failure = {"kind": kind, "summary": error.message, "crash_bundle_path": None}
-    if live.agent is not None:
-        live.agent.process.end(eof=0.5, term=0.5)
-        if live.failure and error.exit != Usage.exit:  # what the user got wrong is no crash
-            live.failure["crash_bundle_path"] = crash.write_bundle(live)
+        end.decision = ("hook_stopped" if isinstance(cause, HookStopped) else "error", cause.message)
+        end.failure = {"kind": failure_kind(cause), "summary": cause.message, "crash_bundle_path": None}
+    if agent is not None:
+        agent.process.end(eof=0.5, term=0.5)
+        if end.failure and cause.exit != Usage.exit:  # a user's mistake is not a crash
+            end.failure["crash_bundle_path"] = crash.write_bundle(live)
     ending.write_end(live)
-    live.writer.close()
+    live.log.writer.close()
+
+
+def failure_kind(error: AghError) -> str:
+    """Return the kind of failure that a failed start is recorded as."""
+    if isinstance(error, TimedOut):
+        return "timeout"
+    if isinstance(error, PlaceGone):
+        return "transport_failure"
+    if isinstance(error, AgentNeedsLogin):
+        return "provider_auth_failure"
+    if isinstance(error, RpcError):
+        return "handshake_failure"
+    if error.code in ("restore_failed", "context_lost"):
+        return "load_session_failure"
+    return "startup_failure"
+
+
+def watch_signals_and_time(live: Live) -> None:
+    """End the session on a signal, when it is idle for long, or when its time is up."""
+    live.loop.on_signal((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), lambda: live.end("shutdown"))
+    live.loop.later(live.settings["session.idle_after"], lambda: end_when_idle(live))
+    limits.watch_time(live)
+
+
+def end_when_idle(live: Live) -> None:
+    """End a session that has been idle for long, to free its memory; the next prompt resumes it."""
+    left = live.settings["session.idle_after"] - (time.monotonic() - live.activity.last)
+    if live.turns.current is None and left <= 0:
+        live.end("idle")
+    else:
+        live.loop.later(max(1.0, left), lambda: end_when_idle(live))
 
 
 if __name__ == "__main__":

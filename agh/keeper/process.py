@@ -1,8 +1,8 @@
-"""The process of a keeper of any kind: what it is given, whom it tells that it is ready, and how it ends.
+"""The process of a keeper of any kind: what it starts with, how it reports that it is ready, how it exits.
 
-`python -m MODULE DIR SOCKET_FD`: the session's directory, and a socket to the command that began it. There
-come the orders: descriptors of the session's held lock and of its log, and what the command wants, in a line
-of JSON. If none come before the command is gone, there is nothing to keep. See spawn.py.
+`python -m MODULE DIR SOCKET_FD`: the session's directory, and a socket to the command that started it. On the
+socket it receives the descriptors of the session's lock and of its log file, and the request as a line of
+JSON. If the command exits without sending them, the keeper exits too. See spawn.py.
 """
 
 from __future__ import annotations
@@ -22,18 +22,20 @@ from agh.store.lock import Lock
 
 
 class Ready:
-    """The way back to the command that gave the orders: one line, then nothing."""
+    """Reports to the command that started the keeper: a single line, then nothing."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
 
     def succeeded(self, hello: dict[str, Any]) -> None:
-        self._tell({"ok": hello})
+        """Report that the session is live."""
+        self._report({"ok": hello})
 
     def failed(self, error: AghError) -> None:
-        self._tell({"error": error.for_relay()})
+        """Report why the session could not be started."""
+        self._report({"error": error.for_relay()})
 
-    def _tell(self, message: dict[str, Any]) -> None:
+    def _report(self, message: dict[str, Any]) -> None:
         if self._fd < 0:
             return
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
@@ -45,26 +47,26 @@ class Ready:
         self._fd = -1
 
 
-def run(keep: Callable[[Lock, Ready, dict[str, Any]], None]) -> NoReturn:
-    """Be a keeper whose story is `keep`, and end: what it did is on disk, so nothing has to be put away."""
+def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:
+    """Run `keep` as this process and exit; everything is on disk by then, so there is nothing to clean up."""
     directory, fd = sys.argv[1], int(sys.argv[2])
     os.set_inheritable(fd, False)
     os.chdir("/")
-    intent, descriptors = _orders(fd)
+    request, descriptors = _receive_request(fd)
     if not descriptors:
         os._exit(0)
-    lock, file = descriptors
-    os.set_inheritable(lock, False)
+    lock_fd, log_fd = descriptors
+    os.set_inheritable(lock_fd, False)
     for stream in (1, 2):
-        os.dup2(file, stream)
-    os.close(file)
-    ready, held = Ready(fd), Lock(lock, directory)
+        os.dup2(log_fd, stream)
+    os.close(log_fd)
+    ready, lock = Ready(fd), Lock(lock_fd, directory)
     code = 0
     try:
-        keep(held, ready, intent)
+        keep(lock, ready, request)
     except AghError as error:
         log(f"{error.code}: {error.message}")
-        held.release()  # whoever hears of the failure may try again at once
+        lock.release()  # first: the command may try again as soon as it gets the failure
         ready.failed(error)
         code = error.exit
     except Exception as error:
@@ -72,15 +74,15 @@ def run(keep: Callable[[Lock, Ready, dict[str, Any]], None]) -> NoReturn:
 
         from agh.core.redact import redactor
 
-        hide = redactor(os.environ).text  # what it stumbled over may be the agent's words
+        hide = redactor(os.environ).text  # the message may quote the agent
         log(hide(traceback.format_exc()))
         ready.failed(Bug(hide(f"{type(error).__name__}: {error}"), hint=f"see {directory}/keeper.log"))
         code = Bug.exit
     os._exit(code)
 
 
-def _orders(fd: int) -> tuple[dict[str, Any], list[int]]:
-    """What is wanted, and the descriptors that came with it; none if nobody is there to give orders."""
+def _receive_request(fd: int) -> tuple[dict[str, Any], list[int]]:
+    """Return the request and the descriptors that came with it; no descriptors if the command is gone."""
     with socket.socket(fileno=os.dup(fd)) as connection:
         line, descriptors, _, _ = socket.recv_fds(connection, 1 << 16, 2)
         while line and not line.endswith(b"\n"):
@@ -90,5 +92,5 @@ def _orders(fd: int) -> tuple[dict[str, Any], list[int]]:
 
 
 def log(text: str) -> None:
-    """A line in keeper.log."""
+    """Write a line to keeper.log."""
     print(f"{timestamp()} {text}", file=sys.stderr, flush=True)

@@ -1,8 +1,7 @@
-"""The language of the control socket, which a command and a keeper share.
+"""The messages between a command and a keeper: on the control socket, and when it starts.
 
-A message is one line of JSON. Request: `{"v":1,"verb":…,…}`; answer: `{"ok":{…}}` or `{"error":{…}}`.
-The socket's path may be longer than a socket address can hold: it is reached through the directory's
-descriptor.
+A message is a line of JSON. Request: `{"v":1,"verb":…,…}`; answer: `{"ok":{…}}` or `{"error":{…}}`.
+The socket's path may be too long for a socket address, so it is reached through the directory's descriptor.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypedDict
 
 import orjson
 
@@ -19,9 +18,22 @@ MAX_MESSAGE = 64 << 20
 FILE = "keeper.sock"
 
 
+class StartRequest(TypedDict, total=False):
+    """What a command asks of the keeper that it starts."""
+
+    new: bool  # the session has just been created
+    agent: str | None  # hand the session over to this agent
+    fresh: bool  # start a new conversation instead of restoring the last
+    fork: str | None  # the agent's session that this session is a copy of
+    skip: list[str]  # restore strategies not to use
+    require_context: bool  # refuse a strategy that loses the agent's memory
+    limits: dict[str, Any] | None
+    remarks: list[str]  # what was done to the session beforehand
+
+
 @contextmanager
 def short_path(directory: str) -> Iterator[str]:
-    """Give a path to the session's socket that is short however deep the directory lies."""
+    """Yield a path to the session's socket that is short however deep the directory is."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     here = None
     try:
@@ -39,5 +51,5 @@ def short_path(directory: str) -> Iterator[str]:
 
 
 def encode(message: dict[str, Any]) -> bytes:
-    """Write a message as a line."""
+    """Encode a message as a line."""
     return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)

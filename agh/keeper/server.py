@@ -1,7 +1,7 @@
-"""The control socket: a few verbs in, one answer each. Commands go in here; facts come out of the log.
+"""The control socket: each request has a verb and gets a single answer. Facts are read from the log instead.
 
-The socket is 0600 in a 0700 directory, and a peer of another user is turned away. See protocol.py for its
-language.
+The socket is 0600 in a 0700 directory, and peers of other users are turned away. See protocol.py for the
+messages.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Handler = Callable[[dict[str, Any], Answer], None]
 
 
 class Control:
-    """The keeper's side. Each verb is given the request and a function that answers it, now or later."""
+    """The keeper's end. A handler gets the request and a function that answers it, now or later."""
 
     def __init__(self, loop: Loop, directory: str, verbs: dict[str, Handler]) -> None:
         self._loop = loop
@@ -47,10 +47,10 @@ class Control:
         self._listen()
 
     def close(self) -> None:
-        """Send what is still owed to peers, as far as they take it, and take the socket away."""
+        """Send what peers have still to get, as far as they read it, and delete the socket."""
         self._loop.forget(self._listener.fileno())
         self._listener.close()
-        self._loop.run_until(lambda: not any(peer.owes for peer in self._peers), limit=1)
+        self._loop.run_until(lambda: not any(peer.has_unsent for peer in self._peers), limit=1)
         for peer in list(self._peers):
             peer.close()
         os.unlink(os.path.join(self._directory, FILE))
@@ -64,7 +64,7 @@ class Control:
             connection, _ = self._listener.accept()
         except BlockingIOError:
             return
-        except OSError:  # no descriptors are left: the peer waits until there are some
+        except OSError:  # out of descriptors: the peer waits until there are some
             self._loop.forget(self._listener.fileno())
             self._loop.later(ACCEPT_PAUSE, self._listen)
             return
@@ -77,26 +77,30 @@ class Control:
 
 class _Peer:
     def __init__(
-        self, loop: Loop, connection: socket.socket, verbs: dict[str, Handler], gone: Callable[[_Peer], None]
+        self,
+        loop: Loop,
+        connection: socket.socket,
+        verbs: dict[str, Handler],
+        on_close: Callable[[_Peer], None],
     ) -> None:
-        self._loop, self._connection, self._verbs, self._gone = loop, connection, verbs, gone
+        self._loop, self._connection, self._verbs, self._on_close = loop, connection, verbs, on_close
         self._received = bytearray()
-        self._owed = bytearray()
+        self._unsent = bytearray()
         loop.watch(connection.fileno(), self._ready)
 
     @property
-    def owes(self) -> bool:
-        return bool(self._owed)
+    def has_unsent(self) -> bool:
+        return bool(self._unsent)
 
     def close(self) -> None:
         if self._connection.fileno() >= 0:
             self._loop.forget(self._connection.fileno())
             self._connection.close()
-            self._gone(self)
+            self._on_close(self)
 
     def _ready(self) -> None:
         try:
-            if self._owed:
+            if self._unsent:
                 self._send()
             data = self._connection.recv(1 << 16)
         except BlockingIOError:
@@ -109,13 +113,13 @@ class _Peer:
             return
         *lines, rest = data.split(b"\n")
         for line in lines:
-            self._take(bytes(self._received) + line)
+            self._handle(bytes(self._received) + line)
             self._received.clear()
         self._received += rest
 
-    def _take(self, line: bytes) -> None:
+    def _handle(self, line: bytes) -> None:
         try:
-            request = _checked(line)
+            request = _parse(line)
             handler = self._verbs.get(str(request.get("verb")))
             if handler is None:
                 raise Usage(f"the keeper does not know the verb {request.get('verb')!r}")
@@ -123,7 +127,7 @@ class _Peer:
         except AghError as error:
             self._answer(error)
             if isinstance(error, StoreFailed):
-                raise  # nothing may go on unrecorded
+                raise  # nothing may happen unrecorded
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             self._answer(Usage(f"the keeper cannot read this request: {error!r}"))
         except Exception as error:
@@ -134,9 +138,9 @@ class _Peer:
         if self._connection.fileno() < 0:
             return
         if isinstance(result, AghError):
-            self._owed += encode({"error": result.for_relay()})
+            self._unsent += encode({"error": result.for_relay()})
         else:
-            self._owed += encode({"ok": result})
+            self._unsent += encode({"ok": result})
         try:
             self._send()
         except OSError:
@@ -144,14 +148,14 @@ class _Peer:
 
     def _send(self) -> None:
         try:
-            sent = self._connection.send(self._owed)
-            del self._owed[:sent]
+            sent = self._connection.send(self._unsent)
+            del self._unsent[:sent]
         except BlockingIOError:
             pass
-        self._loop.watch(self._connection.fileno(), self._ready, READ | WRITE if self._owed else READ)
+        self._loop.watch(self._connection.fileno(), self._ready, READ | WRITE if self._unsent else READ)
 
 
-def _checked(line: bytes) -> dict[str, Any]:
+def _parse(line: bytes) -> dict[str, Any]:
     try:
         request = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -164,7 +168,7 @@ def _checked(line: bytes) -> dict[str, Any]:
 
 
 def _peer_uid(connection: socket.socket) -> int | None:
-    """The user at the other end; None where the system does not tell (there the modes guard the socket)."""
+    """Return the peer's user id; None if the system does not say (then the modes guard the socket)."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return None

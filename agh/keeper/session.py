@@ -1,16 +1,11 @@
-"""A live session inside its keeper: the log, the metadata and the agent, and how they change together.
+"""A live session inside its keeper, in five parts: its log, its agent, its turns, its activity and its end.
 
-Everything that happens goes through `batch`: events are recorded and acts are planned inside it; when
-it ends the events are committed in one transaction, and only then the acts are done. So nothing is
-acted on that is not on disk.
-
-Agents are not trusted to make sense, so an act or a callback that fails is a `runtime_warning` and nothing
-more: the acts after it are done. Only a log that cannot be written ends the session.
+Agents are not trusted to make sense, so an act or a callback that fails becomes a `runtime_warning` and
+nothing more. Only a log that cannot be written ends the session.
 """
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,27 +13,36 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agh.adapters.agents import AgentRecord
-from agh.core.events import Draft, draft_of, timestamp
+from agh.core.events import timestamp
 from agh.core.redact import redactor
 from agh.errors import StoreFailed
 from agh.keeper.agent.connection import Agent
+from agh.keeper.log import Log, is_fatal
 from agh.keeper.loop import Loop, Timer
 from agh.store import meta
 from agh.store.meta import Meta
 from agh.store.writer import Writer
 
 if TYPE_CHECKING:
-    from agh.keeper.agent.permissions import Asked
+    from agh.keeper.agent.permissions import PendingRequest
     from agh.keeper.agent.terminals import Terminal
-    from agh.keeper.hooks import Started
+    from agh.keeper.hooks import RunningHook
     from agh.keeper.server import Answer
 
 CAUSE_LIMIT = 1000
 
 
 def cause_of(error: Exception) -> str:
-    """What went wrong, in a short text that can be stored: a file name in it may be no UTF-8."""
+    """Return what went wrong as a short text that can be stored: a file name in it may not be UTF-8."""
     return f"{type(error).__name__}: {error}"[:CAUSE_LIMIT].encode(errors="replace").decode()
+
+
+@dataclass
+class Retry:
+    """A failed prompt that waits to be sent again. `give_up` closes its turn instead."""
+
+    timer: Timer
+    give_up: Callable[[], None]
 
 
 @dataclass
@@ -48,62 +52,95 @@ class Turn:
     turn_id: str
     input_id: int
     after: int  # the last sequence before it
-    began: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=time.monotonic)
     cancelled: bool = False
-    said_something: bool = False
-    acted: bool = False  # something of it was shown, or done through us: it cannot be begun anew unseen
-    usage: dict[str, Any] = field(default_factory=dict)  # as told request by request
+    answered: bool = False  # the agent has written a message or used a tool
+    acted: bool = False  # the user may have seen something of it, so it cannot silently start again
+    usage: dict[str, Any] = field(default_factory=dict)  # the sum of what single requests reported
     retries: int = 0  # how often it may be sent again
     attempts: int = 0  # how often it has failed so far
-    waiting: Timer | None = None  # until it is sent again
+    retry: Retry | None = None
     warned: bool = False
     warned_before: bool = False
-    timed_out: tuple[str, str] | None = None  # the stop detail and the failure, if it does not end by itself
+    timed_out: tuple[str, str] | None = None  # stop detail and failure, in case the cancel is ignored
     last_progress: float = field(default_factory=time.monotonic)
     last_heartbeat: float = field(default_factory=time.monotonic)
-    tools: dict[str, str] = field(default_factory=dict)  # calls in progress, by id
+    tools: dict[str, str] = field(default_factory=dict)  # names of the running tool calls, by id
     approved: set[tuple[str, str | None]] = field(default_factory=set)  # kinds and resources allowed in it
+
+
+@dataclass
+class AgentSide:
+    """The agent, and what it has open with us."""
+
+    record: AgentRecord
+    environ: dict[str, str] = field(default_factory=dict)
+    connection: Agent | None = None
+    requests: dict[str, PendingRequest] = field(default_factory=dict)  # waiting for a decision, by id
+    terminals: dict[str, Terminal] = field(default_factory=dict)
+    replaying: bool = False  # until the next prompt, it repeats a conversation that is in the log
+    replayed: int = 0
+    malformed: int = 0  # lines that were not messages
+
+    @property
+    def connected(self) -> Agent:
+        """Return the connection of an agent that has been started."""
+        assert self.connection is not None, "the agent has been started"
+        return self.connection
+
+
+@dataclass
+class Turns:
+    """The running turn, and what to do around it."""
+
+    current: Turn | None = None
+    last_id: str = ""
+    finishing: bool = False  # a turn has ended, and its consequences are still being handled
+    pause_after: tuple[str, str] | None = None  # stop reason and the limit that was reached
+    history: str | None = None  # to be injected into the next prompt
+
+    @property
+    def current_id(self) -> str:
+        """Return the id of the running turn, or an empty string between turns."""
+        return self.current.turn_id if self.current else ""
+
+
+class Activity:
+    """When the session was last active, and how healthy its agent looks. Intervals are monotonic."""
+
+    def __init__(self) -> None:
+        self.started = self.last = time.monotonic()
+        self.last_at, self.last_kind = timestamp(), "session_start"
+        self.health: str | None = None
+
+    def note(self, kind: str) -> None:
+        """Note that something happened just now."""
+        self.last, self.last_at, self.last_kind = time.monotonic(), timestamp(), kind
+
+
+@dataclass
+class Ending:
+    """How the session ends, once that is decided, and who waits to hear it."""
+
+    decision: tuple[str, str | None] | None = None  # stop_reason and detail
+    failure: meta.Failure | None = None
+    waiting: list[Answer] = field(default_factory=list)
 
 
 class Live:
     def __init__(
-        self,
-        loop: Loop,
-        directory: str,
-        stored: Meta,
-        writer: Writer,
-        settings: dict[str, Any],
-        record: AgentRecord,
+        self, directory: str, session: Meta, writer: Writer, settings: dict[str, Any], record: AgentRecord
     ) -> None:
-        self.loop, self.directory, self.meta, self.writer = loop, directory, stored, writer
-        self.settings = settings
-        self.record_of_agent = record
-        self.agent: Agent | None = None
-        self.turn: Turn | None = None
-        self.last_turn_id = ""
+        self.directory, self.meta, self.settings = directory, session, settings
+        self.loop = Loop(self.survive)
+        self.log = Log(writer, session, self.survive)
+        self.agent = AgentSide(record)
+        self.turns = Turns()
+        self.activity = Activity()
+        self.ending = Ending()
+        self.hooks: list[RunningHook] = []
         self.ready = False  # the start is over, and commands are served
-        self.settling = False  # a turn has ended, and what follows from it is still being done
-        self.way_back: dict[str, Any] = {}  # what meta.json keeps saying until the start has succeeded
-        self.replaying = False
-        self.replayed = 0
-        self.hooks_running: list[Started] = []
-        self.nonsense = 0  # lines from the agent that were no messages
-        self.ending: tuple[str, str | None] | None = None  # stop_reason and detail, once the end is decided
-        self.failure: meta.Failure | None = None
-        self.history: str | None = None  # to be injected into the next prompt
-        self.environ: dict[str, str] = {}
-        self.asked: dict[str, Asked] = {}
-        self.terminals: dict[str, Terminal] = {}
-        self.farewells: list[Answer] = []  # who waits to hear of the end
-        self.began = self.last_activity = time.monotonic()
-        self.last_activity_at, self.last_activity_kind = timestamp(), "session_start"
-        self.health: str | None = None
-        self.watch_turn: Callable[[Turn], None] = lambda turn: None
-        self.pause_after_turn: tuple[str, str] | None = None  # stop reason and the limit that was reached
-        loop.on_failure = self.survive
-        self._drafts: list[Draft] | None = None
-        self._acts: list[Callable[[], None]] = []
-        self._at = ""  # the time of what is recorded in the batch
+        self.before_start: dict[str, Any] = {}  # what meta.json still says until the start has succeeded
 
     @property
     def session_id(self) -> str:
@@ -111,126 +148,67 @@ class Live:
 
     @property
     def cwd(self) -> str:
-        """The workspace as the agent sees it: in another place it may have another path."""
+        """Return the workspace as the agent sees it: in another place it may have another path."""
         return self.meta.get("cwd") or self.meta["workspace_path"]
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the agent runs in a place of its own, where the files of this machine are not."""
+        """Tell whether the agent runs in another place, which does not have the files of this machine."""
         return self.meta.get("cwd") is not None
 
     @property
-    def db(self) -> sqlite3.Connection:
-        return self.writer.connection
-
-    @contextmanager
-    def batch(self) -> Iterator[None]:
-        """Record and plan inside; at the end commit, then act. A batch inside a batch joins it."""
-        if self._drafts is not None:
-            yield
-            return
-        self._drafts, self._acts, self._at = [], [], timestamp()
-        try:
-            with self.writer.transaction():
-                yield
-                self.writer.store(self._drafts)
-        except StoreFailed:
-            if self.agent is not None:
-                self.agent.on_frames = lambda frames: None  # what it still says must not follow what was lost
-            raise
-        finally:
-            self._drafts = None
-        acts, self._acts = self._acts, []
-        for act in acts:
-            try:
-                act()
-            except Exception as error:
-                self.survive(error)
+    def is_ending(self) -> bool:
+        return self.ending.decision is not None
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """Inside a batch: what is recorded, planned and stored in here is undone if it fails."""
-        assert self._drafts is not None, "a step is part of a batch"
-        drafts, acts, waiting = len(self._drafts), len(self._acts), dict(self.asked)
-        self.db.execute("SAVEPOINT step")
+        """Inside a batch: undo everything in here if it fails, and forget the requests it has added."""
+        before = dict(self.agent.requests)
         try:
-            yield
+            with self.log.step():
+                yield
         except Exception as error:
-            if self.is_fatal(error):
-                raise
-            self.db.execute("ROLLBACK TO step")
-            self.db.execute("RELEASE step")
-            del self._drafts[drafts:], self._acts[acts:]
-            for request_id in self.asked.keys() - waiting.keys():
-                self.asked[request_id].timer.cancel()
-            self.asked = waiting
+            if not is_fatal(error):
+                for request_id in self.agent.requests.keys() - before.keys():
+                    self.agent.requests[request_id].timer.cancel()
+                self.agent.requests = before
             raise
-        self.db.execute("RELEASE step")
 
     def survive(self, error: Exception, raw: bytes | memoryview | None = None) -> None:
-        """Note a failure that concerns one message only. If it concerns the log, raise it as StoreFailed."""
+        """Record a failure that concerns a single message. If the log itself failed, raise StoreFailed."""
         if isinstance(error, StoreFailed):
             raise error
-        if self.is_fatal(error):
+        if is_fatal(error):
             raise StoreFailed(self.session_id, error) from error
         text = f"something could not be handled: {cause_of(error)}"
-        with self.batch():
-            self.record("runtime_warning", turn_id=self.turn.turn_id if self.turn else "", text=text, raw=raw)
-
-    @staticmethod
-    def is_fatal(error: Exception) -> bool:
-        """Whether nothing can be recorded any more. Values that SQLite does not take are no such failure."""
-        if isinstance(error, sqlite3.DatabaseError):
-            return not isinstance(
-                error, sqlite3.IntegrityError | sqlite3.DataError | sqlite3.ProgrammingError
-            )
-        return isinstance(error, StoreFailed)
-
-    def record(
-        self, type: str, *, turn_id: str = "", raw: bytes | memoryview | None = None, **fields: Any
-    ) -> None:
-        self.add(draft_of(type, turn_id, self.meta.get("acp_session_id"), self._at, fields, raw))
-
-    def add(self, made: Draft) -> None:
-        assert self._drafts is not None, "events are recorded inside a batch"
-        self._drafts.append(made)
-
-    def then(self, act: Callable[[], None]) -> None:
-        """Do this once everything recorded in the batch is on disk."""
-        self._acts.append(act)
+        with self.log.batch():
+            self.log.record("runtime_warning", turn_id=self.turns.current_id, text=text, raw=raw)
 
     def update(self, *, sync: bool = True, **changes: Any) -> None:
         """Change the metadata and write it out."""
-        self.meta |= {**changes, "updated_at": timestamp(), "last_sequence": self.writer.last_sequence}  # type: ignore[typeddict-item]
-        meta.write(self.directory, {**self.meta, **self.way_back}, sync=sync)  # type: ignore[typeddict-item]
+        self.meta |= {**changes, "updated_at": timestamp(), "last_sequence": self.log.last_sequence}  # type: ignore[typeddict-item]
+        meta.write(self.directory, {**self.meta, **self.before_start}, sync=sync)  # type: ignore[typeddict-item]
 
     def show_activity(self) -> None:
-        """Let `list` and `status` see what goes on. A hint for people: not worth an fsync."""
-        (pending,) = self.db.execute("SELECT count(*) FROM permissions WHERE status = 'pending'").fetchone()
+        """Let `list` and `status` see what is going on. It is only a hint, not worth an fsync."""
+        pending = "SELECT count(*) FROM permissions WHERE status = 'pending'"
+        ((count,),) = self.log.db.execute(pending).fetchall()
         activity = {
-            "turn_id": self.turn.turn_id if self.turn else None,
-            "pending_permissions": pending,
-            "health": self.health,
-            "last_activity_at": self.last_activity_at,
+            "turn_id": self.turns.current_id or None,
+            "pending_permissions": count,
+            "health": self.activity.health,
+            "last_activity_at": self.activity.last_at,
         }
         self.update(sync=False, activity=activity)
 
     def end(self, reason: str, detail: str | None = None) -> None:
         """Decide that the session ends; the first decision counts."""
-        if self.ending is None:
-            self.ending = (reason, detail)
+        if not self.is_ending:
+            self.ending.decision = (reason, detail)
 
     def fail(self, reason: str, kind: str, summary: str, *, detail: str | None = None) -> None:
         """Decide that the session ends in failure."""
-        if self.ending is None:
-            hide = redactor(self.environ).text  # the names of tools, for one, are the agent's words
-            self.failure = {"kind": kind, "summary": hide(summary), "crash_bundle_path": None}
+        if not self.is_ending:
+            hide = redactor(self.agent.environ).text  # the agent chooses the names of its tools, for example
+            self.ending.failure = {"kind": kind, "summary": hide(summary), "crash_bundle_path": None}
             self.end(reason, hide(detail or summary))
-
-    def active(self, kind: str) -> None:
-        """Note that something happened just now."""
-        self.last_activity, self.last_activity_at, self.last_activity_kind = (
-            time.monotonic(),
-            timestamp(),
-            kind,
-        )

@@ -1,9 +1,9 @@
-"""Beginning a keeper, from the command's side.
+"""Starting a keeper, from the command's side.
 
-A keeper is begun with its session's directory and a socket. On the socket it is given its orders: the
-session's held lock, its log, and what the command wants; there it answers that it is ready, or why not.
-So the keeper of a new session can be begun ahead, while the command still reads its arguments: both import
-what they need side by side. One that is given no orders ends with the command.
+A keeper starts with its session's directory and a socket. On the socket it receives the session's lock, its
+log file and the request; there it answers that it is ready, or why not. So the keeper of a new session can be
+started ahead, while the command still reads its arguments, and both import their modules side by side. A
+keeper that receives nothing exits with the command.
 """
 
 from __future__ import annotations
@@ -19,83 +19,85 @@ from agh.errors import AghError
 from agh.home import new_session_id, session_path
 from agh.keeper.leash.spawn import spawn
 
-ORDINARY = "agh.keeper.main"  # keeps a session that is of no plugin's kind
-FRESH = 5.0  # seconds; the id of a session that is made later would tell the wrong time
+DEFAULT_MODULE = "agh.keeper.main"  # keeps sessions of no plugin's kind
+AHEAD_LIMIT = 5.0  # seconds; a session's id tells when it was created, so it must not be older
 
 
-class Begun(NamedTuple):
-    """A keeper that waits for its orders."""
+class KeeperProcess(NamedTuple):
+    """A keeper that was started, and the socket to it."""
 
     pid: int
     directory: str
     connection: socket.socket
 
 
-_ahead: Begun | None = None
+_ahead: KeeperProcess | None = None
 _since = 0.0
 
 
-def begin(module: str, directory: str, log: int | None = None) -> Begun:
-    """`log` is where it writes what goes wrong before it has its orders."""
+def start_keeper(module: str, directory: str, log: int | None = None) -> KeeperProcess:
+    """Start a keeper that waits for its request; until then it writes its errors to `log`, if any."""
     ours, theirs = socket.socketpair()
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    told = null if log is None else log
+    output = null if log is None else log
     command = [sys.executable, "-P", "-m", module, directory, str(theirs.fileno())]
     try:
-        pid = spawn(command, os.environ, (null, told, told), (theirs.fileno(),))
+        pid = spawn(command, os.environ, (null, output, output), (theirs.fileno(),))
     finally:
         os.close(null)
         theirs.close()
-    return Begun(pid, directory, ours)
+    return KeeperProcess(pid, directory, ours)
 
 
-def begin_ahead() -> None:
-    """Begin the keeper of a session that this command will make, unless it finds a reason not to."""
+def start_ahead() -> None:
+    """Start the keeper of the session that this command is going to create."""
     global _ahead, _since
     try:
-        _ahead, _since = begin(ORDINARY, session_path(new_session_id())), time.monotonic()
+        _ahead, _since = start_keeper(DEFAULT_MODULE, session_path(new_session_id())), time.monotonic()
     except (AghError, OSError):
-        pass  # the command will find out, and say so
+        pass  # the command will fail in the same way, and say so
 
 
 def next_id() -> str:
-    """The id of a new session: the one whose keeper was begun ahead, if there is one."""
+    """Return the id for a new session: that of the keeper that was started ahead, if there is one."""
     global _ahead
-    if _ahead is not None and time.monotonic() - _since < FRESH:
+    if _ahead is not None and time.monotonic() - _since < AHEAD_LIMIT:
         return os.path.basename(_ahead.directory)
     _ahead = None
     return new_session_id()
 
 
-def begin_or_take(module: str, directory: str, log: int) -> Begun:
+def take_or_start_keeper(module: str, directory: str, log: int) -> KeeperProcess:
     """Return the keeper that was started ahead for this session, or start one now."""
     global _ahead
     waiting, _ahead = _ahead, None
     if waiting is not None:
-        if (module, directory) == (ORDINARY, waiting.directory):
+        if (module, directory) == (DEFAULT_MODULE, waiting.directory):
             return waiting
         waiting.connection.close()
-    return begin(module, directory, log)
+    return start_keeper(module, directory, log)
 
 
-def give_orders(process: Begun, module: str, lock: int, log: int, intent: Mapping[str, Any]) -> Begun:
-    """Pass a waiting keeper the lock, the log and what the command wants; replace it if it has died.
+def send_request(
+    keeper: KeeperProcess, module: str, lock: int, log: int, request: Mapping[str, Any]
+) -> KeeperProcess:
+    """Send a waiting keeper the lock, the log and the request; replace it first if it has died.
 
-    The keeper that is returned may have ended again: then its log says why.
+    The process may already have exited when this returns; its log then says why.
     """
     import orjson
 
-    orders = orjson.dumps(intent, option=orjson.OPT_APPEND_NEWLINE)
-    if not _give(process, orders, lock, log):
-        process.connection.close()
-        process = begin(module, process.directory, log)
-        _give(process, orders, lock, log)
-    return process
+    line = orjson.dumps(request, option=orjson.OPT_APPEND_NEWLINE)
+    if not _send(keeper, line, lock, log):
+        keeper.connection.close()
+        keeper = start_keeper(module, keeper.directory, log)
+        _send(keeper, line, lock, log)
+    return keeper
 
 
-def _give(process: Begun, orders: bytes, *descriptors: int) -> bool:
+def _send(keeper: KeeperProcess, line: bytes, *descriptors: int) -> bool:
     try:
-        socket.send_fds(process.connection, [orders], descriptors)
+        socket.send_fds(keeper.connection, [line], descriptors)
     except OSError:
         return False
     return True

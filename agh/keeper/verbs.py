@@ -1,4 +1,4 @@
-"""What commands can ask of a keeper: the verbs of the control socket."""
+"""What commands can request from a keeper: the verbs of the control socket."""
 
 from __future__ import annotations
 
@@ -12,14 +12,11 @@ from agh.keeper import ending, lease
 from agh.keeper.agent import options, permissions
 from agh.keeper.server import Answer, Handler
 from agh.keeper.session import Live
-from agh.keeper.turns import queue, turn
+from agh.keeper.turns import cancel, limits, prompts, queue
 
 
 def verbs(live: Live) -> dict[str, Handler]:
-    def hello(request: dict[str, Any], answer: Answer) -> None:
-        if live.ending is not None:
-            raise SessionStopping(live.session_id)
-        answer(describe(live))
+    """Return the handler of each verb; all but `stop` are refused until the session is ready."""
 
     def when_ready(handler: Callable[[Live, dict[str, Any], Answer], None]) -> Handler:
         def handle(request: dict[str, Any], answer: Answer) -> None:
@@ -30,10 +27,10 @@ def verbs(live: Live) -> dict[str, Handler]:
         return handle
 
     return {
-        "hello": when_ready(lambda live, request, answer: hello(request, answer)),
-        "prompt": when_ready(turn.accept),
+        "hello": when_ready(hello_verb),
+        "prompt": when_ready(prompts.accept),
         "set": when_ready(options.set_verb),
-        "cancel": when_ready(turn.cancel),
+        "cancel": when_ready(cancel.cancel_verb),
         "decide": when_ready(permissions.decide_verb),
         "attach": when_ready(lease.attach),
         "detach": when_ready(lease.detach),
@@ -43,23 +40,32 @@ def verbs(live: Live) -> dict[str, Handler]:
     }
 
 
+def hello_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
+    """Answer that the session is live, unless it is ending."""
+    if live.is_ending:
+        raise SessionStopping(live.session_id)
+    answer(describe(live))
+
+
 def update_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
-    """The verb `update`: what people may change of a session's metadata while it is live."""
+    """Change what users may change in the metadata of a live session."""
     allowed = ("name", "archived", "permissions")
     changes: dict[str, Any] = {key: request[key] for key in allowed if key in request}
     if request.get("limits"):
         changes["limits"] = {**(live.meta.get("limits") or {}), **request["limits"]}
     live.update(**changes)
-    turn.watch_time(live)
+    limits.watch_time(live)
     answer(changes)
 
 
 def describe(live: Live) -> dict[str, Any]:
+    """Return the answer to `hello`."""
+    agent = live.agent.connection
     return {
         "session_id": live.session_id,
         "version": __version__,
         "pid": os.getpid(),
-        "agent_pid": live.agent.process.pid if live.agent else None,
-        "turn_id": live.turn.turn_id if live.turn else None,
-        "last_sequence": live.writer.last_sequence,
+        "agent_pid": agent.process.pid if agent else None,
+        "turn_id": live.turns.current_id or None,
+        "last_sequence": live.log.last_sequence,
     }

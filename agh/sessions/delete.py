@@ -15,7 +15,7 @@ from agh.keeper.agent.launch import agent_record, client_info, prepare
 from agh.keeper.leash.leftovers import end_leftovers
 from agh.keeper.loop import Loop
 from agh.sessions import worktree
-from agh.sessions.probe import take_answers
+from agh.sessions.probe import refuse_requests
 from agh.store import lock as locks
 from agh.store import meta, sessions
 
@@ -74,12 +74,11 @@ def _forget(directory: str) -> list[str]:
         settings = config.load(workspace)
         limit = min(DELETE_LIMIT, settings["timeouts.initialize"])
         launch = prepare(record, workspace, settings, place=metadata.get("place"), session_id=metadata["id"])
-        agent = Agent(Loop(), launch)
+        agent = Agent(Loop(), launch, refuse_requests)
     except MetaInvalid:
         return []
     except AghError as error:
         return [f"the agent's own session: {error.message}"]
-    agent.on_frames = lambda frames: take_answers(agent, frames)
     try:
         agent.call("initialize", client_info(launch.elsewhere), limit)
         return list(filter(None, (_delete(agent, name, limit) for name in agent_sessions)))

@@ -38,7 +38,7 @@ def probe(name: str | None, command: list[str] | None = None, place: str | None 
             record, where, settings, place=place, cookie=cookie, session_id=f"probe-{cookie}" if place else ""
         )
         launch.check()
-        agent = Agent(Loop(), launch)
+        agent = Agent(Loop(), launch, refuse_requests)
         try:
             return _examine(agent, launch, settings)
         finally:
@@ -47,7 +47,6 @@ def probe(name: str | None, command: list[str] | None = None, place: str | None 
 
 def _examine(agent: Agent, launch: Launch, settings: dict[str, Any]) -> dict[str, Any]:
     record, folder = launch.agent, launch.cwd
-    agent.on_frames = lambda frames: take_answers(agent, frames)
     began = time.monotonic()
     greeting = agent.call("initialize", client_info(launch.elsewhere), settings["timeouts.initialize"])
     greeted = time.monotonic()
@@ -81,11 +80,11 @@ def _examine(agent: Agent, launch: Launch, settings: dict[str, Any]) -> dict[str
     }
 
 
-def take_answers(agent: Agent, frames: list[Frame]) -> None:
-    """Take the answers to our own requests, and refuse what an agent on trial asks for."""
+def refuse_requests(agent: Agent, frames: list[Frame]) -> None:
+    """Deliver the answers to our own requests, and refuse all of the agent's."""
     for frame in frames:
         if isinstance(frame, Response):
-            agent.settle(frame)
+            agent.deliver(frame)
         elif isinstance(frame, Request):
             agent.refuse(frame.id, METHOD_NOT_FOUND, "this is only a trial")
 

@@ -27,7 +27,7 @@ class Resumed(NamedTuple):
         return {name: self.hello[name] for name in names if self.hello.get(name) is not None} or None
 
 
-def resume(directory: str, attach_only: bool, lease: dict[str, Any] | None, **intent: Any) -> Resumed:
+def resume(directory: str, attach_only: bool, lease: dict[str, Any] | None, **request: Any) -> Resumed:
     """Make the session live and take the lease; without one it is left to whoever attaches to it.
 
     What is refused on a live session is refused before anything about it is changed.
@@ -35,12 +35,12 @@ def resume(directory: str, attach_only: bool, lease: dict[str, Any] | None, **in
     session_id = os.path.basename(directory)
     if attach_only and not locks.is_held(directory):
         raise SessionNotAttachable(session_id, "it is stopped")
-    hello = ensure_live(directory, **intent)
-    if not hello["started"] and intent.get("agent") not in (None, session_view(directory).get("agent_name")):
+    hello = ensure_live(directory, **request)
+    if not hello["started"] and request.get("agent") not in (None, session_view(directory).get("agent_name")):
         raise SessionLive(session_id, hint=f"agh session stop {session_id}, then resume it with --agent")
     attached = client.call(directory, "attach", **lease) if lease else {"attach": None}
-    if not hello["started"] and intent.get("limits"):
-        client.call(directory, "update", limits=intent["limits"])
+    if not hello["started"] and request.get("limits"):
+        client.call(directory, "update", limits=request["limits"])
     return Resumed(attached["attach"], hello)
 
 

@@ -36,8 +36,8 @@ from agh.store.watch import Watch
 children: list[int] = []  # keepers started by this process; one that outlives them waits for them
 
 
-def ensure_live(directory: str, **intent: Any) -> dict[str, Any]:
-    """Make the session live and return its keeper's hello; `intent` is for a start, if one is needed."""
+def ensure_live(directory: str, **request: Any) -> dict[str, Any]:
+    """Make the session live and return its keeper's hello; `request` is for a start, if one is needed."""
     deadline = time.monotonic() + CONNECT_LIMIT
     with Watch() as watch:
         watch.add(directory)
@@ -52,13 +52,13 @@ def ensure_live(directory: str, **intent: Any) -> dict[str, Any]:
             lock = locks.take(directory)
             if lock is not None:
                 with lock:
-                    return start(lock, **intent) | {"started": True}
+                    return start(lock, **request) | {"started": True}
             if time.monotonic() > deadline:
                 raise TimedOut(f"the keeper of {os.path.basename(directory)}", CONNECT_LIMIT)
             watch.wait(0.2)
 
 
-def start(lock: Lock, **intent: Any) -> dict[str, Any]:
+def start(lock: Lock, **request: Any) -> dict[str, Any]:
     """Start the keeper of a session whose lock is held, and return its hello once it is ready.
 
     The process starts first, so that it imports what it needs while the session is checked and repaired here.
@@ -68,11 +68,11 @@ def start(lock: Lock, **intent: Any) -> dict[str, Any]:
     module = keeper_module(metadata.get("kind"))
     log = open_private(os.path.join(lock.directory, "keeper.log"), os.O_WRONLY | os.O_APPEND)
     try:
-        process = spawn.begin_or_take(module, lock.directory, log)
+        process = spawn.take_or_start_keeper(module, lock.directory, log)
         try:
-            if not intent.get("new"):
-                intent["remarks"] = prepare(lock, metadata, intent.get("agent"))
-            process = spawn.give_orders(process, module, lock.fd, log, intent)
+            if not request.get("new"):
+                request["remarks"] = prepare(lock, metadata, request.get("agent"))
+            process = spawn.send_request(process, module, lock.fd, log, request)
         except BaseException:
             process.connection.close()
             raise
@@ -132,7 +132,7 @@ def check_agent(metadata: Meta, agent_name: str | None) -> None:
 def keeper_module(kind: str | None) -> str:
     """Return the name of the module that keeps sessions of a kind."""
     if not kind:
-        return spawn.ORDINARY
+        return spawn.DEFAULT_MODULE
     from agh.adapters import registry
 
     return registry.kind(kind).keeper

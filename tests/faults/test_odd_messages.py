@@ -127,8 +127,8 @@ if "agh.keeper.main" in sys.orig_argv:
         raise ZeroDivisionError("broken on purpose")
 
     def output(live, frame, params):
-        agent = live.agent
-        live.then(lambda: agent.answer(frame.id, fail))
+        agent = live.agent.connected
+        live.log.then(lambda: agent.answer(frame.id, fail))
 
     requests._HANDLERS["fs/read_text_file"] = fail
     requests._HANDLERS["terminal/output"] = output

@@ -11,16 +11,15 @@ from agh.adapters.launch import Launch
 from agh.keeper.agent.connection import Agent
 from agh.keeper.agent.launch import client_info
 from agh.keeper.loop import Loop
-from agh.sessions.probe import take_answers as settle
+from agh.sessions.probe import refuse_requests
 from tests.support.live import ECHO
 
 
 def test_a_heartbeat_means_nothing_to_the_agent(tmp_path: Path) -> None:
     launch = Launch(AgentRecord("echo", ECHO), list(ECHO), dict(os.environ), str(tmp_path), heartbeat=0.01)
     loop, ended = Loop(), []
-    agent = Agent(loop, launch)
+    agent = Agent(loop, launch, refuse_requests)
     launch.finish = lambda: ended.append(True)
-    agent.on_frames = lambda frames: settle(agent, frames)
     try:
         assert agent.call("initialize", client_info(), 20)["protocolVersion"] == 1
         until = time.monotonic() + 0.3

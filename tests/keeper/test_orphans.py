@@ -249,10 +249,10 @@ def test_a_pid_that_was_reused_meanwhile_is_not_signalled(
     """The look said one thing; by the time the pidfd is open, another process has the pid."""
     process = start(launch.cookie, "sleep", "60")
     (found,) = orphans.find(launch)
-    monkeypatch.setattr(orphans, "_each", lambda _: [found._replace(start_ticks=found.start_ticks - 1)])
+    monkeypatch.setattr(orphans, "_search", lambda _: [found._replace(start_ticks=found.start_ticks - 1)])
     assert orphans.end(launch) == []
     other = start(None, "sleep", "60")
-    monkeypatch.setattr(orphans, "_each", lambda _: [Orphan(other.pid, found.start_ticks, "sleep")])
+    monkeypatch.setattr(orphans, "_search", lambda _: [Orphan(other.pid, found.start_ticks, "sleep")])
     assert orphans.end(launch) == []
     assert process.poll() is None and other.poll() is None
     process.kill()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.live import Live, Session
+from tests.support.live import Live, Session, wait_until
 
 DAMAGED, MISSING = 8, 4
 
@@ -84,3 +84,12 @@ def test_the_tail_is_as_deep_as_configured(live: Live) -> None:
     session.agh("pause")
     (agent,) = shown(session)["active_agents"]  # type: ignore[misc,attr-defined]
     assert [one["content"] for one in agent["conversation_tail"]] == ["one"]
+
+
+def test_a_session_pauses_though_its_configuration_is_broken_by_now(live: Live) -> None:
+    session = live.new(args=("--max-turns", "1"))
+    live.configure("nonsense = [")
+    session.begin("last")
+    wait_until(lambda: session.meta()["state"] == "stopped")
+    assert session.events()[-1].type == "session_paused"
+    assert (session.directory / "checkpoint.json").exists()

@@ -281,11 +281,13 @@ def test_to_have_overslept_gives_a_hanging_agent_no_more_time(monkeypatch: pytes
     planned: list[Callable[[], None]] = []
     settings = {"session.supervision.heartbeat": 4.0}
     loop = SimpleNamespace(later=lambda _, call: planned.append(call))
-    live: Any = SimpleNamespace(settings=settings, loop=loop, turn=None, ending=None, last_activity=0.0)
+    activity = SimpleNamespace(last=0.0)
+    turns = SimpleNamespace(current=None)
+    live: Any = SimpleNamespace(settings=settings, loop=loop, turns=turns, activity=activity)
     clock = 1000.0
     monkeypatch.setattr(supervise_turns.time, "monotonic", lambda: clock)
     supervise_turns.watch(live, cast(Any, object()))
     clock += 3600
-    live.last_activity = clock
+    activity.last = clock
     planned.pop()()
-    assert live.last_activity == clock
+    assert activity.last == clock

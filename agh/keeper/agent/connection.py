@@ -1,7 +1,7 @@
 """The ACP connection to an agent: JSON-RPC over its stdin and stdout.
 
 Promises: writing never blocks the keeper; every request of ours ends in an answer, a timeout, or the
-agent's death; what the agent sends is handed on in batches, in order, before anything acts on it.
+agent's death; what the agent sends is passed on in batches, in order, before anything acts on it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from agh.keeper.loop import Loop
 
 STDERR_TAIL = 64 << 10
 PARSE_ERROR = -32700
-DEAF_GRACE = 0.3  # for one whose stdout ended: it is usually about to exit by itself
+STDOUT_GRACE = 0.3  # an agent that closes its stdout usually exits by itself
 
 Then = Callable[[Response | AghError], None]
 
 
 class RpcError(AghError):
-    """{1} (code {0})"""  # the error must be a redacted one
+    """{1} (code {0})"""  # the error must be redacted
 
     def __init__(self, error: Mapping[str, Any]) -> None:
         super().__init__(error.get("code"), error.get("message"))
@@ -46,18 +46,25 @@ class RpcError(AghError):
 
 
 class Agent:
-    """A running agent. `on_frames` is given each batch; `on_end` is called once, when it is all over."""
+    """A running agent. `on_frames` gets each batch of frames; `on_end` is called once, at the end.
 
-    def __init__(self, loop: Loop, launch: Launch) -> None:
+    Without `on_frames` nothing reads what the agent sends, so no request of ours is answered.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        launch: Launch,
+        on_frames: Callable[[Agent, list[Frame]], None] | None = None,
+        on_end: Callable[[Agent], None] | None = None,
+    ) -> None:
         self.name, self.argv, self.cwd = launch.agent.name, launch.argv, launch.workspace
-        self.on_frames: Callable[[list[Frame]], None] = lambda frames: None
-        self.on_end: Callable[[], None] = lambda: None
-        self._loop = loop
+        self._loop, self._on_frames, self._on_end = loop, on_frames, on_end
         self._stderr = bytearray()
         self._splitter = Splitter()
         self._waiting: dict[int, Then] = {}
-        self._asked = 0
-        self._silent = False
+        self._last_number = 0
+        self._closed_stdout = False
         self._launch = launch
         self.process = Leashed(
             loop, launch.argv, launch.environ, launch.workspace, self._take_output, self._ended
@@ -68,12 +75,12 @@ class Agent:
             loop.later(launch.heartbeat, self._beat)
 
     def request(self, method: str, params: dict[str, Any], then: Then, limit: float | None = None) -> None:
-        """Send a request; `then` gets the response, or why there is none."""
+        """Send a request; `then` gets the response, or the reason why there is none."""
         if self.process.over:
             then(self.death())
             return
-        self._asked += 1
-        number = self._asked
+        self._last_number += 1
+        number = self._last_number
         self._waiting[number] = then
         if limit is not None:
             self._loop.later(limit, lambda: self._expire(number, method, limit))
@@ -101,15 +108,15 @@ class Agent:
         self.process.write(encode_error(request_id, code, message))
 
     def answer(self, request_id: int | str | None, work: Callable[[], None]) -> None:
-        """Do the work that answers a request. If it fails, send the agent an error and raise the cause."""
+        """Run the work that answers a request. If it fails, send the agent an error and raise the cause."""
         try:
             work()
         except Exception as error:
             self.refuse(request_id, INTERNAL_ERROR, f"{type(error).__name__}: {error}")
             raise
 
-    def settle(self, response: Response) -> bool:
-        """Hand a response to whoever asked; False when nobody did."""
+    def deliver(self, response: Response) -> bool:
+        """Pass a response to whoever sent the request; return False if nobody did."""
         then = self._waiting.pop(response.id, None) if isinstance(response.id, int) else None
         if then is None:
             return False
@@ -117,7 +124,7 @@ class Agent:
         return True
 
     def lost_answer(self, tail: str) -> Response | None:
-        """The failure of a request whose answer was at the end of a line too long to be read, if so."""
+        """Return the failure of a request whose answer was the end of an overlong line, if there is one."""
         for number in self._waiting:
             if re.search(rf'"id"\s*:\s*{number}\b', tail):
                 error = {
@@ -128,17 +135,18 @@ class Agent:
         return None
 
     def death(self) -> AghError:
+        """Return why the agent is gone, as an error."""
         if self.process.start_error is not None:
             return AgentNotInstalled(self.name, f"{self.argv[0]}: {self.process.start_error}")
-        how = "it closed its stdout and went on" if self._silent else self.process.describe_end()
+        how = "it closed its stdout and went on" if self._closed_stdout else self.process.describe_end()
         words = self.stderr_text().strip()
-        if self.process.exit is not None and (told := self._explain(self.process.exit, words)):
-            return told
-        said = words.splitlines()
-        return AgentDied(self.name, how + (f"; its last words: {said[-1][:300]}" if said else ""))
+        if self.process.exit is not None and (explained := self._explain(self.process.exit, words)):
+            return explained
+        lines = words.splitlines()
+        return AgentDied(self.name, how + (f"; its last words: {lines[-1][:300]}" if lines else ""))
 
     def _explain(self, end: dict[str, Any], words: str) -> AghError | None:
-        """What a plugin makes of the end; one that fails says nothing."""
+        """Return how a plugin explains the end, if it does; a plugin that fails explains nothing."""
         try:
             return self._launch.explain(end, words)
         except Exception:
@@ -146,12 +154,17 @@ class Agent:
 
     @cached_property
     def redactor(self) -> Redactor:
-        """What hides the secrets of the agent's environment, and those that look like secrets."""
+        """Return the redactor of the secrets in the agent's environment, and of what looks like a secret."""
         return redactor(self._launch.environ)
 
     def stderr_text(self, length: int = STDERR_TAIL) -> str:
-        """Return the end of what it wrote on stderr, without secrets."""
+        """Return the end of what the agent wrote to stderr, without secrets."""
         return self.redactor.end(bytes(self._stderr).decode(errors="replace"), length)
+
+    def stop_quietly(self, *, eof: float, term: float) -> None:
+        """Stop the agent without reporting its end."""
+        self._on_end = None
+        self.process.end(eof=eof, term=term)
 
     def _take_output(self, stream: int, data: bytes) -> None:
         if stream == 2:
@@ -159,19 +172,19 @@ class Agent:
             del self._stderr[: max(0, len(self._stderr) - STDERR_TAIL - LONGEST)]
             return
         frames = self._splitter.feed(data) if data else self._splitter.close()
-        if frames:
-            self.on_frames(frames)
-        if not data:  # it can say nothing any more: its end is all that is left to report
-            self._loop.later(DEAF_GRACE, self._end_silent)
+        if frames and self._on_frames is not None:
+            self._on_frames(self, frames)
+        if not data:  # it cannot send anything any more: only its end is left to report
+            self._loop.later(STDOUT_GRACE, self._terminate)
 
-    def _end_silent(self) -> None:
+    def _terminate(self) -> None:
         if not self.process.over:
-            self._silent = True
+            self._closed_stdout = True
             self.process.terminate()
-            self._loop.later(DEAF_GRACE * 3, self.process.kill)
+            self._loop.later(STDOUT_GRACE * 3, self.process.kill)
 
     def _beat(self) -> None:
-        """A space: before a JSON message it means nothing."""
+        """Send a space: before a JSON message it means nothing."""
         if not self.process.over:
             self.process.write(b" ")
             self._loop.later(self._launch.heartbeat, self._beat)
@@ -183,7 +196,8 @@ class Agent:
                 then(self.death())
         finally:  # whatever went wrong: a session whose agent is gone must end
             try:
-                self.on_end()
+                if self._on_end is not None:
+                    self._on_end(self)
             finally:
                 self._launch.finish()
 

@@ -1,8 +1,8 @@
 """Files for the agent: `fs/read_text_file` and `fs/write_text_file`, inside the workspace only.
 
-Symbolic links are resolved before the boundary is checked; a path that does not exist yet is judged
-by its first existing ancestor. What lies outside is refused whatever anyone says; what lies inside
-obeys the session's permissions. Only regular files are opened, so nothing can make the keeper wait.
+Symbolic links are resolved before the boundary is checked; a path that does not exist yet is judged by its
+first existing ancestor. What lies outside is always refused; what lies inside is subject to the session's
+permissions. Only regular files are opened, so nothing can make the keeper wait.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from agh.core.frames import Request
 from agh.core.rules import Asking
 from agh.home import real_path
 from agh.keeper.agent import permissions
+from agh.keeper.agent.boundary import is_inside
 from agh.keeper.session import Live
 
-REFUSED = -32001  # -32000 would say that a log-in is needed
+REFUSED = -32001  # -32000 would mean that a login is needed
 NOT_FOUND = -32002
 INTERNAL = -32603
 READ_LIMIT = 64 << 20
@@ -27,6 +28,7 @@ _ANY_LINE = (1 << 31) - 1
 
 
 def read(live: Live, frame: Request, params: dict[str, Any]) -> None:
+    """Inside a batch: serve `fs/read_text_file`."""
     path, line, limit = str(params["path"]), params.get("line"), params.get("limit")
     start = 0 if line is None else min(max(0, int(line) - 1), _ANY_LINE)
     stop = None if limit is None else start + min(max(0, int(limit)), _ANY_LINE)
@@ -34,6 +36,7 @@ def read(live: Live, frame: Request, params: dict[str, Any]) -> None:
 
 
 def write(live: Live, frame: Request, params: dict[str, Any]) -> None:
+    """Inside a batch: serve `fs/write_text_file`."""
     path, text = str(params["path"]), params["content"]
     if not isinstance(text, str):
         raise ValueError("content is a text")
@@ -41,12 +44,11 @@ def write(live: Live, frame: Request, params: dict[str, Any]) -> None:
 
 
 def refuse(live: Live, frame: Request, action: str, resource: str, why: str) -> None:
-    """Inside a batch: record that something was refused without asking anyone, then say so."""
-    agent = live.agent
-    assert agent is not None
-    live.record(
+    """Inside a batch: record that something was refused without asking anyone, then refuse it."""
+    agent = live.agent.connected
+    live.log.record(
         "permission",
-        turn_id=live.turn.turn_id if live.turn else "",
+        turn_id=live.turns.current_id,
         action=action,
         resource=resource,
         title=f"{frame.method} {resource}",
@@ -54,20 +56,19 @@ def refuse(live: Live, frame: Request, action: str, resource: str, why: str) -> 
         decided_by="workspace",
         raw=frame.raw,
     )
-    live.then(lambda: agent.refuse(frame.id, REFUSED, why))
+    live.log.then(lambda: agent.refuse(frame.id, REFUSED, why))
 
 
 def _guarded(
     live: Live, frame: Request, action: str, path: str, work: Callable[[str], dict[str, Any]]
 ) -> None:
-    """Inside a batch: do the work if it is allowed, or once someone allows it."""
-    agent, workspace = live.agent, live.meta["workspace_path"]
-    assert agent is not None
+    """Inside a batch: run the work if it is allowed, or once someone allows it."""
+    agent, workspace = live.agent.connected, live.meta["workspace_path"]
     if not os.path.isabs(path) or "\0" in path:
         raise ValueError(f"{path!r} is not an absolute path")
     outside = f"{path} is outside the workspace {workspace}"
     real = real_path(path)
-    if real is None or not permissions.is_inside(workspace, real):
+    if real is None or not is_inside(workspace, real):
         refuse(live, frame, action, path, outside)
         return
 
@@ -75,8 +76,8 @@ def _guarded(
         if not permissions.is_allowed(option):
             agent.refuse(frame.id, REFUSED, f"not allowed to {action} {path}")
             return
-        real = real_path(path)  # a link may have changed while someone was asked
-        if real is None or not permissions.is_inside(workspace, real):
+        real = real_path(path)  # a link may have changed while the request waited
+        if real is None or not is_inside(workspace, real):
             agent.refuse(frame.id, REFUSED, outside)
         else:
             try:

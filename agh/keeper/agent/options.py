@@ -1,7 +1,7 @@
-"""Model, mode and other options of an agent: what it offers, and choosing among it.
+"""The model, mode and other options of an agent: what it offers, and how to choose.
 
-Chosen through the agent's config options where it has them, else through the older `set_mode` and
-`set_model`. A value that the agent does not offer is an error that lists what it does.
+Options are set through the agent's config options if it has them, else through the older `set_mode` and
+`set_model`. Asking for a value that the agent does not offer is an error that lists those it does.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from agh.keeper.agent.connection import RpcError
 from agh.keeper.server import Answer
 from agh.keeper.session import Live
 from agh.store import meta
+from agh.store.meta import Meta
 
 
 class Choice(NamedTuple):
-    """One thing that can be chosen: its values, and the request that chooses one."""
+    """An option that can be set: its values, and the request that sets it."""
 
     name: str
     values: list[str]
@@ -28,60 +29,57 @@ class Choice(NamedTuple):
 
 
 def offers_in(answer: dict[str, Any]) -> dict[str, Any]:
-    """What an answer says of choices. An agent need not say it again when it resumes."""
+    """Return the part of an answer that offers choices. An agent may leave it out when it resumes."""
     return {key: answer[key] for key in ("configOptions", "modes", "models") if answer.get(key)}
 
 
 def offered(answer: dict[str, Any]) -> list[Choice]:
-    """What an agent's answer to new, load or resume lets us choose."""
-    found = []
+    """Return the choices in an agent's answer to new, load or resume."""
+    choices = []
     for option in _dicts(answer.get("configOptions")):
         name = str(option.get("category") or option.get("id"))
         name = name if name in ("model", "mode") else str(option.get("id"))
         params = {"configId": option.get("id")}
         if option.get("type") == "boolean":
             params["type"] = "boolean"
-        found.append(Choice(name, _values(option), "session/set_config_option", params, "value"))
+        choices.append(Choice(name, _values(option), "session/set_config_option", params, "value"))
     modes = answer.get("modes")
     if isinstance(modes, dict):
-        ids = [str(one.get("id")) for one in _dicts(modes.get("availableModes"))]
-        found.append(Choice("mode", ids, "session/set_mode", {}, "modeId"))
+        ids = [str(mode.get("id")) for mode in _dicts(modes.get("availableModes"))]
+        choices.append(Choice("mode", ids, "session/set_mode", {}, "modeId"))
     models = answer.get("models")
     if isinstance(models, dict):
-        ids = [str(one.get("modelId")) for one in _dicts(models.get("availableModels"))]
-        found.append(Choice("model", ids, "session/set_model", {}, "modelId"))
-    return found
+        ids = [str(model.get("modelId")) for model in _dicts(models.get("availableModels"))]
+        choices.append(Choice("model", ids, "session/set_model", {}, "modelId"))
+    return choices
 
 
-def wanted(live: Live) -> dict[str, str]:
-    """What the session's metadata asks for."""
-    asked = {"mode": live.meta.get("mode"), "model": live.meta.get("model")}
-    return {**{key: value for key, value in asked.items() if value}, **(live.meta.get("options") or {})}
+def requested_options(session: Meta) -> dict[str, str]:
+    """Return the options that the session's metadata asks for."""
+    basic = {"mode": session.get("mode"), "model": session.get("model")}
+    return {**{key: value for key, value in basic.items() if value}, **(session.get("options") or {})}
 
 
 def apply(live: Live) -> None:
-    """Choose everything that the session asks for; used before it is ready."""
-    agent = live.agent
-    assert agent is not None
-    for name, value in wanted(live).items():
-        choice, given = _find(live, name, value)
-        params = {"sessionId": live.meta["acp_session_id"], **choice.params, choice.value_key: given}
-        agent.call(choice.method, params, live.settings["timeouts.new"])
+    """Set everything that the session asks for; used before it is ready."""
+    for name, value in requested_options(live.meta).items():
+        choice, parsed = _find(live.meta, name, value)
+        params = {"sessionId": live.meta["acp_session_id"], **choice.params, choice.value_key: parsed}
+        live.agent.connected.call(choice.method, params, live.settings["timeouts.new"])
 
 
 def set_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
-    """The verb `set`: choose one thing in a live session, and remember it for every resume.
+    """Set an option of a live session, and remember it for every resume.
 
     With `check` it is only refused if the agent does not offer it.
     """
     name, value = str(request["name"]), str(request["value"])
-    choice, given = _find(live, name, value)
+    choice, parsed = _find(live.meta, name, value)
     if request.get("check"):
         answer({"name": name, "value": value})
         return
-    agent = live.agent
-    assert agent is not None
-    params = {"sessionId": live.meta["acp_session_id"], **choice.params, choice.value_key: given}
+    agent = live.agent.connected
+    params = {"sessionId": live.meta["acp_session_id"], **choice.params, choice.value_key: parsed}
 
     def then(result: Any) -> None:
         if isinstance(result, AghError):
@@ -89,8 +87,8 @@ def set_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
         elif result.error is not None:
             answer(RpcError(redacted_error(result.error, agent.redactor)))
         else:
-            live.then(lambda: _remember(live, name, value))
-            live.then(lambda: answer({"name": name, "value": value}))
+            live.log.then(lambda: _remember(live, name, value))
+            live.log.then(lambda: answer({"name": name, "value": value}))
 
     agent.request(choice.method, params, then, live.settings["timeouts.new"])
 
@@ -100,9 +98,9 @@ def _remember(live: Live, name: str, value: str) -> None:
     live.update()
 
 
-def _find(live: Live, name: str, value: str) -> tuple[Choice, Any]:
-    """The first choice of that name, and the value as the agent wants it."""
-    choices = offered(live.meta.get("offers") or {})
+def _find(session: Meta, name: str, value: str) -> tuple[Choice, Any]:
+    """Return the first choice of that name, and the value in the type that the agent expects."""
+    choices = offered(session.get("offers") or {})
     for choice in choices:
         if choice.name == name:
             if choice.params.get("type") == "boolean":
@@ -116,15 +114,15 @@ def _find(live: Live, name: str, value: str) -> tuple[Choice, Any]:
 
 
 def _values(option: dict[str, Any]) -> list[str]:
-    """The values of a select option, also when they come in groups; of a boolean, both."""
+    """Return the values of a select option, even if they come in groups; of a boolean, both."""
     if option.get("type") == "boolean":
         return ["true", "false"]
-    found = []
-    for one in _dicts(option.get("options")):
-        inner = list(_dicts(one.get("options")))
-        found += [str(each.get("value")) for each in inner] if inner else [str(one.get("value"))]
-    return found
+    values = []
+    for entry in _dicts(option.get("options")):
+        group = list(_dicts(entry.get("options")))
+        values += [str(item.get("value")) for item in group or [entry]]
+    return values
 
 
 def _dicts(value: Any) -> Iterator[dict[str, Any]]:
-    return (one for one in value if isinstance(one, dict)) if isinstance(value, list) else iter(())
+    return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())

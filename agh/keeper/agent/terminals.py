@@ -1,4 +1,4 @@
-"""Terminals for the agent: commands it wants run, each below a leash of its own, so none outlives us."""
+"""Terminals for the agent: the commands it asks us to run, each below its own leash, so none outlives us."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from agh.core.frames import Request
 from agh.core.rules import Asking
 from agh.home import real_path
 from agh.keeper.agent import permissions
+from agh.keeper.agent.boundary import is_inside
 from agh.keeper.agent.files import REFUSED, refuse
 from agh.keeper.leash.child import Leashed
-from agh.keeper.session import Live
+from agh.keeper.loop import Loop
+from agh.keeper.session import AgentSide, Live
 
 OUTPUT_LIMIT = 1 << 20
 RESOURCE_NOT_FOUND = -32002
@@ -25,22 +27,23 @@ RESERVED_DESCRIPTORS = 64
 class Terminal:
     """A running or finished command and the newest part of its output."""
 
-    def __init__(self, live: Live, argv: list[str], environ: dict[str, str], cwd: str, limit: int) -> None:
+    def __init__(self, loop: Loop, argv: list[str], environ: dict[str, str], cwd: str, limit: int) -> None:
         self.output = bytearray()
         self.truncated = False
         self.waiting: list[Callable[[dict[str, Any]], None]] = []
         self._limit = limit
-        self.process = Leashed(live.loop, argv, environ, cwd, self._take, self._ended, merged=True)
+        self.process = Leashed(loop, argv, environ, cwd, self._take, self._ended, merged=True)
         self.process.close_stdin()
 
     def exit_status(self) -> dict[str, Any] | None:
+        """Return how the command ended, as the protocol has it; None while it runs."""
         if not self.process.over:
             return None
         ended = self.process.exit or {"exit": 127}
         return {"exitCode": ended.get("exit"), "signal": signal_name(ended.get("signal"))}
 
     def text(self) -> str:
-        """The output, from the first whole character that was kept."""
+        """Return the output, from the first whole character that is left of it."""
         start = 0
         while start < min(4, len(self.output)) and self.truncated and self.output[start] & 0xC0 == 0x80:
             start += 1
@@ -54,12 +57,12 @@ class Terminal:
 
     def _ended(self) -> None:
         waiting, self.waiting = self.waiting, []
-        for tell in waiting:
-            tell(self.exit_status() or {})
+        for reply in waiting:
+            reply(self.exit_status() or {})
 
 
 def signal_name(number: int | None) -> str | None:
-    """What ended a command, as the protocol wants it: SIGKILL. Those without a name keep their number."""
+    """Return the name of a signal, as in SIGKILL; a signal without a name keeps its number."""
     try:
         return None if number is None else signal.Signals(number).name
     except ValueError:
@@ -67,22 +70,22 @@ def signal_name(number: int | None) -> str | None:
 
 
 def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
+    """Inside a batch: serve `terminal/create`."""
     args = params.get("args") or []
     if not isinstance(params["command"], str) or not isinstance(args, list):
         raise ValueError("a command is a text, its arguments are a list")
     argv = [params["command"], *map(str, args)]
-    given = {str(one["name"]): str(one["value"]) for one in params.get("env") or []}
+    extra = {str(variable["name"]): str(variable["value"]) for variable in params.get("env") or []}
     cwd = os.path.abspath(str(params.get("cwd") or live.meta["workspace_path"]))
     limit = params.get("outputByteLimit")
     limit = OUTPUT_LIMIT if limit is None else max(0, min(int(limit), OUTPUT_LIMIT))
-    if any("\0" in text for text in (*argv, *given, *given.values(), cwd)) or any(
-        "=" in name or not name for name in given
+    if any("\0" in text for text in (*argv, *extra, *extra.values(), cwd)) or any(
+        "=" in name or not name for name in extra
     ):
         raise ValueError("a command, its environment and its directory are plain texts")
-    line, workspace, agent = " ".join(argv), live.meta["workspace_path"], live.agent
-    assert agent is not None
+    line, workspace, agent = " ".join(argv), live.meta["workspace_path"], live.agent.connected
     outside = f"{cwd} is outside the workspace {workspace}"
-    if not permissions.is_inside(workspace, cwd):
+    if not is_inside(workspace, cwd):
         refuse(live, frame, "execute", line, outside)
         return
     if len(argv) == 1 and find_program(argv[0]) is None:
@@ -93,15 +96,14 @@ def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
             agent.refuse(frame.id, REFUSED, f"not allowed to run {line}")
             return
         real = real_path(cwd)
-        if real is None or not permissions.is_inside(
-            workspace, real
-        ):  # it was moved while a person was asked
+        if real is None or not is_inside(workspace, real):  # it was moved while the request waited
             agent.refuse(frame.id, REFUSED, outside)
             return
         try:
-            _keep_descriptors()
+            _reserve_descriptors()
             terminal_id = "term-" + os.urandom(4).hex()
-            live.terminals[terminal_id] = Terminal(live, argv, {**live.environ, **given}, real, limit)
+            environ = {**live.agent.environ, **extra}
+            live.agent.terminals[terminal_id] = Terminal(live.loop, argv, environ, real, limit)
             agent.reply(frame.id, {"terminalId": terminal_id})
         except (OSError, ValueError) as error:
             agent.refuse(frame.id, REFUSED, str(error))
@@ -117,69 +119,75 @@ def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
     )
 
 
-def _keep_descriptors() -> None:
-    """Refuse a terminal that would take the last descriptors: no command could reach the keeper then."""
+def _reserve_descriptors() -> None:
+    """Refuse a terminal that would use up the descriptors: no command could reach the keeper any more."""
     limit = os.sysconf("SC_OPEN_MAX")  # -1 if there is none
     try:
         number = len(os.listdir("/dev/fd"))
     except FileNotFoundError:
-        return  # it cannot be told here; what fails for want of one is refused as well
+        return  # unknown here; a terminal that gets no descriptor is refused anyway
     if 0 < limit < number + RESERVED_DESCRIPTORS:
         raise OSError(errno.EMFILE, "too many terminals are open")
 
 
 def output(live: Live, frame: Request, params: dict[str, Any]) -> None:
-    def tell(terminal: Terminal) -> dict[str, Any]:
-        shown = {"output": terminal.text(), "truncated": terminal.truncated}
-        status = terminal.exit_status()
-        return shown | ({"exitStatus": status} if status else {})
+    """Inside a batch: serve `terminal/output`."""
 
-    _with(live, frame, params, tell)
+    def read(terminal: Terminal) -> dict[str, Any]:
+        result = {"output": terminal.text(), "truncated": terminal.truncated}
+        status = terminal.exit_status()
+        return result | ({"exitStatus": status} if status else {})
+
+    _use(live, frame, params, read)
 
 
 def kill(live: Live, frame: Request, params: dict[str, Any]) -> None:
+    """Inside a batch: serve `terminal/kill`."""
+
     def end(terminal: Terminal) -> dict[str, Any]:
         terminal.process.kill()
         return {}
 
-    _with(live, frame, params, end)
+    _use(live, frame, params, end)
 
 
 def release(live: Live, frame: Request, params: dict[str, Any]) -> None:
-    def let_go(terminal: Terminal) -> dict[str, Any]:
+    """Inside a batch: serve `terminal/release`."""
+
+    def forget(terminal: Terminal) -> dict[str, Any]:
         terminal.process.kill()
-        live.terminals.pop(str(params["terminalId"]), None)
+        live.agent.terminals.pop(str(params["terminalId"]), None)
         return {}
 
-    _with(live, frame, params, let_go)
+    _use(live, frame, params, forget)
 
 
 def wait_for_exit(live: Live, frame: Request, params: dict[str, Any]) -> None:
-    agent = live.agent
-    assert agent is not None
+    """Inside a batch: serve `terminal/wait_for_exit`."""
+    agent = live.agent.connected
 
     def wait(terminal: Terminal) -> dict[str, Any] | None:
         if not terminal.process.over:
             terminal.waiting.append(lambda status: agent.reply(frame.id, status))
         return terminal.exit_status()
 
-    _with(live, frame, params, wait)
+    _use(live, frame, params, wait)
 
 
-def end_all(live: Live) -> None:
-    for terminal in live.terminals.values():
+def kill_all(agent: AgentSide) -> None:
+    """Kill everything that runs in the agent's terminals."""
+    for terminal in agent.terminals.values():
         terminal.process.kill()
 
 
-def _with(
+def _use(
     live: Live, frame: Request, params: dict[str, Any], act: Callable[[Terminal], dict[str, Any] | None]
 ) -> None:
-    """Inside a batch: act on the terminal that is named, and reply with what comes of it, if anything."""
-    agent, name = live.agent, str(params["terminalId"])
-    assert agent is not None
+    """Inside a batch: act on the terminal that is named, and reply with the result, if any."""
+    agent, name = live.agent.connected, str(params["terminalId"])
 
     def answer() -> None:
-        terminal = live.terminals.get(name)
+        terminal = live.agent.terminals.get(name)
         if terminal is None:
             agent.refuse(frame.id, RESOURCE_NOT_FOUND, f"there is no terminal {name}")
             return
@@ -187,4 +195,4 @@ def _with(
         if result is not None:
             agent.reply(frame.id, result)
 
-    live.then(lambda: agent.answer(frame.id, answer))
+    live.log.then(lambda: agent.answer(frame.id, answer))

@@ -1,6 +1,6 @@
 """A process below a leash, as the keeper sees it: its output as it comes, and its end.
 
-When `over` is true all its output was handed on and `exit` says how it ended; nothing that it started is
+When `over` is true, all its output was passed on and `exit` says how it ended; nothing that it started is
 left. Only if the leash itself was killed (`exit` is None) may something have escaped: see orphans.py.
 """
 
@@ -21,7 +21,7 @@ KILL_LIMIT = 8.0
 
 
 class Leashed:
-    """`on_output(fd, data)` gets what comes on 1 and 2, and empty data at the end of each."""
+    """A leashed process. `on_output(fd, data)` gets what comes on 1 and 2, then empty data at its end."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Leashed:
         loop.watch(self._process.status, self._read_status)
 
     def write(self, data: bytes) -> None:
-        """Send to its stdin without ever blocking; nothing more is sent to one that has stopped reading."""
+        """Send to its stdin without blocking; if it has stopped reading and too much waits, close it."""
         if self._process.stdin not in self._open:
             return
         self._inbox += data
@@ -74,7 +74,7 @@ class Leashed:
         self._order(b"K")
 
     def end(self, *, eof: float, term: float) -> None:
-        """EOF, then TERM, then KILL, each after its grace; returns when nothing is left below the leash."""
+        """Close its stdin, then TERM, then KILL, each after its grace; return when nothing is left."""
         self.close_stdin()
         for grace, escalate in ((eof, self.terminate), (term, self.kill)):
             if self._loop.run_until(lambda: self.over, grace):
@@ -83,6 +83,7 @@ class Leashed:
         self._loop.run_until(lambda: self.over, KILL_LIMIT)
 
     def describe_end(self) -> str:
+        """Return how the process ended, for people."""
         if self.start_error is not None:
             return self.start_error
         if self.exit is None:
@@ -115,21 +116,21 @@ class Leashed:
         if data is None:
             return
         *lines, self._status = (self._status + data).split(b"\n")
-        for said in map(orjson.loads, lines):
-            self.pid = said.get("pid", self.pid)
-            self.start_error = said.get("error", self.start_error)
-            if "exit" in said:
-                self.exit = said
+        for report in map(orjson.loads, lines):
+            self.pid = report.get("pid", self.pid)
+            self.start_error = report.get("error", self.start_error)
+            if "exit" in report:
+                self.exit = report
         if not data:
             self._finish()
 
     def _finish(self) -> None:
-        """The leash is gone, and what it held: take what is left in the pipes."""
+        """Read what is left in the pipes: the leash and everything below it is gone."""
         try:
             for stream, fd in ((2, self._process.stderr), (1, self._process.stdout)):
                 while fd in self._open and (data := self._read(fd)) is not None:
                     self._on_output(stream, data)
-        finally:  # it is over, whatever its last words were
+        finally:  # it is over, whatever its last output was
             for fd in list(self._open):
                 self._close(fd)
             os.close(self._process.life)
@@ -138,7 +139,7 @@ class Leashed:
             self._on_over()
 
     def _read(self, fd: int) -> bytes | None:
-        """What is there; empty at the end; None when there is nothing now."""
+        """Return what there is to read: empty at the end, None if there is nothing now."""
         try:
             data = os.read(fd, READ_SIZE)
         except BlockingIOError:

@@ -6,7 +6,7 @@ to everything below. STATUS_FD carries JSON lines: `{"pid":N}` if the agent runs
 it could not be started; `{"exit":N,"signal":null}` or `{"exit":null,"signal":N}` when it has ended. Then
 whatever remains below is killed; when STATUS_FD closes, all is over.
 
-It never reads or writes what flows on stdin, stdout, stderr: it hands them on and lets go of its own copies.
+It never reads or writes stdin, stdout or stderr: it passes them on and closes its own copies.
 Out of its reach: a process that took another uid (sudo), one in uninterruptible sleep until it wakes, and a
 hostile chain of them that each fork, leave their session and die faster than /proc can be read.
 """
@@ -31,7 +31,7 @@ EXEC_FAILED = 127
 
 
 def prctl(option: int, value: int) -> None:
-    """Linux only. Without it the agent's process group is ended, and what left that group is not."""
+    """Call prctl if this is Linux. Elsewhere only the agent's process group is killed, not what left it."""
     try:
         import _ctypes
 
@@ -43,14 +43,15 @@ def prctl(option: int, value: int) -> None:
 
 
 def report(status: int, line: str) -> None:
+    """Write a line to STATUS_FD."""
     try:
         os.write(status, line.encode() + b"\n")
     except OSError:
-        pass  # the keeper is gone, as LIFE_FD will tell
+        pass  # the keeper is gone, and LIFE_FD will close
 
 
 def start(argv: list[str], status: int) -> int | None:
-    """The agent's pid, once its exec has worked."""
+    """Start the agent and return its pid once its exec has worked; None if it failed."""
     leash = os.getpid()
     failed, fails = os.pipe()  # close-on-exec: it closes when the exec has worked
     agent = os.fork()
@@ -93,19 +94,19 @@ def parent_and_group(pid: int) -> tuple[int, int]:
 
 
 def descend(roots: list[int], children: dict[int, list[int]]) -> set[int]:
-    found = set()
+    below = set()
     while roots:
         pids = children.pop(roots.pop(), [])
-        found.update(pids)
+        below.update(pids)
         roots += pids
-    return found
+    return below
 
 
 def groups_below(agent: int, strangers: set[int]) -> set[int]:
-    """The process groups of all descendants: a subreaper adopts every orphan, so none leaves the tree.
+    """Return the process groups of all descendants: a subreaper adopts every orphan, so none leaves the tree.
 
-    Whoever is proven a stranger is not looked at again: a process that lives just long enough to fork another
-    is only met by a look that takes no longer.
+    `strangers` collects the processes outside the tree, which are not read again: only a quick scan catches a
+    process that lives just long enough to fork another.
     """
     try:
         pids = {int(name) for name in os.listdir(PROC) if name.isdigit()}
@@ -130,11 +131,11 @@ def send(groups: set[int], number: int) -> None:
         try:
             os.killpg(group, number)
         except OSError:
-            pass  # gone, or no longer ours to signal
+            pass  # gone, or not ours any more
 
 
 def reap(agent: int, status: int) -> tuple[bool, bool]:
-    """Collect the dead, adopted ones too: was the agent among them (it is reported); is anyone left below?"""
+    """Reap the dead and report the agent's exit; return whether it was among them, and if any are left."""
     ended = False
     try:
         while (dead := os.waitpid(-1, os.WNOHANG))[0]:
@@ -143,12 +144,12 @@ def reap(agent: int, status: int) -> tuple[bool, bool]:
                 exit_code, number = (code, "null") if code >= 0 else ("null", -code)
                 report(status, f'{{"exit":{exit_code},"signal":{number}}}')
     except ChildProcessError:
-        return ended, False  # exact, where /proc is a sample: below one who adopts all, no child means nobody
+        return ended, False  # exact, unlike /proc: without a child, a subreaper has no descendants
     return ended, True
 
 
 def ready(fds: list[int], milliseconds: int | None = None) -> list[int]:
-    """Those that can be read. By poll: select() takes no descriptor above 1023."""
+    """Return those that can be read. Uses poll: select() takes no descriptor above 1023."""
     poll = select.poll()
     for fd in fds:
         poll.register(fd, select.POLLIN)
@@ -156,12 +157,13 @@ def ready(fds: list[int], milliseconds: int | None = None) -> list[int]:
 
 
 def end_below(agent: int, status: int, wake: int) -> None:
+    """Kill everything below, and return when it is gone or the time is up."""
     limit = time.monotonic() + END_LIMIT
     strangers: set[int] = set()
     send({agent}, signal.SIGKILL)
     while reap(agent, status)[1] and time.monotonic() < limit:
         frozen: set[int] = set()
-        # Frozen first: to kill a fork bomb piece by piece only makes room for new pieces.
+        # Freeze them first: killing a fork bomb piece by piece only makes room for new pieces.
         while (fresh := groups_below(agent, strangers) - frozen) and time.monotonic() < limit:
             send(fresh, signal.SIGSTOP)
             frozen |= fresh
@@ -175,13 +177,13 @@ def main() -> int:
     for fd in (life, status):
         os.set_inheritable(fd, False)
     if os.getpgrp() != os.getpid():
-        os.setsid()  # what is meant for the keeper's group or terminal must not end the leash
+        os.setsid()  # a signal for the keeper's group or terminal must not end the leash
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     wake, waker = os.pipe()
     os.set_blocking(waker, False)
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler the wake-up fd hears nothing
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler nothing is written to the wake-up fd
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     agent = start(argv, status)
     if agent is None:
@@ -198,7 +200,7 @@ def main() -> int:
         if b"T" in orders:
             groups = groups_below(agent, set())
             send(groups, signal.SIGTERM)
-            send(groups, signal.SIGCONT)  # a stopped process hears SIGTERM only when it goes on
+            send(groups, signal.SIGCONT)  # a stopped process gets SIGTERM only when it continues
     end_below(agent, status, wake)
     return 0
 

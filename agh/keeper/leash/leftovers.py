@@ -1,4 +1,4 @@
-"""What a session's last launch left running, here or in its place, as its metadata names that launch."""
+"""What a session's last launch left running, here or in its place; its metadata identifies the launch."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from agh.keeper.leash import orphans
 from agh.store.meta import Meta
 
 
-def end_leftovers(stored: Meta) -> list[orphans.Orphan]:
-    """End what is left of a launch whose leash could not see to it, here and in its place."""
-    launch = _launch(stored)
+def end_leftovers(session: Meta) -> list[orphans.Orphan]:
+    """End what is left of a launch whose leash could not end it, here and in its place."""
+    launch = _launch(session)
     if launch is None:
         return []
-    if stored.get("place"):
-        _clear_place(stored)
+    if session.get("place"):
+        _clear_place(session)
     return orphans.end(launch)
 
 
-def find_leftovers(stored: Meta) -> list[orphans.Orphan]:
-    """Find what is left of the session's last launch; of a live session that is the agent itself."""
-    launch = _launch(stored)
+def find_leftovers(session: Meta) -> list[orphans.Orphan]:
+    """Return what is left of the session's last launch; for a live session that is the agent itself."""
+    launch = _launch(session)
     return orphans.find(launch) if launch else []
 
 
-def _clear_place(stored: Meta) -> None:
-    """End a job or a container that outlived its wire. A place that is gone is left for the next time."""
+def _clear_place(session: Meta) -> None:
+    """End a job or container that outlived its connection. If its place is gone, the next call will try."""
     from agh import config
     from agh.keeper.agent.launch import agent_record, prepare
 
-    workspace = stored["workspace_path"]
+    workspace = session["workspace_path"]
     with suppress(AghError):
-        record = agent_record(stored["agent_name"], stored.get("command"), workspace)
+        record = agent_record(session["agent_name"], session.get("command"), workspace)
         settings = config.load(workspace)
-        prepare(record, workspace, settings, place=stored["place"], session_id=stored["id"]).clear()
+        prepare(record, workspace, settings, place=session["place"], session_id=session["id"]).clear()
 
 
-def _launch(stored: Meta) -> orphans.Launch | None:
-    launch = stored.get("launch")
+def _launch(session: Meta) -> orphans.Launch | None:
+    launch = session.get("launch")
     return orphans.Launch(launch["cookie"], launch["boot_id"], launch["ticks"]) if launch else None

@@ -1,8 +1,8 @@
-"""What outlived its keeper and its leash: found by a launch cookie, and ended.
+"""Processes that outlived their keeper and their leash: how to find them by a launch cookie, and end them.
 
 Everything below a leash inherits `AGH_LAUNCH=<cookie>`. A process is an orphan of a launch if it carries that
 very cookie, belongs to this user, and started in the same boot, not before the launch. All of it is checked
-again on a pidfd before a signal goes out, so a reused pid is never hit. The cookie is a name, not a secret.
+again on a pidfd before a signal is sent, so a reused pid is never hit. The cookie is a name, not a secret.
 
 It never signals itself, its ancestors (an agent may run `agh`, which then carries the cookie too) or pid 1.
 Out of its reach: a process that wiped its environment (`env -i`, sudo, some that rewrite their title), and
@@ -23,7 +23,7 @@ KILL_LIMIT = 2.0  # seconds, after the grace
 
 
 class Launch(NamedTuple):
-    """Recorded before the leash starts."""
+    """What identifies a launch; recorded before the leash starts."""
 
     cookie: str
     boot_id: str
@@ -31,6 +31,8 @@ class Launch(NamedTuple):
 
 
 class Orphan(NamedTuple):
+    """A process that outlived its launch."""
+
     pid: int
     start_ticks: int
     comm: str  # chosen by the process itself
@@ -45,25 +47,26 @@ def new_launch() -> Launch:
 
 
 def now_ticks() -> int:
-    """Clock ticks since boot, on the clock of the start times in /proc/<pid>/stat; 0 where there is none."""
+    """Return the clock ticks since boot, comparable with /proc/<pid>/stat; 0 if there is no such clock."""
     if not hasattr(time, "CLOCK_BOOTTIME"):
         return 0
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK") // 1_000_000_000
 
 
 def boot_id() -> str:
-    """Ticks start again at every boot; this does not repeat. Empty where there is none."""
+    """Return what tells this boot from others, since ticks start again at each; empty if unknown."""
     with suppress(OSError):
         return _read(f"{PROC}/sys/kernel/random/boot_id").decode().strip()
     return ""
 
 
 def find(launch: Launch) -> list[Orphan]:
-    return sorted(_each(launch))
+    """Return the orphans of a launch."""
+    return sorted(_search(launch))
 
 
-def _each(launch: Launch) -> Iterator[Orphan]:
-    """Every orphan, the youngest first: one that lives just long enough to fork is only met at once."""
+def _search(launch: Launch) -> Iterator[Orphan]:
+    """Yield the orphans, the youngest first: a process may live just long enough to fork another."""
     if not (launch.cookie and launch.boot_id) or launch.boot_id != boot_id():
         return
     spared = _self_and_ancestors()
@@ -77,83 +80,83 @@ def _each(launch: Launch) -> Iterator[Orphan]:
 
 
 def end(launch: Launch, grace: float = 0.5) -> list[Orphan]:
-    """SIGTERM, a time of grace, SIGKILL, until none is left or the time is up. The answer: those now gone."""
-    held: dict[int, _Held] = {}
+    """Send SIGTERM and after the grace SIGKILL, until none is left or time is up; return those now gone."""
+    targets: dict[int, _Target] = {}
     try:
-        _hold(launch, held)
-        parents_first = [held[pid] for pid in sorted(held)]
+        _add_targets(launch, targets)
+        parents_first = [targets[pid] for pid in sorted(targets)]
         _send(parents_first, signal.SIGTERM)
-        _send(parents_first, signal.SIGCONT)  # a stopped process hears SIGTERM only when it goes on
-        ended = _await(held, time.monotonic() + grace)
+        _send(parents_first, signal.SIGCONT)  # a stopped process gets SIGTERM only when it continues
+        ended = _await(targets, time.monotonic() + grace)
         limit = time.monotonic() + KILL_LIMIT
-        # Freeze, and look again, until none is left that could fork while the others are killed.
-        _send(held.values(), signal.SIGSTOP)
-        empty_looks = 0  # three in a row: in the middle of an exec, or of a fork, a process is not seen
+        # Freeze them and look again until no process is left that could fork while the others are killed.
+        _send(targets.values(), signal.SIGSTOP)
+        empty_looks = 0  # three in a row, since a process in the middle of a fork or exec is not seen
         while empty_looks < 3 and time.monotonic() < limit:
-            if _hold(launch, held, freeze=True):
+            if _add_targets(launch, targets, freeze=True):
                 empty_looks = 0
             else:
-                _send(held.values(), signal.SIGKILL)
-                ended += _await(held, limit)
+                _send(targets.values(), signal.SIGKILL)
+                ended += _await(targets, limit)
                 empty_looks += 1
-        _send(held.values(), signal.SIGKILL)
-        ended += _await(held, limit)
+        _send(targets.values(), signal.SIGKILL)
+        ended += _await(targets, limit)
     finally:
-        for each in held.values():
-            os.close(each.pidfd)
+        for target in targets.values():
+            os.close(target.pidfd)
     return ended
 
 
-class _Held(NamedTuple):
+class _Target(NamedTuple):
     orphan: Orphan
-    pidfd: int  # no other process can ever come to stand behind it
+    pidfd: int  # never refers to another process, even if the pid is reused
 
 
-def _hold(launch: Launch, held: dict[int, _Held], *, freeze: bool = False) -> int:
-    """Take hold of those found and not held yet, and freeze each at once; how many there were."""
-    before = len(held)
-    for orphan in _each(launch):
-        if orphan.pid in held:
+def _add_targets(launch: Launch, targets: dict[int, _Target], *, freeze: bool = False) -> int:
+    """Add the orphans that are not targets yet, freeze each at once if requested; return how many."""
+    before = len(targets)
+    for orphan in _search(launch):
+        if orphan.pid in targets:
             continue
         try:
             pidfd = os.pidfd_open(orphan.pid)
         except (OSError, AttributeError):
-            continue  # gone; or too many files open, and it comes in a later round
+            continue  # gone; or too many files are open, and it is added in a later round
         again = _identify(orphan.pid, launch)
         if again and again.start_ticks == orphan.start_ticks:
-            held[orphan.pid] = _Held(orphan, pidfd)
+            targets[orphan.pid] = _Target(orphan, pidfd)
             if freeze:
-                _send([held[orphan.pid]], signal.SIGSTOP)
+                _send([targets[orphan.pid]], signal.SIGSTOP)
         else:
             os.close(pidfd)
-    return len(held) - before
+    return len(targets) - before
 
 
-def _send(targets: Iterable[_Held], number: signal.Signals) -> None:
-    for each in targets:
+def _send(targets: Iterable[_Target], number: signal.Signals) -> None:
+    for target in targets:
         with suppress(OSError):
-            signal.pidfd_send_signal(each.pidfd, number)
+            signal.pidfd_send_signal(target.pidfd, number)
 
 
-def _await(held: dict[int, _Held], limit: float) -> list[Orphan]:
-    """Wait for the held ones to end, and let go of those that did."""
+def _await(targets: dict[int, _Target], limit: float) -> list[Orphan]:
+    """Wait for the targets to end; remove and return those that did."""
     poll = select.poll()
-    by_pidfd = {each.pidfd: each.orphan for each in held.values()}
+    by_pidfd = {target.pidfd: target.orphan for target in targets.values()}
     for pidfd in by_pidfd:
         poll.register(pidfd, select.POLLIN)
     ended = []
-    while held and (ready := poll.poll(max(0.0, limit - time.monotonic()) * 1000)):
+    while targets and (ready := poll.poll(max(0.0, limit - time.monotonic()) * 1000)):
         for pidfd, _ in ready:
             poll.unregister(pidfd)
             os.close(pidfd)
             ended.append(by_pidfd[pidfd])
-            del held[by_pidfd[pidfd].pid]
+            del targets[by_pidfd[pidfd].pid]
     return ended
 
 
 def _identify(pid: int, launch: Launch) -> Orphan | None:
     try:
-        # Half the cost of stat, and it rules nearly all out.
+        # Reading environ costs half as much as stat, and rules out nearly all processes.
         environment = b"\0" + _read(f"{PROC}/{pid}/environ") + b"\0"
         if f"\0{COOKIE_VARIABLE}={launch.cookie}\0".encode() not in environment:
             return None

@@ -15,15 +15,15 @@ from typing import NamedTuple
 
 PIPE_SIZE = 1 << 20
 LEASH = os.path.join(os.path.dirname(__file__), "leash.py")
-_one_at_a_time = _thread.allocate_lock()  # another's child would inherit what is meant for this one
+_spawning = _thread.allocate_lock()  # else another thread's child would inherit the descriptors
 
 
 def spawn(
     argv: Sequence[str], environ: Mapping[str, str], streams: tuple[int, int, int], keep: Sequence[int] = ()
 ) -> int:
-    """The pid of a new process that leads its own session. `keep` are passed on under their numbers."""
+    """Start a process that leads its own session, and return its pid. It inherits `keep`, same numbers."""
     actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(streams)]
-    with _one_at_a_time:
+    with _spawning:
         for fd in keep:
             os.set_inheritable(fd, True)
         try:
@@ -33,8 +33,8 @@ def spawn(
                 os.set_inheritable(fd, False)
 
 
-class Started(NamedTuple):
-    """A leash and our ends of its pipes (stderr is -1 if merged). Closing `life` ends all below the leash."""
+class LeashProcess(NamedTuple):
+    """A leash and our ends of its pipes (stderr is -1 if merged). Closing `life` kills all below it."""
 
     leash_pid: int
     stdin: int
@@ -45,7 +45,7 @@ class Started(NamedTuple):
 
 
 def _widen(pipe: int) -> None:
-    """Room for a burst: the more of it one read takes, the fewer commits it costs. Where that is allowed."""
+    """Make room for a burst, if allowed: the more a single read takes, the fewer commits it costs."""
     try:
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
     except (AttributeError, OSError):
@@ -54,7 +54,7 @@ def _widen(pipe: int) -> None:
 
 def start_leash(
     argv: Sequence[str], environ: Mapping[str, str], cwd: str, *, merged: bool = False
-) -> Started:
+) -> LeashProcess:
     """Start `argv` below a leash, in `cwd`; `merged` sends its errors down the same pipe as its output."""
     opened: list[int] = []
 
@@ -78,7 +78,7 @@ def start_leash(
             pid = spawn(command, environ, (agent_in, agent_out, agent_err), (life_end, status_end))
         finally:
             os.fchdir(before)
-    except BaseException:  # no descriptor may be left: an agent can make this fail as often as it likes
+    except BaseException:  # leak no descriptor: an agent can make this fail as often as it likes
         for fd in opened:
             os.close(fd)
         raise
@@ -86,4 +86,4 @@ def start_leash(
         os.close(fd)
     for fd in (stdin, stdout, status, *([] if merged else [stderr])):
         os.set_blocking(fd, False)
-    return Started(pid, stdin, stdout, stderr, life, status)
+    return LeashProcess(pid, stdin, stdout, stderr, life, status)

@@ -1,4 +1,4 @@
-"""The prompt queue from outside: cancel one that waits, or all of them."""
+"""The verb `queue`: cancel a queued prompt, or all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agh.store import inputs
 
 
 def queue_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
-    """The verb `queue`."""
-    with live.batch():
-        done = inputs.cancel(live.writer, request.get("input_id"))
-    answer({"cancelled": done})
+    """Cancel the queued prompt that is named, or all, and answer with what was cancelled."""
+    with live.log.batch():
+        cancelled = inputs.cancel(live.log.writer, request.get("input_id"))
+    answer({"cancelled": cancelled})

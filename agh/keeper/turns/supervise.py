@@ -1,7 +1,7 @@
-"""Watching a turn: progress for those who wait, one warning, and an end to what hangs.
+"""Watching a turn: progress for whoever waits, a single warning, and a timeout for an agent that hangs.
 
-Time is monotonic: a clock that jumps or a laptop that sleeps kills nothing. Silence while a tool call
-is running is counted against a longer limit, silence while a person is asked against none.
+Time is monotonic: a clock that jumps or a laptop that sleeps kills nothing. While a tool call is running, a
+longer limit on silence applies; while a permission request waits for an answer, none does.
 """
 
 from __future__ import annotations
@@ -9,52 +9,52 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from agh.core.events import marker, timestamp
+from agh.core.events import Draft, marker, timestamp
 from agh.keeper.session import Live, Turn
-from agh.keeper.turns import turn as turns
+from agh.keeper.turns.cancel import ask_to_cancel
+from agh.keeper.turns.limits import check_limits
 
-_SHORTEST_LOOK, _LONGEST_LOOK = 0.05, 5.0
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
 
 
 def watch(live: Live, turn: Turn) -> None:
-    """Look at the turn now and then until it is over."""
-    spans = [
+    """Check the turn at intervals until it is over."""
+    limits = [
         value for key, value in live.settings.items() if key.startswith("session.supervision.") and value
     ]
-    pause = min(_LONGEST_LOOK, max(_SHORTEST_LOOK, min(spans) / 4)) if spans else _LONGEST_LOOK
+    pause = min(_LONGEST_PAUSE, max(_SHORTEST_PAUSE, min(limits) / 4)) if limits else _LONGEST_PAUSE
 
-    looked = time.monotonic()
+    last_check = time.monotonic()
 
-    def look() -> None:
-        nonlocal looked
+    def check() -> None:
+        nonlocal last_check
         now = time.monotonic()
-        overslept = now - looked - pause
-        if overslept > pause + 0.5:  # we were stopped or starved: that is not the agent's silence
-            live.last_activity = min(now, live.last_activity + overslept)
-        looked = now
-        if live.turn is turn and live.ending is None:
-            live.loop.later(pause, look)
-            _look(live, turn)
+        overslept = now - last_check - pause
+        if overslept > pause + 0.5:  # this process was stopped or starved: the agent was not silent
+            live.activity.last = min(now, live.activity.last + overslept)
+        last_check = now
+        if live.turns.current is turn and not live.is_ending:
+            live.loop.later(pause, check)
+            _check(live, turn)
 
-    live.loop.later(pause, look)
+    live.loop.later(pause, check)
 
 
-def _look(live: Live, turn: Turn) -> None:
+def _check(live: Live, turn: Turn) -> None:
     settings, now = live.settings, time.monotonic()
-    if live.asked:
-        live.last_activity = now
-    idle, elapsed = now - live.last_activity, now - turn.began
+    if live.agent.requests:
+        live.activity.last = now
+    idle, elapsed = now - live.activity.last, now - turn.started
     if 0 < settings["session.supervision.heartbeat"] <= now - turn.last_heartbeat:
         turn.last_heartbeat = now
         live.show_activity()
     if 0 < settings["session.supervision.progress_notify_interval"] <= now - turn.last_progress:
         turn.last_progress = now
-        _tell(
-            live, turn, "runtime_progress", f"Still working... ({_minutes(elapsed)} elapsed)", idle, elapsed
-        )
+        text = f"Still working... ({_minutes(elapsed)} elapsed)"
+        _record(live, turn, "runtime_progress", text, idle, elapsed)
     if turn.warned and idle < settings["session.supervision.inactivity_warning_after"]:
         turn.warned = False
-        _health(live, None, marker("session_recovered", "the agent is active again"))
+        _set_health(live, None, marker("session_recovered", "the agent is active again"))
     elif (
         not turn.warned
         and not turn.cancelled
@@ -64,17 +64,17 @@ def _look(live: Live, turn: Turn) -> None:
         if not turn.warned_before:
             turn.warned_before = True
             text = f"No activity for {_minutes(idle)}"
-            _tell(live, turn, "runtime_warning", text, idle, elapsed)
+            _record(live, turn, "runtime_warning", text, idle, elapsed)
         summary = "the agent has been silent for long"
-        _health(live, "unhealthy", marker("session_unhealthy", summary, severity="warning"))
+        _set_health(live, "unhealthy", marker("session_unhealthy", summary, severity="warning"))
     limit = settings[f"session.supervision.{'tool_' if turn.tools else ''}inactivity_timeout"]
     deadline = settings["session.supervision.prompt_deadline"]
     if limit and idle >= limit:
         _time_out(live, turn, "activity_timeout", f"no activity for {_minutes(idle)}", idle, elapsed)
     elif deadline and elapsed >= deadline:
         _time_out(live, turn, "prompt_deadline", f"the turn took {_minutes(elapsed)}", idle, elapsed)
-    with live.batch():
-        turns.check_limits(live)
+    with live.log.batch():
+        check_limits(live)
 
 
 def _time_out(live: Live, turn: Turn, detail: str, why: str, idle: float, elapsed: float) -> None:
@@ -82,35 +82,34 @@ def _time_out(live: Live, turn: Turn, detail: str, why: str, idle: float, elapse
     if turn.timed_out is not None:
         return
     turn.timed_out = (detail, f"{why}, and the agent did not end its turn when it was cancelled")
-    _tell(live, turn, "runtime_warning", f"Cancelled: {why}", idle, elapsed)
-    _health(live, "hung", marker("prompt_timeout", f"the turn is cancelled: {why}", severity="warning"))
-    turns.ask_to_cancel(live, live.settings["session.supervision.timeout_cancel_grace"])
+    _record(live, turn, "runtime_warning", f"Cancelled: {why}", idle, elapsed)
+    _set_health(live, "hung", marker("prompt_timeout", f"the turn is cancelled: {why}", severity="warning"))
+    ask_to_cancel(live, live.settings["session.supervision.timeout_cancel_grace"])
 
 
-def _tell(live: Live, turn: Turn, type: str, text: str, idle: float, elapsed: float) -> None:
+def _record(live: Live, turn: Turn, type: str, text: str, idle: float, elapsed: float) -> None:
     tool_id, tool_name = next(reversed(turn.tools.items()), (None, None))
-    last = timestamp()
     runtime: dict[str, Any] = {
         "turn_id": turn.turn_id,
         "turn_source": "user",
-        "last_activity_at": live.last_activity_at,
-        "last_activity_kind": live.last_activity_kind,
+        "last_activity_at": live.activity.last_at,
+        "last_activity_kind": live.activity.last_kind,
         "last_activity_detail": "waiting for session/prompt response",
         "current_tool": tool_name,
         "tool_call_id": tool_id,
-        "last_progress_at": last,
+        "last_progress_at": timestamp(),
         "idle_seconds": round(idle),
         "elapsed_seconds": round(elapsed),
     }
-    with live.batch():
-        live.record(type, turn_id=turn.turn_id, text=text, runtime=runtime)
+    with live.log.batch():
+        live.log.record(type, turn_id=turn.turn_id, text=text, runtime=runtime)
 
 
-def _health(live: Live, health: str | None, said: Any) -> None:
-    live.health = health
-    with live.batch():
-        live.add(said)
-        live.then(live.show_activity)
+def _set_health(live: Live, health: str | None, event: Draft) -> None:
+    live.activity.health = health
+    with live.log.batch():
+        live.log.add(event)
+        live.log.then(live.show_activity)
 
 
 def _minutes(seconds: float) -> str:

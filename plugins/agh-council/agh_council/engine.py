@@ -34,7 +34,7 @@ class Engine:
 
     def run(self) -> None:
         """Carry out actions until the council is over or its session ends."""
-        while self.live.ending is None:
+        while not self.live.is_ending:
             self.recorder.check_limits()  # records the warnings; the planner pauses at a maximum
             action = next_action(self.state)
             log(actions.describe(action))

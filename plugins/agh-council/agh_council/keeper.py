@@ -16,14 +16,13 @@ from agh.core.events import timestamp
 from agh.core.status import phase
 from agh.errors import HookStopped, SessionStopping, Usage
 from agh.keeper import ending, hooks, verbs
-from agh.keeper.loop import Loop
 from agh.keeper.process import Ready, log, run
 from agh.keeper.server import Answer, Control, Handler
 from agh.keeper.session import Live
 from agh.store import meta
 from agh.store.lock import Lock
 from agh.store.writer import Writer
-from agh_council import limits
+from agh_council import limits, preload
 from agh_council.actions import Finish, Pause, WriteMemo
 from agh_council.engine import Engine
 from agh_council.errors import CouncilLimit, GateWaits
@@ -42,8 +41,8 @@ def keep(lock: Lock, ready: Ready, request: dict[str, Any]) -> None:
     check_can_start(lock.directory, session_meta, request.get("maximums") or {})
     settings = config.load(session_meta["workspace_path"])
     writer = Writer(lock, KIND)
-    live = Live(Loop(), lock.directory, session_meta, writer, settings, AgentRecord(KIND, ()))
-    live.environ = dict(os.environ)
+    live = Live(lock.directory, session_meta, writer, settings, AgentRecord(KIND, ()))
+    live.agent.environ = dict(os.environ)
     engine = Engine(live)
     if request.get("maximums"):
         payload = {"maximums": request["maximums"]}
@@ -58,6 +57,7 @@ def keep(lock: Lock, ready: Ready, request: dict[str, Any]) -> None:
         activity=None,
         keeper={"pid": os.getpid(), "started_at": timestamp()},
     )
+    preload.load_plugins()
     live.ready = True
     live.loop.on_signal((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), lambda: live.end("paused", "signal"))
     ready.succeeded(verbs.describe(live) | {"strategy": KIND, "reason": "", "context_lost": False})
@@ -102,15 +102,17 @@ def deliberate(live: Live, engine: Engine, is_resuming: bool) -> None:
             agent_id: (member.restore or {}).get("strategy")
             for agent_id, member in engine.state.members.items()
         }
-        with live.batch():
-            live.record("session_resumed", strategy=KIND, reason="the log is the truth", members=strategies)
+        with live.log.batch():
+            live.log.record(
+                "session_resumed", strategy=KIND, reason="the log is the truth", members=strategies
+            )
         engine.recorder.catch_up()
     engine.run()
 
 
 def end(live: Live, engine: Engine) -> None:
     """Stop the members, then write the checkpoint if the council paused, and the end of the session."""
-    reason, _ = live.ending or ("error", None)
+    reason, _ = live.ending.decision or ("error", None)
     engine.close("completed" if reason == "completed" else "paused")
     hooks.fire(live, "session_stop", stop_reason=reason)
     hooks.await_all(live)
@@ -123,7 +125,7 @@ def council_verbs(live: Live, engine: Engine) -> dict[str, Handler]:
     session_verbs = verbs.verbs(live)
 
     def steer(request: dict[str, Any], answer: Answer) -> None:
-        if live.ending is not None:
+        if live.is_ending:
             raise SessionStopping(live.session_id)
         event = steer_event(engine.state, str(request["text"]), request.get("to"))
         engine.recorder.record(event)

@@ -26,14 +26,16 @@ class Recorder:
 
     def record(self, *events: CouncilEvent) -> None:
         """Write events of the council in one batch and apply them to the state."""
-        with self.live.batch():
+        with self.live.log.batch():
             for action, title, payload in events:
-                self.live.record("system", turn_id=self.turn_id, action=action, title=title, council=payload)
+                self.live.log.record(
+                    "system", turn_id=self.turn_id, action=action, title=title, council=payload
+                )
         self.catch_up()
 
     def record_answer(self, delegation: Delegation, text: str, cost: float) -> None:
-        with self.live.batch():
-            self.live.record(
+        with self.live.log.batch():
+            self.live.log.record(
                 "agent_message",
                 turn_id=self.turn_id,
                 text=text,
@@ -63,8 +65,8 @@ class Recorder:
         count = self.state.turn_counts.get(round_.number, 0) + 1
         self.turn_id = f"round-{round_.number}" + (f".{count}" if count > 1 else "")
         message = "\n\n".join([text, *prompts.notes_for_everyone(round_)])
-        with self.live.batch():
-            self.live.record(
+        with self.live.log.batch():
+            self.live.log.record(
                 "user_message", turn_id=self.turn_id, text=message, council={"round": round_.number}
             )
         self.catch_up()
@@ -72,8 +74,8 @@ class Recorder:
 
     def end_turn(self, reason: str) -> None:
         if self.turn_id:
-            with self.live.batch():
-                self.live.record("done", turn_id=self.turn_id, stop_reason=reason)
+            with self.live.log.batch():
+                self.live.log.record("done", turn_id=self.turn_id, stop_reason=reason)
             self.turn_id = ""
             self.live.meta["turns"] = self.live.meta.get("turns", 0) + 1
             self.catch_up()
@@ -84,7 +86,7 @@ class Recorder:
 
         Returns the stop reason and detail of a maximum that is reached.
         """
-        self.state.elapsed = time.monotonic() - self.live.began
+        self.state.elapsed = time.monotonic() - self.live.activity.started
         for constraint, used, bounds in limits.find_approaching(self.state, running_cost):
             title = f"{constraint} comes close: {used:g} of {bounds.max:g}"
             payload = {"constraint": constraint, "used": used, "max": bounds.max, "level": "approaching"}

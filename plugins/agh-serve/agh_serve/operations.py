@@ -7,7 +7,7 @@ from typing import Any
 from agh.config import PERMISSION_MODES
 from agh.core.events import TYPES
 from agh.core.recap import MAX_LIMIT
-from agh.keeper.turns.turn import MODES
+from agh.keeper.turns.prompts import MODES
 from agh_serve import action_handlers, read_handlers
 from agh_serve.dispatch import Operation
 from agh_serve.fields import AMOUNT, COUNT, FLAG, SPAN, TEXT, Field, enum_schema

@@ -76,13 +76,13 @@ class MemberPool:
         """Send delegations to their members, all at once, and wait until each has ended."""
         results = self.start(delegation.target for delegation in delegations)
         self._check_limits()
-        for delegation in delegations if self.live.ending is None else ():
+        for delegation in delegations if not self.live.is_ending else ():
             result = results[delegation.target]
             if isinstance(result, StartedMember):
                 self._send(delegation, session.directory_of(result.session_id))
             else:
                 self.recorder.record(status_event(delegation, "failed", detail=_describe_error(result)))
-        while self._running and self.live.ending is None:
+        while self._running and not self.live.is_ending:
             self.live.loop.run_until(self._has_news, self._time_to_next_check())
             self._handle_reports()
             self._check_limits()
@@ -97,7 +97,7 @@ class MemberPool:
         threads.start(partial(session.ask, directory, text, key, partial(self._reports.put, delegation.id)))
 
     def _has_news(self) -> bool:
-        return bool(self._reports) or self.live.ending is not None
+        return bool(self._reports) or self.live.is_ending
 
     def _time_to_next_check(self) -> float | None:
         """Return the seconds until the time limit needs a warning or is reached; None without a limit."""
@@ -141,7 +141,7 @@ class MemberPool:
     def _record_end(self, delegation: Delegation, end: TurnEnded) -> None:
         if end.status == "answered":
             self.recorder.record_answer(delegation, end.text, end.cost)
-        elif end.status == "cancelled" and self.live.ending is not None:
+        elif end.status == "cancelled" and self.live.is_ending:
             details = {"tries": delegation.tries + 1, "detail": end.text, "cost": end.cost}
             self.recorder.record(status_event(delegation, "pending", **details))
         else:

@@ -1,4 +1,4 @@
-"""Keepers that are begun before their session is made."""
+"""Keepers that are started before their session is created."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["live"]
 
 
 @pytest.fixture
-def waiting(live: Live) -> Iterator[spawn.Begun]:
-    """A keeper that was begun ahead, as `agh session new` does it first of all."""
-    spawn.begin_ahead()
+def waiting(live: Live) -> Iterator[spawn.KeeperProcess]:
+    """A keeper that was started ahead, as `agh session new` does first of all."""
+    spawn.start_ahead()
     waiting = spawn._ahead
     assert waiting is not None
     yield waiting
@@ -29,7 +29,7 @@ def waiting(live: Live) -> Iterator[spawn.Begun]:
         os.waitpid(waiting.pid, 0)
 
 
-def test_it_keeps_the_session_that_is_made_next(live: Live, waiting: spawn.Begun) -> None:
+def test_it_keeps_the_session_that_is_made_next(live: Live, waiting: spawn.KeeperProcess) -> None:
     session = live.new()
     assert str(session.directory) == waiting.directory
     assert session.keeper == waiting.pid
@@ -39,14 +39,14 @@ def test_it_keeps_the_session_that_is_made_next(live: Live, waiting: spawn.Begun
     session.stop()
 
 
-def test_given_no_orders_it_ends_and_leaves_nothing(waiting: spawn.Begun) -> None:
+def test_without_a_request_it_exits_and_leaves_nothing(waiting: spawn.KeeperProcess) -> None:
     wait_until(lambda: is_alive(waiting.pid))
     waiting.connection.close()
     wait_until(lambda: not is_alive(waiting.pid))
     assert not os.path.exists(waiting.directory)
 
 
-def test_one_that_has_died_is_replaced(live: Live, waiting: spawn.Begun) -> None:
+def test_one_that_has_died_is_replaced(live: Live, waiting: spawn.KeeperProcess) -> None:
     kill(waiting.pid)
     wait_until(lambda: not is_alive(waiting.pid))
     session = live.new()
@@ -56,10 +56,10 @@ def test_one_that_has_died_is_replaced(live: Live, waiting: spawn.Begun) -> None
 
 
 def test_one_that_has_waited_long_is_not_used(
-    live: Live, waiting: spawn.Begun, monkeypatch: pytest.MonkeyPatch
+    live: Live, waiting: spawn.KeeperProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The session's id would tell the time at which the command was started."""
-    monkeypatch.setattr(spawn, "FRESH", 0)
+    monkeypatch.setattr(spawn, "AHEAD_LIMIT", 0)
     session = live.new()
     assert str(session.directory) != waiting.directory
     assert session.keeper != waiting.pid
@@ -75,7 +75,7 @@ def test_a_command_that_fails_leaves_no_keeper(live: Live, args: tuple[str, ...]
 def test_killed_with_its_command_it_leaves_nothing(live: Live) -> None:
     """The command waits for its prompt, and its keeper for the command."""
     command = live.start("run", "-", stdin=-1)
-    wait_until(lambda: [one for one in live.processes() if spawn.ORDINARY in one.argv])
+    wait_until(lambda: [one for one in live.processes() if spawn.DEFAULT_MODULE in one.argv])
     command.kill()
     command.wait(10)
     wait_until(lambda: not live.processes())
@@ -86,7 +86,7 @@ def test_its_socket_is_not_taken_for_a_stream(live: Live) -> None:
     """The command was started with its output closed; what it opens first must not get those numbers."""
     closed = ["sh", "-c", 'exec "$0" run - >&- 2>&-', AGH]
     with subprocess.Popen(closed, stdin=subprocess.PIPE, cwd=live.workspace) as command:
-        (keeper,) = wait_until(lambda: [one for one in live.processes() if spawn.ORDINARY in one.argv])
+        (keeper,) = wait_until(lambda: [one for one in live.processes() if spawn.DEFAULT_MODULE in one.argv])
         assert int(keeper.argv[-1]) > 2
         streams = [os.readlink(f"/proc/{command.pid}/fd/{stream}") for stream in (1, 2)]
         command.kill()

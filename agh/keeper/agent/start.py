@@ -1,0 +1,75 @@
+"""Starting a live session's agent below its leash, and the handshake with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from agh.core.events import timestamp
+from agh.errors import AgentFailed, AghError, PlaceGone
+from agh.keeper.agent.connection import Agent
+from agh.keeper.agent.incoming import take_frames
+from agh.keeper.agent.launch import PROTOCOL, auth_methods_in, capabilities_in, client_info, prepare
+from agh.keeper.leash import orphans
+from agh.keeper.session import Live
+
+
+def start_agent(live: Live, extra_argv: Sequence[str] = ()) -> None:
+    """Start the agent below its leash. The launch is on disk before the process exists."""
+    worktree = live.meta.get("worktree") or {}
+    mark = orphans.new_launch()
+    launch = prepare(
+        live.agent.record,
+        live.meta["workspace_path"],
+        live.settings,
+        extra=extra_argv,
+        place=live.meta.get("place"),
+        session_id=live.session_id,
+        cookie=mark.cookie,
+        directories=[worktree["repository"]] if worktree.get("repository") else [],
+    )
+    live.agent.environ = launch.environ
+    live.update(
+        state="starting",
+        stop_reason=None,
+        stop_detail=None,
+        failure=None,
+        attach=None,
+        launch=mark._asdict(),
+        cwd=launch.cwd if launch.elsewhere else None,
+        keeper={"pid": os.getpid(), "started_at": timestamp()},
+    )
+    live.agent.connection = Agent(
+        live.loop,
+        launch,
+        on_frames=lambda agent, frames: take_frames(live, frames),
+        on_end=lambda agent: _fail(live, agent.death()),
+    )
+
+
+def initialize_agent(live: Live) -> None:
+    """Agree on the protocol with an agent that was started, and note its capabilities."""
+    agent = live.agent.connected
+    answer = agent.call("initialize", client_info(live.is_elsewhere), live.settings["timeouts.initialize"])
+    answer = answer if isinstance(answer, dict) else {}
+    version = answer.get("protocolVersion")
+    if version != PROTOCOL:
+        raise AgentFailed(agent.name, f"it speaks protocol version {version!r}; agh speaks 1")
+    live.meta["acp_caps"] = capabilities_in(answer)
+    live.meta["auth_methods"] = auth_methods_in(answer)
+
+
+def restart_agent(live: Live, extra_argv: list[str]) -> None:
+    """Stop the agent and start it again with more arguments; its first end does not end the session."""
+    if live.agent.connection is not None:
+        live.agent.connection.stop_quietly(eof=1.0, term=1.0)
+    start_agent(live, extra_argv)
+    initialize_agent(live)
+
+
+def _fail(live: Live, death: AghError) -> None:
+    """End the session with its agent. A broken wire is not the agent's fault: the session can be resumed."""
+    if isinstance(death, PlaceGone):
+        live.fail("error", "transport_failure", death.message)
+    else:
+        live.fail("agent_crashed", "process_exit", death.message)

@@ -1,0 +1,102 @@
+"""The log of a live session, as its keeper writes it.
+
+Everything that happens goes through `batch`: inside it events are recorded and acts are planned. When it
+ends, the events are committed in one transaction, and only then are the acts run. So nothing is acted on that
+is not on disk.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from agh.core.events import Draft, draft_of, timestamp
+from agh.errors import StoreFailed
+from agh.store.meta import Meta
+from agh.store.writer import Writer
+
+
+class Log:
+    """Batches of events and acts. `on_failure` gets what an act raises; the acts after it still run."""
+
+    def __init__(self, writer: Writer, meta: Meta, on_failure: Callable[[Exception], None]) -> None:
+        self.writer = writer
+        self.failed = False  # a batch was lost: nothing may be recorded after it
+        self._meta = meta
+        self._on_failure = on_failure
+        self._drafts: list[Draft] | None = None
+        self._acts: list[Callable[[], None]] = []
+        self._timestamp = ""  # shared by everything in the batch
+
+    @property
+    def db(self) -> sqlite3.Connection:
+        return self.writer.connection
+
+    @property
+    def last_sequence(self) -> int:
+        sequence: int = self.writer.last_sequence
+        return sequence
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Record and plan inside; at the end commit, then act. A batch inside a batch joins it."""
+        if self._drafts is not None:
+            yield
+            return
+        self._drafts, self._acts, self._timestamp = [], [], timestamp()
+        try:
+            with self.writer.transaction():
+                yield
+                self.writer.store(self._drafts)
+        except StoreFailed:
+            self.failed = True
+            raise
+        finally:
+            self._drafts = None
+        acts, self._acts = self._acts, []
+        for act in acts:
+            try:
+                act()
+            except Exception as error:
+                self._on_failure(error)
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Inside a batch: undo what is recorded, planned and stored in here if it fails."""
+        assert self._drafts is not None, "a step is part of a batch"
+        drafts, acts = len(self._drafts), len(self._acts)
+        self.db.execute("SAVEPOINT step")
+        try:
+            yield
+        except Exception as error:
+            if is_fatal(error):
+                raise
+            self.db.execute("ROLLBACK TO step")
+            self.db.execute("RELEASE step")
+            del self._drafts[drafts:], self._acts[acts:]
+            raise
+        self.db.execute("RELEASE step")
+
+    def record(
+        self, type: str, *, turn_id: str = "", raw: bytes | memoryview | None = None, **fields: Any
+    ) -> None:
+        """Inside a batch: record an event of this type."""
+        self.add(draft_of(type, turn_id, self._meta.get("acp_session_id"), self._timestamp, fields, raw))
+
+    def add(self, draft: Draft) -> None:
+        """Inside a batch: record an event that is already drafted."""
+        assert self._drafts is not None, "events are recorded inside a batch"
+        self._drafts.append(draft)
+
+    def then(self, act: Callable[[], None]) -> None:
+        """Run this once everything recorded in the batch is on disk."""
+        self._acts.append(act)
+
+
+def is_fatal(error: Exception) -> bool:
+    """Tell whether nothing can be recorded any more. A value that SQLite rejects is not fatal."""
+    if isinstance(error, sqlite3.DatabaseError):
+        return not isinstance(error, sqlite3.IntegrityError | sqlite3.DataError | sqlite3.ProgrammingError)
+    return isinstance(error, StoreFailed)
