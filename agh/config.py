@@ -12,14 +12,14 @@ import stat
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agh.core.settings.values import amount, count, seconds, tables, text
 from agh.core.suggest import closest
-from agh.core.values import amount, count, seconds, tables, text
 from agh.errors import ConfigInvalid
 from agh.home import home_path
 
 if TYPE_CHECKING:
-    from agh.core.hooks import Hook
     from agh.core.rules import Rule
+    from agh.core.settings.hooks import Hook
 
 PERMISSION_MODES = ("deny-all", "approve-reads", "approve-all")
 
@@ -50,7 +50,7 @@ def read_servers(value: Any) -> list[dict[str, Any]]:
     """Return a list of MCP servers."""
     if value == []:  # nearly always, so the import is skipped
         return []
-    from agh.core import mcp
+    from agh.core.settings import mcp
 
     return mcp.read_servers(value)
 
@@ -68,7 +68,7 @@ def read_hooks(value: Any) -> list[Hook]:
     """Return a list of hooks."""
     if value == []:  # nearly always, so the import is skipped
         return []
-    from agh.core import hooks
+    from agh.core.settings import hooks
 
     return hooks.read_hooks(value)
 
@@ -243,7 +243,7 @@ def examine(path: str) -> tuple[dict[str, Any], list[ConfigInvalid]]:
         with open(path, "rb", opener=_open_regular) as file:
             import tomllib
 
-            from agh.core.toml_text import flat
+            from agh.core.settings.toml_text import flat
 
             entries = dict(flat(tomllib.load(file), whole=TABLES))
     except (FileNotFoundError, NotADirectoryError):

@@ -17,7 +17,8 @@ from agh.adapters.restore import Strategy
 from agh.cli.main import COMMANDS
 from agh.cli.session import group
 from agh.core import checkpoint, events, rules, status
-from agh.keeper.turns import turn
+from agh.core.settings.hooks import Hook
+from agh.keeper.turns import prompts
 from agh.store import schema
 from agh.store.meta import Meta
 from tests.support.live import Live, wait_until
@@ -190,7 +191,7 @@ def test_tables_and_columns() -> None:
 
 
 def test_the_queue() -> None:
-    assert keys("Queue", 0) == list(turn.MODES)
+    assert keys("Queue", 0) == list(prompts.MODES)
     statuses = used(r"status (?:=|IN|!=) \(?'(\w+)'") | used(r'set_status\([^()"]*"(\w+)"')
     written = set(keys("Queue", 1))
     assert {name for name in written if not re.search(rf"['\"]{name}['\"]", SOURCE)} == set()
@@ -255,7 +256,7 @@ def test_settings() -> None:
 
 
 def test_hooks() -> None:
-    assert keys("Hooks", 0) == list(config.Hook._fields)
+    assert keys("Hooks", 0) == list(Hook._fields)
     assert keys("Hooks", 1) == list(config.HOOK_EVENTS)
 
 

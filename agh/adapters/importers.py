@@ -15,10 +15,10 @@ from urllib.parse import quote
 
 import orjson
 
+from agh.core.acp.json_text import find_excess
+from agh.core.acp.members import member
 from agh.core.events import Row
 from agh.core.exchange import SCHEMA, TABLES, Imported, Importer, TableRow, check_row
-from agh.core.json_text import find_excess
-from agh.core.members import member
 
 LINE = 128 << 20  # bytes; an event contains the longest kind of frame twice
 MAX_VALUES, MAX_DEPTH = 2_000_000, 250  # of one line; the limits on what an agent sends are lower

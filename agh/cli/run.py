@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from agh.cli.attachments import check_file
 from agh.cli.session.new import agent_options, new_session
 from agh.cli.session.prompt import attachments, prompt_blocks, prompt_options
 from agh.cli.turn import show_turn
+from agh.console.attachments import check_file
 from agh.console.when import span
 from agh.keeper import client
 from agh.sessions.stop import stop_session

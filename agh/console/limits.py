@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agh.console.when import span
-from agh.core.values import amount
+from agh.core.settings.values import amount
 from agh.errors import Usage
 
 

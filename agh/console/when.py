@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from agh.core.events import timestamp
-from agh.core.values import SECONDS_PER_UNIT, seconds
+from agh.core.settings.values import SECONDS_PER_UNIT, seconds
 from agh.errors import Usage
 
 

@@ -17,7 +17,7 @@ from agh.adapters import registry
 from agh.adapters.calls import HookRun, PerPlugin
 from agh.adapters.hookspecs import Veto
 from agh.core.events import timestamp
-from agh.core.hooks import Hook
+from agh.core.settings.hooks import Hook
 from agh.keeper.leash.child import Leashed
 from agh.keeper.log import Log
 from agh.keeper.session import Live

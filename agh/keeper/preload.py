@@ -8,8 +8,8 @@ Only hashlib stays out: it takes 3.5 MB, and an upgrade of agh does not touch it
 
 from __future__ import annotations
 
-import agh.core.mcp
-import agh.core.toml_text  # noqa: F401
+import agh.core.settings.mcp
+import agh.core.settings.toml_text  # noqa: F401
 
 
 def preload_for_failures() -> None:

@@ -12,7 +12,7 @@ from agh.adapters import registry
 from agh.adapters.agents import AgentRecord
 from agh.adapters.launch import Launch
 from agh.adapters.restore import AUTH_REQUIRED, METHOD_NOT_FOUND, has_capability
-from agh.core.frames import Frame, Request, Response
+from agh.core.acp.frames import Frame, Request, Response
 from agh.errors import AgentNeedsLogin
 from agh.keeper.agent.connection import Agent, RpcError
 from agh.keeper.agent.launch import agent_record, auth_methods_in, capabilities_in, client_info, prepare

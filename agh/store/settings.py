@@ -44,7 +44,7 @@ def settings(workspace: str | None) -> list[Found]:
 
 def change(path: str, key: str, value: str | None) -> Any:
     """Set a key in one file, or delete it if the value is None. Return the value written."""
-    from agh.core.toml_text import CannotEdit, changed
+    from agh.core.settings.toml_text import CannotEdit, changed
 
     by_hand = f"edit it by hand: {path}"
     if key in LISTS or key.partition(".")[0] in TABLES:

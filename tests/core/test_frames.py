@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agh.core import frames, json_text
-from agh.core.frames import Frame, Malformed, Notification, Request, Response, Splitter, error_text, parse
+from agh.core.acp import frames, json_text
+from agh.core.acp.frames import Frame, Malformed, Notification, Request, Response, Splitter, error_text, parse
 
 DATABASE = sqlite3.connect(":memory:")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agh.core.toml_text import CannotEdit, changed, flat
+from agh.core.settings.toml_text import CannotEdit, changed, flat
 
 FILE = """\
 # my settings

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agh.core.transient import is_transient, retry_after
+from agh.core.acp.transient import is_transient, retry_after
 
 PASSING: list[dict[str, Any]] = [
     {"code": -32603, "message": "Internal error: API Error: 529 overloaded_error"},

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agh.core.events import LONG, TYPES, draft
-from agh.core.updates import (
+from agh.core.acp.updates import (
     add_usage,
     context_usage,
     event_of,
@@ -19,6 +18,7 @@ from agh.core.updates import (
     tool_name,
     update_text,
 )
+from agh.core.events import LONG, TYPES, draft
 
 
 def chunk(kind: str, text: str = "hello", **more: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agh.core import values
+from agh.core.settings import values
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from collections import Counter
 import orjson
 import pytest
 
-from agh.core.events import draft_of
-from agh.core.frames import (
+from agh.core.acp.frames import (
     HEAD,
     Malformed,
     Notification,
@@ -22,7 +21,8 @@ from agh.core.frames import (
     encode_error,
     encode_request,
 )
-from agh.core.updates import event_of, token_usage, update_text
+from agh.core.acp.updates import event_of, token_usage, update_text
+from agh.core.events import draft_of
 from tests.support.live import ECHO
 from tests.support.rounds import Rounds
 

@@ -17,8 +17,9 @@ import pytest
 
 from agh.errors import IndexFailed
 from agh.home import cache_path
-from agh.store import index, indexer, lock
-from agh.store.index import Query, find
+from agh.store import lock
+from agh.store.search import index, indexer
+from agh.store.search.index import Query, find
 from agh.store.writer import Writer
 from tests.support.build import ROOT, Home, child, conversation, draft, held, marker, says, tree, user
 from tests.support.live import wait_until

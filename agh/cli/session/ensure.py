@@ -8,7 +8,7 @@ import click
 
 from agh.cli.session.new import agent_options, checked, tell_started
 from agh.console.output import output_option, write_json, write_text
-from agh.sessions.ensure import ensure
+from agh.sessions.new import ensure
 from agh.store.views import session_view
 
 

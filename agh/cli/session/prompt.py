@@ -105,7 +105,7 @@ def prompt_blocks(text: str | None, file: Any) -> list[dict[str, Any]]:
 def attachments(paths: tuple[str, ...], directory: str) -> list[dict[str, Any]]:
     if not paths:
         return []
-    from agh.cli.attachments import attachment
+    from agh.console.attachments import attachment
 
     session = meta.read(directory)
     return [attachment(path, session) for path in paths]

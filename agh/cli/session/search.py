@@ -16,7 +16,7 @@ from agh.core.search import ROLES, expression, highlights
 from agh.errors import DataDamaged, MetaInvalid, Usage
 from agh.home import session_path
 from agh.store import meta, sessions
-from agh.store.index import Match, Query, find
+from agh.store.search.index import Match, Query, find
 
 
 @click.command(

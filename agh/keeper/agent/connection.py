@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from agh.adapters.launch import Launch
-from agh.core.frames import (
+from agh.core.acp.frames import (
     INTERNAL_ERROR,
     Frame,
     Response,

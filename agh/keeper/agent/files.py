@@ -13,7 +13,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from agh.core.frames import Request
+from agh.core.acp.frames import Request
 from agh.core.rules import Asking
 from agh.home import real_path
 from agh.keeper.agent import permissions

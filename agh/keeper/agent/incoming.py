@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
-from agh.core.frames import INTERNAL_ERROR, Frame, Malformed, Notification, Request, Response
-from agh.core.updates import add_usage, event_of, request_usage, update_text
+from agh.core.acp.frames import INTERNAL_ERROR, Frame, Malformed, Notification, Request, Response
+from agh.core.acp.updates import add_usage, event_of, request_usage, update_text
 from agh.keeper.agent import files, permissions, terminals
 from agh.keeper.agent.connection import Agent
 from agh.keeper.log import is_fatal

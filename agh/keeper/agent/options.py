@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from agh.core.frames import redacted_error
+from agh.core.acp.frames import redacted_error
 from agh.errors import AghError, OptionUnknown
 from agh.keeper.agent.connection import RpcError
 from agh.keeper.server import Answer

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from agh.core.acp.frames import Request
 from agh.core.events import timestamp
-from agh.core.frames import Request
 from agh.core.rules import Asking
 from agh.errors import PermissionUnknown
 from agh.keeper import hooks

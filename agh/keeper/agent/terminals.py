@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agh.adapters.agents import find_program
-from agh.core.frames import Request
+from agh.core.acp.frames import Request
 from agh.core.rules import Asking
 from agh.home import real_path
 from agh.keeper.agent import permissions

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from agh.core.acp.updates import tool_name
 from agh.core.rules import Asking
-from agh.core.updates import tool_name
 from agh.home import MAX_PATH, real_path
 from agh.keeper.agent.boundary import is_inside
 

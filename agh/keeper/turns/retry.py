@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from agh.core.acp.frames import Response, error_text, redacted_error
+from agh.core.acp.transient import is_transient, retry_after
 from agh.core.events import marker
-from agh.core.frames import Response, error_text, redacted_error
 from agh.core.redact import redactor
-from agh.core.transient import is_transient, retry_after
 from agh.keeper.session import Live, Retry, Turn
 
 LONGEST_WAIT = 60.0

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from agh.core.acp.frames import Response, error_text, redacted_error
+from agh.core.acp.updates import request_usage, token_usage
 from agh.core.events import marker
-from agh.core.frames import Response, error_text, redacted_error
 from agh.core.inject import with_history
-from agh.core.updates import request_usage, token_usage
 from agh.errors import AghError
 from agh.keeper import hooks
 from agh.keeper.agent.permissions import cancel_all

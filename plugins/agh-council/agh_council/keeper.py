@@ -10,7 +10,14 @@ import os
 import signal
 from typing import Any
 
+# Needed only later: see agh.keeper.preload for why they are loaded now.
+import agh.keeper.agent.launch
+import agh.keeper.preload
+import agh.sessions.repair
+import agh.sessions.worktree  # noqa: F401
+import agh_council.checkpoint  # noqa: F401
 from agh import config
+from agh.adapters import registry
 from agh.adapters.agents import AgentRecord
 from agh.core.events import timestamp
 from agh.core.status import phase
@@ -22,7 +29,7 @@ from agh.keeper.session import Live
 from agh.store import meta
 from agh.store.lock import Lock
 from agh.store.writer import Writer
-from agh_council import limits, preload
+from agh_council import limits
 from agh_council.actions import Finish, Pause, WriteMemo
 from agh_council.engine import Engine
 from agh_council.errors import CouncilLimit, GateWaits
@@ -57,7 +64,7 @@ def keep(lock: Lock, ready: Ready, request: dict[str, Any]) -> None:
         activity=None,
         keeper={"pid": os.getpid(), "started_at": timestamp()},
     )
-    preload.load_plugins()
+    registry.manager()  # its hooks are called from here to the end
     live.ready = True
     live.loop.on_signal((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), lambda: live.end("paused", "signal"))
     ready.succeeded(verbs.describe(live) | {"strategy": KIND, "reason": "", "context_lost": False})

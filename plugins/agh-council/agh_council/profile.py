@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agh.config import PERMISSION_MODES
-from agh.core.values import amount, count, seconds, text
+from agh.core.settings.values import amount, count, seconds, text
 from agh_council.toml_table import (
     Table,
     boolean,

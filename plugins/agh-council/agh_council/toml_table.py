@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from agh.core.values import text
+from agh.core.settings.values import text
 
 
 class Table:

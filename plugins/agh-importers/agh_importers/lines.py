@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from agh.core.json_text import find_excess, valid_utf8, without_lone_surrogates
+from agh.core.acp.json_text import find_excess, valid_utf8, without_lone_surrogates
 
 LONGEST = 64 << 20  # bytes; a longer line is yielded as broken
 MAX_VALUES, MAX_DEPTH = 1_000_000, 250  # of one line

@@ -5,28 +5,20 @@ from __future__ import annotations
 import os
 import pwd
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from agh import config
 from agh.adapters.launch import Launch
-from agh.errors import PlaceInvalid
-from agh.home import home_path
-from agh_places.place import Kind, Place, build_limits
+from agh_places.containers import (
+    build_container_argv,
+    build_container_check,
+    build_container_end,
+    build_container_limits,
+    parse_container,
+)
+from agh_places.place import Kind, Place, build_limits, check_name, select_program
 
 # What a login sets. A cluster's nodes share homes and software, and with --export=NONE srun brings nothing.
 LOGIN_VARIABLES = ("HOME", "PATH", "LD_LIBRARY_PATH", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ")
-
-
-def select_program(place: Place) -> list[str]:
-    """Return the program that reaches the place, and its first arguments."""
-    return [*(place.command or place.kind.command)]
-
-
-def check_name(what: str, name: str) -> str:
-    """Return the name; raise ValueError if a program could take it for an option or for two words."""
-    if not name or name.startswith("-") or any(letter.isspace() or letter == "\0" for letter in name):
-        raise ValueError(f"{name!r} is no {what}" if name else f"it needs a {what}")
-    return name
 
 
 # ssh
@@ -60,97 +52,6 @@ _SSH_OPTIONS = (
 def build_ssh_argv(place: Place, command: Sequence[str]) -> list[str]:
     defaults = [word for option in _SSH_OPTIONS for word in ("-o", option)]
     return [*select_program(place), "-T", *place.options, *defaults, "--", place.target, shlex.join(command)]
-
-
-# docker and podman
-
-
-def parse_container(address: str) -> dict[str, str]:
-    """Parse CONTAINER, which must be running, or run:IMAGE."""
-    check_name("image" if address.startswith("run:") else "container", address.removeprefix("run:"))
-    return {"target": address}
-
-
-def build_container_argv(place: Place, launch: Launch, command: Sequence[str]) -> list[str]:
-    image = _image_of(place)
-    if image is None:
-        if place.memory or place.cpus:
-            raise PlaceInvalid(place.name, "a running container has its limits already")
-        return [*select_program(place), "exec", "-i", *place.options, place.target, *command]
-    name = _name_container(launch.session_id or "probe")
-    identity = ["--name", name, "--label", f"agh.session={launch.session_id}"]
-    mounts = _list_mounts(place, launch)
-    entry = ["--entrypoint", command[0], image, *command[1:]]
-    options = [*identity, *mounts, *build_limits(place), *place.options]
-    return [*select_program(place), "run", "--rm", "-i", *options, *entry]
-
-
-def build_container_end(place: Place, session_id: str) -> list[str]:
-    """Return the command that deletes the session's container. Its name is unique, so there is only one."""
-    return [*select_program(place), "rm", "-f", _name_container(session_id)] if _image_of(place) else []
-
-
-def build_container_check(place: Place) -> tuple[list[str], str]:
-    image = _image_of(place)
-    if image is None:
-        return [
-            *select_program(place),
-            "container",
-            "inspect",
-            "-f",
-            "{{.State.Running}}",
-            place.target,
-        ], "true"
-    return [*select_program(place), "image", "inspect", "-f", "{{.Id}}", image], ""
-
-
-def _image_of(place: Place) -> str | None:
-    return place.target.removeprefix("run:") if place.target.startswith("run:") else None
-
-
-def _name_container(session_id: str) -> str:
-    return f"agh-{session_id}"
-
-
-def _list_mounts(place: Place, launch: Launch) -> list[str]:
-    """Return the arguments that mount the workspace and what it needs, such as a worktree's repository.
-
-    On top of these, read-only, come the directories whose settings agh obeys.
-    """
-    pairs = [(launch.workspace, launch.cwd), *((path, path) for path in launch.directories)]
-    protected = [*_find_protected(launch.workspace, launch.cwd)]
-    for path in (path for pair in [*pairs, *protected] for path in pair):
-        if "," in path or '"' in path:
-            raise PlaceInvalid(place.name, f"{path} cannot be mounted: it has a comma or a quote in its name")
-    words = [word for here, there in pairs for word in ("--mount", f"type=bind,source={here},target={there}")]
-    for here, there in protected:
-        if here:
-            words += ["--mount", f"type=bind,source={here},target={there},readonly"]
-        else:
-            words += ["--tmpfs", f"{there}:ro"]  # podman knows no readonly for a --mount of this type
-    return words
-
-
-def _find_protected(workspace: str, inside: str) -> Iterator[tuple[str, str]]:
-    """Yield the directories in a workspace whose settings agh obeys: its `.agh`, and a home of agh in it.
-
-    Each comes with its path in the container. A trusted workspace without an `.agh` gets an empty one there.
-    """
-    settings, home = os.path.join(workspace, config.WORKSPACE_FOLDER), os.path.realpath(home_path())
-    if os.path.isdir(settings):
-        yield settings, os.path.join(inside, config.WORKSPACE_FOLDER)
-    elif config.is_trusted(workspace):
-        yield "", os.path.join(inside, config.WORKSPACE_FOLDER)
-    below = os.path.relpath(home, os.path.realpath(workspace))
-    if not below.startswith("..") and home != os.path.realpath(settings) and os.path.isdir(home):
-        yield home, os.path.join(inside, below)
-
-
-def build_container_limits(place: Place) -> list[str]:
-    return [
-        *(["--memory", place.memory] if place.memory else []),
-        *(["--cpus", f"{place.cpus:g}"] if place.cpus else []),
-    ]
 
 
 # kubernetes

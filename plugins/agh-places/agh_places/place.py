@@ -194,3 +194,15 @@ def _explain_end(
         return far.explain_end(place.name, launch, exit_status, stderr)
     lines = [line for line in stderr.splitlines() if place.kind.unreachable in line]
     return PlaceGone(place.name, lines[-1]) if lines else None
+
+
+def select_program(place: Place) -> list[str]:
+    """Return the program that reaches the place, and its first arguments."""
+    return [*(place.command or place.kind.command)]
+
+
+def check_name(what: str, name: str) -> str:
+    """Return the name; raise ValueError if a program could take it for an option or for two words."""
+    if not name or name.startswith("-") or any(letter.isspace() or letter == "\0" for letter in name):
+        raise ValueError(f"{name!r} is no {what}" if name else f"it needs a {what}")
+    return name

@@ -10,9 +10,9 @@ from typing import Any
 
 import orjson
 
+from agh.core.acp.updates import event_of
 from agh.core.events import MARKER_CREATED
 from agh.core.html.page import fragment
-from agh.core.updates import event_of
 from agh.errors import AghError, KeeperDied, PromptDropped
 from agh.store.reader import Reader
 from agh.store.schema import LANDMARK

@@ -93,5 +93,5 @@ def test_a_search_with_a_fresh_index_imports_nothing_heavy(home: Home) -> None:
     os.utime(directory / "events.db", (1, 1))
     assert "sqlite_utils" in imported("session", "search", "path", "--all-workspaces")
     modules = imported("session", "search", "path", "--all-workspaces")
-    assert "agh.store.index" in modules
+    assert "agh.store.search.index" in modules
     assert [name for name in sorted(modules) if below(name, HEAVY)] == []

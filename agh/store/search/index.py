@@ -77,7 +77,7 @@ def _find(query: Query, progress: Progress, rebuild: bool) -> Result:
     if connection is None or any(changes(connection)):
         if connection is not None:
             connection.close()
-        from agh.store.indexer import update
+        from agh.store.search.indexer import update
 
         behind = not update(progress, rebuild)
         connection = open_index()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from agh.core.json_text import MAX_DEPTH, REPAIRABLE, find_excess, repair
+from agh.core.acp.json_text import MAX_DEPTH, REPAIRABLE, find_excess, repair
 
 if TYPE_CHECKING:
     from agh.core.redact import Redactor

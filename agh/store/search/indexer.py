@@ -17,9 +17,9 @@ from agh.errors import DataDamaged, EventsUnreadable, MetaInvalid
 from agh.home import cache_path, make_private_dir, sessions_path
 from agh.store import lock as locks
 from agh.store import meta
-from agh.store.index import BUSY, VERSION, Progress, changes, index_path, log_stamp, open_index
 from agh.store.reader import EVERYTHING, FILE, Reader
 from agh.store.rows import insert
+from agh.store.search.index import BUSY, VERSION, Progress, changes, index_path, log_stamp, open_index
 
 COMMIT_AFTER = 1.0  # seconds of work that a kill can lose
 GRAIN = 50_000_000  # nanoseconds within which a file can change without a new mtime

@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
+from agh.core.acp.members import member
 from agh.core.events import LONG
-from agh.core.members import member
 
 Fields = dict[str, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from agh.core.values import seconds
+from agh.core.settings.values import seconds
 
 HOOK_EVENTS = ("session_start", "session_resume", "prompt", "permission", "turn_end", "session_stop")
 

@@ -1,0 +1,74 @@
+"""The code is fit for a newcomer: telling names, docstrings with verbs, rooms that are not full."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+ROOMS = ("agh", "plugins", "tools")
+VAGUE = {
+    *("one", "found", "made", "told", "said", "given", "asked", "wanted", "known"),
+    *("held", "done", "shown", "taken", "stored", "chosen", "kept", "begun"),
+}
+NO_VERB = re.compile(r"(The|A|An|What|Whether|Who|Where|Every|How|Why|Which|All|Nothing|Only)\b")
+MOST_MODULES, MOST_LINES = 20, 300
+TABLES = {"agh/errors.py"}  # one entry after another: its length says nothing
+ONE_FILE_PER_COMMAND = {"agh/cli/session"}
+
+
+def sources() -> list[Path]:
+    return [
+        path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py")) if ".venv" not in path.parts
+    ]
+
+
+def names(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+
+
+def test_few_names_are_vague() -> None:
+    counts = {path: Counter(names(ast.parse(path.read_text()))) for path in sources()}
+    total = sum(sum(count.values()) for count in counts.values())
+    vague = {
+        str(path.relative_to(ROOT)): sum(count[name] for name in VAGUE)
+        for path, count in counts.items()
+        if any(name in count for name in VAGUE)
+    }
+    assert total > 30_000
+    assert sum(vague.values()) < total * 0.005, vague
+
+
+def test_docstrings_begin_with_a_verb() -> None:
+    texts = [
+        (f"{path.relative_to(ROOT)}:{node.lineno}", text)
+        for path in sources()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (text := ast.get_docstring(node))
+    ]
+    verbless = [where for where, text in texts if NO_VERB.match(text)]
+    assert len(texts) > 500
+    assert len(verbless) < len(texts) * 0.05, verbless
+
+
+def test_no_folder_is_full() -> None:
+    counts = Counter(str(path.parent.relative_to(ROOT)) for path in sources())
+    full = {folder: count for folder, count in counts.items() if count > MOST_MODULES}
+    assert full.keys() <= ONE_FILE_PER_COMMAND
+
+
+def test_no_module_is_long() -> None:
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in sources()}
+    assert {name for name, length in lengths.items() if length > MOST_LINES} <= TABLES
+
+
+def test_plugins_are_not_made_of_the_command_line() -> None:
+    users = [path for path in sources() if "plugins" in path.parts and "agh.cli" in path.read_text()]
+    assert users == []
