@@ -17,7 +17,7 @@ from agh.adapters.restore import Strategy
 from agh.cli.main import COMMANDS
 from agh.cli.session import group
 from agh.core import checkpoint, events, rules, status
-from agh.core.settings.hooks import Hook
+from agh.core.settings.hooks import HOOK_EVENTS, Hook
 from agh.keeper.turns import prompts
 from agh.store import schema
 from agh.store.meta import Meta
@@ -257,7 +257,7 @@ def test_settings() -> None:
 
 def test_hooks() -> None:
     assert keys("Hooks", 0) == list(Hook._fields)
-    assert keys("Hooks", 1) == list(config.HOOK_EVENTS)
+    assert keys("Hooks", 1) == list(HOOK_EVENTS)
 
 
 def test_routes() -> None:

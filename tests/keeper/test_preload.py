@@ -22,6 +22,8 @@ NOT_IN_A_KEEPER = {
     "agh.adapters.exporters": "only `agh session export` asks for exporters",
     "agh.adapters.importers": "only `agh session import` asks for importers",
     "platformdirs": "only the search index has a cache",
+    "tomlkit": "only a command changes settings",
+    "tomlkit.exceptions": "only a command changes settings",
     "sqlite_utils": "an old log is upgraded before the keeper is ready",
 }
 

@@ -231,7 +231,7 @@ def test_rebuild_reads_everything_and_says_the_same(home: Home) -> None:
 
 _BUILD = """
 import sys
-from agh.store import index, indexer
+from agh.store.search import index, indexer
 def slow(items, total):
     for number, one in enumerate(items):
         print(number, flush=True)
