@@ -265,7 +265,7 @@ class ControlVersion(AghError):
     """the session's keeper speaks another version of agh (asked with {0}, it knows {1})"""
 
     exit = 6
-    hint = "stop the session with the agh that started it, then resume it"
+    hint = "agh session stop, then agh session resume"
 
 
 class KeeperGone(AghError):

@@ -14,6 +14,7 @@ from typing import Any, TypedDict
 import orjson
 
 VERSION = 1
+STOP = "stop"  # the verb that every version understands, so that a session can always be stopped
 MAX_MESSAGE = 64 << 20
 FILE = "keeper.sock"
 

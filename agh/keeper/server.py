@@ -16,7 +16,7 @@ import orjson
 
 from agh.errors import AghError, Bug, ControlVersion, StoreFailed, Usage
 from agh.keeper.loop import READ, WRITE, Loop
-from agh.keeper.protocol import FILE, MAX_MESSAGE, VERSION, encode, short_path
+from agh.keeper.protocol import FILE, MAX_MESSAGE, STOP, VERSION, encode, short_path
 
 ACCEPT_PAUSE = 0.2
 
@@ -162,7 +162,7 @@ def _parse(line: bytes) -> dict[str, Any]:
         request = None
     if not isinstance(request, dict):
         raise Usage("a control message is one line of JSON")
-    if request.get("v") != VERSION:
+    if request.get("v") != VERSION and request.get("verb") != STOP:
         raise ControlVersion(request.get("v"), VERSION)
     return request
 

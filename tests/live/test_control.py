@@ -114,6 +114,13 @@ def test_nonsense_is_answered_with_an_error(live: Live) -> None:
     assert session.events() == []
 
 
+def test_any_version_can_stop_a_session(live: Live) -> None:
+    session = live.new()
+    assert ask(session, b'{"v":99,"verb":"prompt","prompt":[]}')["error"]["code"] == "control_version"
+    assert ask(session, b'{"v":99,"verb":"stop"}')["ok"]["stop_reason"] == "completed"
+    wait_until(lambda: not session.is_live())
+
+
 BAD_REQUESTS = [
     {"verb": "prompt"},
     {"verb": "prompt", "prompt": "text"},
