@@ -76,9 +76,10 @@ def start(lock: Lock, **request: Any) -> dict[str, Any]:
         except BaseException:
             process.connection.close()
             raise
+        finally:
+            children.append(process.pid)
     finally:
         os.close(log)
-    children.append(process.pid)
     with process.connection:
         line = read_line(process.connection)
     if not line:
