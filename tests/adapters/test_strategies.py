@@ -105,7 +105,7 @@ def test_an_agent_restores_by_its_own_flags(talked: Session) -> None:
     found = restored(talked)
     assert (found["strategy"], found["context_lost"]) == ("cli_resume", False)
     assert (state / before["acp_session_id"]).is_dir(), "the agent was started again with the id in its argv"
-    agents = [one for one in talked.live.processes() if one.argv[1:3] == ["-m", "agh_echo"]]
+    agents = [one for one in talked.live.processes() if one.argv[1:4] == ["-P", "-m", "agh_echo"]]
     assert [one.pid for one in agents] == [talked.agent], "there is one agent"
     assert talked.say("hello") == "echo: hello"
     meta = talked.meta()

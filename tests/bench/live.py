@@ -17,7 +17,7 @@ from tests.bench import data
 from tests.bench.measure import AGH, Figure, against_bare, resident
 from tests.bench.starting import agh
 
-ECHO = (sys.executable, "-m", "agh_echo")
+ECHO = (sys.executable, "-P", "-m", "agh_echo")
 CHUNKS = 10_000
 
 

@@ -38,7 +38,7 @@ def agents(session: Session) -> list[Process]:
     return [
         process
         for process in processes()
-        if process.argv[1:3] == ["-m", "agh_echo"]
+        if process.argv[1:4] == ["-P", "-m", "agh_echo"]
         and process.environ.get("AGH_PLACE_RUN", "").startswith(f"{session.id}:")
     ]
 

@@ -1060,7 +1060,7 @@ class TestPackage:
         registered: list[Frame] = []
         agh_register_agents(registered.append)
         assert registered[0]["name"] == "echo"
-        assert registered[0]["argv"] == [sys.executable, "-m", "agh_echo"]
+        assert registered[0]["argv"] == [sys.executable, "-P", "-m", "agh_echo"]
 
     def test_readme_names_every_step_option_and_outcome(self) -> None:
         text = (PLUGIN / "README.md").read_text()

@@ -23,7 +23,7 @@ WORDS = "remember me"
 RECALL = "what did I say?"
 SEEN = f'SEEN 2 user texts: "{WORDS}" | "{RECALL}"'  # the agent has its own memory of the session
 HEADER = "RESUME CONTEXT FOR CONTINUING TASK"
-ECHO = [sys.executable, "-m", "agh_echo"]
+ECHO = [sys.executable, "-P", "-m", "agh_echo"]
 
 
 @pytest.fixture(scope="session")

@@ -35,7 +35,7 @@ from tests.conftest import Agh
 
 PATIENCE = 20.0
 GONE_WITHIN = 2.0  # seconds from a keeper's death to the end of everything below it
-ECHO = (sys.executable, "-m", "agh_echo")
+ECHO = (sys.executable, "-P", "-m", "agh_echo")
 T = TypeVar("T")
 
 

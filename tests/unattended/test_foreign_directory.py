@@ -382,3 +382,15 @@ def test_git_does_not_look_into_a_repository_inside_a_worktree(
     assert "a submodule is checked out in it" in session.agh("delete").stderr
     assert [mark.name for mark in marks.iterdir()] == []
     assert (inner / "a.txt").read_text() == "A.TXT"
+
+
+def test_no_module_of_a_workspace_is_imported(live: Live) -> None:
+    """Python puts its working directory first on its path, unless it is told not to."""
+    for name in ("json", "agh_echo", "agh", "orjson", "sitecustomize"):
+        (live.workspace / f"{name}.py").write_text(f"open({str(live.workspace / 'imported')!r}, 'w')\n")
+    process = live.agh("run", "hello", "--agent", "echo", "-o", "text")
+    assert process.stdout == "echo: hello\n"
+    session, _ = new(live)
+    session.stop()
+    session.prompt("hello")
+    assert not (live.workspace / "imported").exists()

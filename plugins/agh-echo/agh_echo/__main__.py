@@ -52,7 +52,7 @@ def wrap(argv: list[str]) -> int:
     import subprocess
 
     options = [option for option in argv if option != "--wrapper"]
-    command = [sys.executable, "-m", "agh_echo", *options]
+    command = [sys.executable, "-P", "-m", "agh_echo", *options]
     code = subprocess.call(command, env=os.environ | {"AGH_ECHO_OPTIONS": ""})
     return code if code >= 0 else 128 - code
 

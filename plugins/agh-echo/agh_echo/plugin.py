@@ -15,7 +15,7 @@ def agh_register_agents(register: Callable[[dict[str, object]], None]) -> None:
         {
             "name": "echo",
             "title": "Echo (scripted)",
-            "argv": [sys.executable, "-m", "agh_echo"],
+            "argv": [sys.executable, "-P", "-m", "agh_echo"],
             "crosses": ["AGH_ECHO_*"],
         }
     )
