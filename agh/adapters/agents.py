@@ -45,7 +45,8 @@ class AgentRecord:
         if find_program(self.argv[0], search):
             return list(self.argv)
         if self.package and find_program("npx", search):
-            return ["npx", "-y", self.package, *self.argv[1:]]
+            # Without a prefix npx would run a program from the workspace's node_modules, and read its .npmrc.
+            return ["npx", "--prefix", os.path.expanduser("~"), "-y", self.package, *self.argv[1:]]
         return None
 
     def state(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,8 @@ def test_installed_runnable_or_neither(live: Live, tmp_path: Path) -> None:
     found = listed(live, env=env)
     assert (found["opencode"]["state"], found["opencode"]["command"]) == ("installed", ["opencode", "acp"])
     assert found["gemini"]["state"] == "runnable"
-    assert found["gemini"]["command"] == ["npx", "-y", "@google/gemini-cli", "--acp"]
+    by_npx = ["npx", "--prefix", os.path.expanduser("~"), "-y"]
+    assert found["gemini"]["command"] == [*by_npx, "@google/gemini-cli", "--acp"]
     assert (found["goose"]["state"], found["goose"]["command"]) == ("not installed", None)
     bare = listed(live, env={"PATH": str(tmp_path)})
     assert {one["state"] for one in bare.values() if one["source"] == "built-in"} == {"not installed"}
@@ -293,5 +295,6 @@ def test_a_record_is_what_it_says(tmp_path: Path) -> None:
     one = AgentRecord("mine", ("mine", "--acp"), package="@me/mine", env={"A": "1"}, drop_env=("B",))
     assert one.environment({"A": "0", "B": "2", "C": "3"}) == {"A": "1", "C": "3"}
     assert one.command(path_with(tmp_path / "one")["PATH"]) is None
-    assert one.command(path_with(tmp_path / "two", "npx")["PATH"]) == ["npx", "-y", "@me/mine", "--acp"]
+    by_npx = ["npx", "--prefix", os.path.expanduser("~"), "-y", "@me/mine", "--acp"]
+    assert one.command(path_with(tmp_path / "two", "npx")["PATH"]) == by_npx
     assert one.command(path_with(tmp_path / "three", "npx", "mine")["PATH"]) == ["mine", "--acp"]

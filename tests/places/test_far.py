@@ -274,7 +274,7 @@ def test_a_package_stands_in_for_a_program_that_is_missing(tmp_path: Path, begin
     npx.chmod(0o755)
     launch = launch_of(tmp_path, "no-such-program", "--acp", package="@bot/acp")
     out, _, _ = begin(launch, (f"PATH={tmp_path}/bin:{os.environ['PATH']}",)).finish()
-    assert out == "-y @bot/acp --acp\n"
+    assert out == f"--prefix {os.environ.get('HOME') or '/'} -y @bot/acp --acp\n"
 
 
 def test_who_said_goodbye(tmp_path: Path) -> None:

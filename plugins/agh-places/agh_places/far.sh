@@ -99,7 +99,8 @@ export_environment
 cd -- "$agh_directory" 2>/dev/null || { send_notice no-directory; exit 126; }
 if [ "$agh_package" ] && ! command -v "$1" >/dev/null 2>&1 && command -v npx >/dev/null 2>&1; then
   shift
-  set -- npx -y "$agh_package" "$@"
+  # Without a prefix npx would run a program from the node_modules of the directory, and read its .npmrc.
+  set -- npx --prefix "${HOME:-/}" -y "$agh_package" "$@"
 fi
 command -v "$1" >/dev/null 2>&1 || { send_notice no-program; exit 127; }
 
