@@ -71,8 +71,8 @@ def _create_hidden(session_id: str) -> Lock:
     ensure_home()
     directory = os.path.join(sessions_path(), f"{_HIDDEN}{session_id}-{os.getpid()}")
     while True:
-        make_private_dir(directory)
         try:
+            make_private_dir(directory)
             lock = locks.take(directory)
         except FileNotFoundError:
             continue  # another process swept it before it was locked

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from agh.home import new_session_id
+from agh.store.making import making
 from tests.support.live import Live
 
 # In the command alone: every act in the home that Python tells of, and the start of the keeper.
@@ -59,3 +61,21 @@ def test_killed_before_its_nth_act(live: Live, tmp_path: Path, verb: str) -> Non
     live.agh("session", "repair", "--all", "--dry-run")
     live.agh("session", "repair", "--all")
     assert set(os.listdir(live.home / "sessions")) == before
+
+
+def test_a_directory_that_is_swept_while_it_is_made_is_made_again(
+    private_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between mkdir and chmod it is there and not locked, so another command may take it for a leftover."""
+    real_chmod, swept = os.chmod, list[str]()
+
+    def chmod(path: str, mode: int) -> None:
+        if ".making-" in path and not swept:
+            swept.append(path)
+            os.rmdir(path)
+        real_chmod(path, mode)
+
+    monkeypatch.setattr(os, "chmod", chmod)
+    with making(new_session_id()) as lock:
+        assert os.path.exists(os.path.join(lock.directory, "events.db"))
+    assert swept
