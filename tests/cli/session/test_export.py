@@ -157,7 +157,7 @@ def test_a_log_that_is_being_written_is_copied_at_one_moment(
 ) -> None:
     """Each transaction writes an event and a row of usage: a copy has as many of one as of the other."""
     directory = home.session([])
-    stop = threading.Event()
+    begun, stop = threading.Event(), threading.Event()
 
     def write() -> None:
         with held(directory) as owner, Writer(owner, "general") as log:
@@ -167,10 +167,12 @@ def test_a_log_that_is_being_written_is_copied_at_one_moment(
                 with log.transaction() as db:
                     log.append([says(f"word {number}")])
                     db.execute("INSERT INTO token_usage (turn_id, timestamp) VALUES (?, 't')", [f"t{number}"])
+                begun.set()
 
     thread = threading.Thread(target=write)
     thread.start()
     try:
+        assert begun.wait(20)
         for number in range(2):
             out = tmp_path / f"{number}"
             agh("session", "export", directory.name, "-o", format, "--output", out)
