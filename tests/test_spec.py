@@ -14,7 +14,7 @@ from agh_serve.operations import OPERATIONS
 from agh import config, errors
 from agh.adapters import builtin
 from agh.adapters.restore import Strategy
-from agh.cli.main import COMMANDS
+from agh.cli.main import COMMANDS, SHORT
 from agh.cli.session import group
 from agh.core import checkpoint, events, rules, status
 from agh.core.settings.hooks import HOOK_EVENTS, Hook
@@ -226,6 +226,8 @@ def test_commands() -> None:
     assert set(keys("Commands")) == {f"agh {name}" for name in COMMANDS}
     listed = section("Commands").partition("`agh session`: ")[2]
     assert names(listed) == sorted([*group.NAMES, *group.ELSEWHERE])
+    long_forms = {name: names(long) for short, long in tables("Short forms")[0] for name in names(short)}
+    assert long_forms == {f"agh {name}": [f"agh session {command}"] for name, command in SHORT.items()}
 
 
 def test_nouns_of_json_documents() -> None:

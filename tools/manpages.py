@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from agh import errors
-from agh.cli.tree import commands, plugins_of_commands
+from agh.cli.tree import commands, plugins_of_commands, short_names
 from agh.config import SETTINGS
 from tools.facts import (
     ABOUT,
@@ -63,6 +63,7 @@ def page(path: tuple[str, ...], command: click.Command, owners: dict[str, str]) 
             section("SYNOPSIS", _format_synopsis(name, command)),
             section("DESCRIPTION", paragraphs(help)),
             section("COMMANDS", _format_commands(path, command)),
+            section("SHORT FORMS", _format_short(command) if not path else ""),
             section("OPTIONS", _format_options(command)),
             section("SETTINGS", _format_settings() if path in ((), ("config",)) else ""),
             section("PROMISES", promises() if not path else ""),
@@ -112,6 +113,17 @@ def _format_commands(path: tuple[str, ...], command: click.Command) -> str:
     ]
     return tagged(
         [(f"{bold(title(child_path))}(1)", escape(_summarise(child) + ".")) for child_path, child in children]
+    )
+
+
+def _format_short(root: click.Command) -> str:
+    """List the second names of commands; their pages are those of the long forms."""
+    assert isinstance(root, click.Group)
+    return tagged(
+        [
+            (bold(f"agh {name}"), f"The same command as {bold(title(tuple(path.split())))}(1).")
+            for name, path in short_names(root).items()
+        ]
     )
 
 

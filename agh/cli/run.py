@@ -36,7 +36,7 @@ def run(
     output: str,
     **options: Any,
 ) -> None:
-    """Start a session, send one prompt, show the turn, stop. Exits as the turn ended.
+    """Send one prompt in a session of its own. Exits as the turn ended.
 
     The session stays in the list: resume it to go on.
     """

@@ -106,7 +106,7 @@ def workspaces(metadata: Mapping[str, Any]) -> list[str]:
     return [path for path in (metadata.get("workspace_path"), origin) if path]
 
 
-def in_workspace(metadata: Meta, workspace: str) -> bool:
+def in_workspace(metadata: Mapping[str, Any], workspace: str) -> bool:
     """Tell whether the session's workspace is `workspace` or a directory above it."""
     return any(f"{workspace}/".startswith(path.rstrip("/") + "/") for path in workspaces(metadata))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agh.adapters.agents import AgentRecord
-from agh.cli.welcome import words
+from agh.cli.guide.welcome import words
 from tests.cli.program import _until_end, on_terminal
 from tests.conftest import AGH, Agh
 from tests.support.build import Home

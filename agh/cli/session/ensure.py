@@ -20,7 +20,7 @@ from agh.store.views import session_view
 @agent_options
 @output_option()
 def ensure_command(name: str, output: str, **options: Any) -> None:
-    """Print the id of the session called NAME; start one if there is none.
+    """Print the id of the session called NAME; start it if needed.
 
     Any number of calls at once give one session. The other options are for a start; a session of that
     name in another workspace, or of another agent than --agent, is an error. A stopped session is not

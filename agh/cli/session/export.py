@@ -34,7 +34,7 @@ from agh.store import sessions
 @click.option("--redact", is_flag=True, help="Hide secrets: known values, tokens, assigned passwords.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 def export_command(id: str, format: str | None, path: str | None, redact: bool, force: bool) -> None:
-    """Write a session, live or not, as it is at this moment, to a file or to stdout.
+    """Write a session, live or not, to a file or to stdout.
 
     jsonl and db carry everything (metadata, events, usage, hook runs, queued prompts, permissions) and can be
     imported again; markdown and html carry the conversation. In jsonl the first line describes the session,

@@ -31,7 +31,10 @@ _STYLES = {"running": "green", "idle": "cyan", "failed": "red", "hung": "red", "
 @click.option("--limit", type=click.IntRange(min=0), help="At most this many.")
 @output_option()
 def list_command(output: str, limit: int | None, **filters: Any) -> None:
-    """List sessions: live ones and those of the last week, newest activity first."""
+    """List sessions: live and recent ones, newest activity first.
+
+    Recent is the last week; --all shows the older ones and the archive too.
+    """
     views = select(**filters)
     page = views if limit is None else views[:limit]
     write_result("sessions", page, output, lambda: table(page))
@@ -41,7 +44,7 @@ def list_command(output: str, limit: int | None, **filters: Any) -> None:
 
 def _tell_nothing(everything: bool) -> None:
     if sys.stderr.isatty():
-        from agh.cli.welcome import welcome
+        from agh.cli.guide.welcome import welcome
 
         if welcome():
             return
