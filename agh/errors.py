@@ -102,7 +102,7 @@ class SessionNotFound(AghError):
 
 
 class NameTaken(AghError):
-    """the name {0} belongs to session {1}"""
+    """a session of this workspace is already called {0}: {1}"""
 
     exit = 6
     hint = "agh session status {0}"

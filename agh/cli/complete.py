@@ -136,17 +136,21 @@ def _sessions(word: str) -> Iterator[Candidate]:
     ids = sessions.session_ids()
     if word.startswith("sess-"):
         ids = [session_id for session_id in ids if session_id.startswith(word)]
-    base, named, others = sessions_path(), [], []
+    base, here, named, others = sessions_path(), sessions.here(), [], []
     for session_id, session in _read_newest(ids):
         if session.get("state") in status.LIVE_STATES:
             session = status.settled(session, lock.is_held(f"{base}/{session_id}"))
         name, about = session.get("name"), (session.get("agent_name"), status.badge(session))
         others.append((session_id, " · ".join(filter(None, (name, *about)))))
         if name:
-            named.append((name, " · ".join(filter(None, (*about, session_id)))))
+            rank = bool(session.get("archived")), not sessions.in_workspace(session, here)
+            named.append((rank, name, " · ".join(filter(None, (*about, session_id)))))
     if ids:
         yield "@last", "the newest session of this directory"
-    yield from named
+    described: dict[str, str] = {}  # a name once: that of the session it would mean here
+    for _, name, text in sorted(named, key=lambda row: row[0]):
+        described.setdefault(name, text)
+    yield from described.items()
     yield from others
     if word:
         yield from ((session_id, "") for session_id in reversed(ids[:-DESCRIBED]))

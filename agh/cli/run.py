@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from agh.cli.session.new import agent_options, new_session
+from agh.cli.session.new import agent_options, name_options, new_session
 from agh.cli.session.prompt import attachments, prompt_blocks, prompt_options
 from agh.cli.turn import show_turn
 from agh.console.attachments import check_file
@@ -23,6 +23,7 @@ from agh.store import sessions
     "  agh run - --keep < task.md",
 )
 @agent_options
+@name_options
 @prompt_options
 @click.option("--keep", is_flag=True, help="Leave the session live afterwards.")
 def run(
@@ -44,7 +45,7 @@ def run(
     limit = span(timeout, "--timeout") if timeout else None
     for path in attach:
         check_file(path)
-    directory = sessions.resolve(new_session(name=None, **options)["id"])
+    directory = sessions.resolve(new_session(**options)["id"])
     try:
         blocks += attachments(attach, directory)
         receipt = client.call(directory, "prompt", prompt=blocks, retries=retries)

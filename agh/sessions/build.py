@@ -32,7 +32,7 @@ def build(target: str, session: dict[str, Any], records: Iterable[Row | TableRow
         with sessions.naming():
             if metadata["name"] is not None:
                 try:
-                    check_name(metadata["name"])
+                    check_name(metadata["name"], sessions.workspaces(metadata))
                 except AghError:
                     metadata["name"] = None
             appear(lock, metadata)

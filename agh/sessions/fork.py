@@ -9,7 +9,7 @@ from agh.errors import Usage
 from agh.home import new_session_id
 from agh.sessions.new import check_name
 from agh.sessions.start import check, check_agent, start
-from agh.store import meta
+from agh.store import meta, sessions
 from agh.store.lock import Lock
 from agh.store.making import appear, making
 from agh.store.reader import EVERYTHING, Reader
@@ -25,7 +25,7 @@ def fork(directory: str, *, at: int | None = None, name: str | None = None) -> t
     if origin.get("kind"):
         raise Usage(f"a {origin['kind']} cannot be forked")
     if name is not None:
-        check_name(name)
+        check_name(name, sessions.workspaces(origin))
     check({**origin, "archived": False}, directory)
     check_agent(origin, None)
     with Reader(directory) as reader:
@@ -60,7 +60,10 @@ def fork(directory: str, *, at: int | None = None, name: str | None = None) -> t
                 "created_at": now,
                 "updated_at": now,
             }
-            appear(lock, metadata)
+            with sessions.naming():
+                if name is not None:
+                    check_name(name, sessions.workspaces(origin))
+                appear(lock, metadata)
     with lock:
         whole = at is None or at == last
         return lock.directory, start(lock, fork=origin.get("acp_session_id") if whole else None)

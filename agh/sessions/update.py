@@ -18,7 +18,7 @@ def rename(directory: str, name: str) -> None:
     """Give the session a name; the empty one takes it away."""
     with sessions.naming():
         if name:
-            check_name(name, os.path.basename(directory))
+            check_name(name, sessions.workspaces(meta.read(directory)), os.path.basename(directory))
         _change(directory, name=name or None)
 
 
@@ -28,9 +28,9 @@ def archive(directory: str, *, undo: bool = False) -> None:
     if locks.is_held(directory) and not undo:
         raise SessionLive(session_id)
     with sessions.naming():
-        name = session_view(directory).get("name")
-        if undo and name:
-            check_name(name, session_id)
+        view = session_view(directory)
+        if undo and view.get("name"):
+            check_name(view["name"], sessions.workspaces(view), session_id)
         _change(directory, archived=not undo)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -50,10 +50,13 @@ def readable() -> Iterator[Meta]:
     return (metadata for _, metadata in scan() if not isinstance(metadata, MetaInvalid))
 
 
-def resolve(reference: str, workspace: str | None = None) -> str:
+def resolve(
+    reference: str, workspace: str | None = None, belongs: Callable[[Meta], bool] | None = None
+) -> str:
     """Return the directory of the session meant by an id, a unique prefix of one, a name, or `@last`.
 
-    `@last` is the newest session of `workspace` (default: the working directory) or of one above it.
+    `@last` is the newest session of `workspace` (default: the working directory) or of one above it. A name
+    is looked up there first, then everywhere; or only among the sessions that `belongs` accepts.
     """
     if reference == "@last":
         return _last(os.path.realpath(workspace or here()))
@@ -62,13 +65,7 @@ def resolve(reference: str, workspace: str | None = None) -> str:
         if os.path.isdir(directory):
             return directory
     if not reference.startswith("sess-"):
-        named = [
-            (path, metadata)
-            for path, metadata in scan()
-            if not isinstance(metadata, MetaInvalid) and metadata.get("name") == reference
-        ]
-        not_archived = [path for path, metadata in named if not metadata.get("archived")]
-        named_paths = not_archived or [path for path, _ in named]
+        named_paths = _named(reference, os.path.realpath(workspace or here()), belongs)
         if named_paths:
             return _only(reference, named_paths)
     prefix = reference if reference.startswith("sess-") else f"sess-{reference}"
@@ -77,6 +74,25 @@ def resolve(reference: str, workspace: str | None = None) -> str:
         if matching:
             return _only(reference, matching)
     raise SessionNotFound(repr(reference), hint=_suggest(reference))
+
+
+def name_owner(name: str, paths: Iterable[str]) -> str | None:
+    """Return the directory of the session that has this name in one of these workspaces.
+
+    Archived sessions have given their names away.
+    """
+    directories = set(paths)
+    for directory, metadata in _with_name(name):
+        if not metadata.get("archived") and directories.intersection(workspaces(metadata)):
+            return directory
+    return None
+
+
+def named_here(name: str, workspace: str) -> str | None:
+    """Return the session in use that has this name in a workspace or in the nearest one above it."""
+    in_use = [pair for pair in _with_name(name) if not pair[1].get("archived")]
+    nearest = _nearest(in_use, workspace)
+    return _only(name, nearest) if nearest else None
 
 
 @contextmanager
@@ -108,10 +124,46 @@ def workspaces(metadata: Mapping[str, Any]) -> list[str]:
 
 def in_workspace(metadata: Mapping[str, Any], workspace: str) -> bool:
     """Tell whether the session's workspace is `workspace` or a directory above it."""
-    return any(f"{workspace}/".startswith(path.rstrip("/") + "/") for path in workspaces(metadata))
+    return any(_is_above(path, workspace) for path in workspaces(metadata))
+
+
+def _with_name(name: str) -> list[tuple[str, Meta]]:
+    return [
+        (directory, metadata)
+        for directory, metadata in scan()
+        if not isinstance(metadata, MetaInvalid) and metadata.get("name") == name
+    ]
+
+
+def _named(name: str, workspace: str, belongs: Callable[[Meta], bool] | None) -> list[str]:
+    """Return the sessions that a name may mean: in use before archived, and here before elsewhere."""
+    sessions = [pair for pair in _with_name(name) if belongs is None or belongs(pair[1])]
+    for archived in (False, True):
+        alike = [pair for pair in sessions if bool(pair[1].get("archived")) is archived]
+        if alike:
+            return _nearest(alike, workspace) or [directory for directory, _ in alike]
+    return []
+
+
+def _nearest(sessions: list[tuple[str, Meta]], workspace: str) -> list[str]:
+    """Return those of the innermost directory that is the workspace or above it."""
+    depths = [
+        (
+            max((len(path) for path in workspaces(metadata) if _is_above(path, workspace)), default=-1),
+            directory,
+        )
+        for directory, metadata in sessions
+    ]
+    deepest = max((depth for depth, _ in depths), default=-1)
+    return [directory for depth, directory in depths if depth == deepest >= 0]
+
+
+def _is_above(path: str, workspace: str) -> bool:
+    return f"{workspace}/".startswith(path.rstrip("/") + "/")
 
 
 def _last(workspace: str) -> str:
+    archived = None
     for session_id in reversed(session_ids()):
         directory = session_path(session_id)
         try:
@@ -119,7 +171,11 @@ def _last(workspace: str) -> str:
         except MetaInvalid:
             continue
         if in_workspace(metadata, workspace):
-            return directory
+            if not metadata.get("archived"):
+                return directory
+            archived = archived or directory
+    if archived:
+        return archived
     raise SessionNotFound("@last", hint="agh session new")
 
 
@@ -143,6 +199,15 @@ def _name(session_id: str) -> str | None:
 def _only(reference: str, directories: list[str]) -> str:
     """Return the only directory, or raise AmbiguousSession."""
     if len(directories) > 1:
-        session_ids = ", ".join(os.path.basename(path) for path in directories[:5])
-        raise AmbiguousSession(repr(reference), session_ids + (", …" if len(directories) > 5 else ""))
+        matches = ", ".join(map(_describe, directories[:5]))
+        raise AmbiguousSession(repr(reference), matches + (", …" if len(directories) > 5 else ""))
     return directories[0]
+
+
+def _describe(directory: str) -> str:
+    """Return the id of a session and its workspace, if its metadata can be read."""
+    session_id = os.path.basename(directory)
+    try:
+        return f"{session_id} in {meta.read(directory)['workspace_path']}"
+    except MetaInvalid:
+        return session_id

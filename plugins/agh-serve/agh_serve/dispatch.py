@@ -58,7 +58,11 @@ def find_directory(reference: str, workspace_reference: str | None) -> str:
     if workspace_reference is None:
         return sessions.resolve(reference)
     workspace = workspaces.find(workspace_reference)
-    directory = sessions.resolve(reference, workspace.path)
-    if not is_in(meta.read(directory), workspace, workspace_reference):  # type: ignore[arg-type]
+
+    def belongs(metadata: meta.Meta) -> bool:
+        return is_in(metadata, workspace, workspace_reference)  # type: ignore[arg-type]
+
+    directory = sessions.resolve(reference, workspace.path, belongs)
+    if not belongs(meta.read(directory)):
         raise SessionNotFound(repr(reference))
     return directory

@@ -78,7 +78,7 @@ def ensure_started(
     rules: list[dict[str, str]],
 ) -> StartedMember:
     """Start a member's session: the one with this id, else with this name, else a new one."""
-    directory = _find(session_id, name)
+    directory = _find(session_id, name, workspace)
     if directory is None:
         try:
             directory, _ = create(
@@ -91,7 +91,7 @@ def ensure_started(
                 rules=rules,
             )
         except NameTaken:
-            directory = sessions.resolve(name)
+            directory = sessions.resolve(name, workspace)
     ensure_live(directory, skip=SKIPPED_STRATEGIES)
     session_meta = meta.read(directory)
     restore = session_meta.get("restore")
@@ -104,11 +104,11 @@ def ensure_started(
     return StartedMember(session_meta["id"], session_meta.get("acp_session_id"), restore)
 
 
-def _find(session_id: str | None, name: str) -> str | None:
+def _find(session_id: str | None, name: str, workspace: str) -> str | None:
     if session_id is not None and os.path.isdir(session_path(session_id)):
         return session_path(session_id)
     try:
-        return sessions.resolve(name)
+        return sessions.resolve(name, workspace)
     except SessionNotFound:
         return None
 
