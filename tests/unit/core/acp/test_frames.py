@@ -308,9 +308,9 @@ def test_memory_is_bounded_by_the_cap(size: int) -> None:
 def seconds(action: Callable[[], object]) -> float:
     best = 60.0
     for _ in range(3):
-        began = time.perf_counter()
+        began = time.process_time()
         action()
-        best = min(best, time.perf_counter() - began)
+        best = min(best, time.process_time() - began)
     return best
 
 
