@@ -6,20 +6,19 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from agh.core.events import Row
-from agh.core.exchange import TABLES, TableRow, check_row
+from agh.core.exchange import TABLES, LongRow, Record, TableRow, check_row
 from agh.errors import AghError
 from agh.sessions.new import check_name, first_meta
 from agh.store import sessions
 from agh.store.making import appear, making, sweep
 from agh.store.meta import Meta
-from agh.store.rows import insert
+from agh.store.rows import INSERT_EVENT, INSERT_LONG_EVENT, insert
 from agh.store.writer import Writer
 
 _INTEGERS = range(-(1 << 63), 1 << 63)
 
 
-def build(target: str, session: dict[str, Any], records: Iterable[Row | TableRow]) -> int:
+def build(target: str, session: dict[str, Any], records: Iterable[Record]) -> int:
     """Create a session in the directory `target` and return how many events it has.
 
     Raises SessionExists if there is one already.
@@ -40,7 +39,7 @@ def build(target: str, session: dict[str, Any], records: Iterable[Row | TableRow
     return counts["events"]
 
 
-def fill(log: Writer, records: Iterable[Row | TableRow]) -> dict[str, int]:
+def fill(log: Writer, records: Iterable[Record]) -> dict[str, int]:
     """Write all records in one transaction; return how many events and turns there were."""
     names = {
         table: {name for (name,) in log.connection.execute("SELECT name FROM pragma_table_info(?)", [table])}
@@ -49,8 +48,11 @@ def fill(log: Writer, records: Iterable[Row | TableRow]) -> dict[str, int]:
     events, turns = 0, set[str]()
     with log.transaction() as db:
         for record in records:
-            if isinstance(record, Row):
-                insert(db, "events", check_row(record)._asdict())
+            if not isinstance(record, TableRow):
+                if isinstance(record, LongRow):
+                    db.execute(INSERT_LONG_EVENT, check_row(record))
+                else:
+                    db.execute(INSERT_EVENT, check_row(record))
                 events += 1
                 turns.add(record.turn_id)
                 continue
