@@ -101,6 +101,13 @@ class SessionNotFound(AghError):
     hint = "agh session list --all"
 
 
+class NothingToContinue(AghError):
+    """there is no session here to continue"""
+
+    exit = 4
+    hint = "agh run TEXT"
+
+
 class NameTaken(AghError):
     """a session of this workspace is already called {0}: {1}"""
 
@@ -232,6 +239,13 @@ class IndexFailed(AghError):
 
     exit = 1
     hint = "agh session search --rebuild WORDS, or choose another place for it with XDG_CACHE_HOME"
+
+
+class NothingFound(AghError):
+    """nothing matches{0}"""
+
+    exit = 1
+    hint = "agh search --all-workspaces WORDS"
 
 
 class CheckpointDamaged(DataDamaged):

@@ -16,6 +16,7 @@ from tools.facts import (
     ABOUT,
     ENVIRONMENT,
     EXITS,
+    EXITS_OF,
     FILES,
     FILES_OF,
     FOR_AGENTS,
@@ -67,7 +68,7 @@ def page(path: tuple[str, ...], command: click.Command, owners: dict[str, str]) 
             section("OPTIONS", _format_options(command)),
             section("SETTINGS", _format_settings() if path in ((), ("config",)) else ""),
             section("PROMISES", promises() if not path else ""),
-            section("EXIT STATUS", _format_exits(command)),
+            section("EXIT STATUS", _format_exits(path, command)),
             section("FILES", _format_files(path)),
             section("ENVIRONMENT", _format_environment(path)),
             section("EXAMPLES", verbatim("\n".join(examples(command)))),
@@ -171,7 +172,7 @@ def _format_default(default: object) -> str:
     return f"`{default}`" if default not in ("", []) else "empty"
 
 
-def _format_exits(command: click.Command) -> str:
+def _format_exits(path: tuple[str, ...], command: click.Command) -> str:
     """List the exit statuses, without those of a keeper if the command never talks to one."""
     statuses = set(EXITS)
     module = command.callback.__module__ if command.callback else ""
@@ -181,7 +182,8 @@ def _format_exits(command: click.Command) -> str:
             classes = [cls for cls in vars(errors).values() if isinstance(cls, type) and hasattr(cls, "exit")]
             raised = {cls.exit for cls in classes if re.search(rf"\b{cls.__name__}\b", sources)}
             statuses -= set(OF_KEEPERS) - raised
-    return tagged([(bold(str(number)), prose(EXITS[number])) for number in sorted(statuses)])
+    meanings = EXITS | EXITS_OF.get(path, {})
+    return tagged([(bold(str(number)), prose(meanings[number])) for number in sorted(statuses)])
 
 
 def _collect_sources(module: str) -> str:

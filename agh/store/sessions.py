@@ -116,6 +116,19 @@ def here() -> str:
         return os.sep
 
 
+def newest(workspace: str, *, archived: bool = False) -> str | None:
+    """Return the newest session of a workspace or of a directory above it, in use or archived."""
+    for session_id in reversed(session_ids()):
+        directory = session_path(session_id)
+        try:
+            metadata = meta.read(directory)
+        except MetaInvalid:
+            continue
+        if bool(metadata.get("archived")) is archived and in_workspace(metadata, workspace):
+            return directory
+    return None
+
+
 def workspaces(metadata: Mapping[str, Any]) -> list[str]:
     """List the directories a session belongs to: its workspace, and the origin of its worktree."""
     origin = (metadata.get("worktree") or {}).get("origin")
@@ -163,20 +176,10 @@ def _is_above(path: str, workspace: str) -> bool:
 
 
 def _last(workspace: str) -> str:
-    archived = None
-    for session_id in reversed(session_ids()):
-        directory = session_path(session_id)
-        try:
-            metadata = meta.read(directory)
-        except MetaInvalid:
-            continue
-        if in_workspace(metadata, workspace):
-            if not metadata.get("archived"):
-                return directory
-            archived = archived or directory
-    if archived:
-        return archived
-    raise SessionNotFound("@last", hint="agh session new")
+    directory = newest(workspace) or newest(workspace, archived=True)
+    if directory is None:
+        raise SessionNotFound("@last", hint="agh session new")
+    return directory
 
 
 def _suggest(reference: str) -> str | None:

@@ -233,6 +233,8 @@ def test_a_session_without_a_name_is_titled_by_its_first_prompt(live: Live) -> N
     session.tell("another question")
     assert titles(session) == (None, "why does the login test fail?")
     assert "why does the login test fail?" in live.agh("ls").stdout
+    session.tell("/title the login")
+    assert titles(session) == (None, "the login"), "the agent knows better"
     long = live.new()
     long.tell("word " * 100)
     title = str(long.meta()["title"])

@@ -47,7 +47,7 @@ ANY = {
     "queue retry ID 99": 4,
     "events ID --where 'no such column'": 2,
     "events ID --after x": 2,
-    "export ID --output EXISTING": 2,
+    "export ID --to EXISTING": 2,
     "export ID --format nonsense": 2,
     "prune": 2,
 }

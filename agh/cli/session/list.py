@@ -11,7 +11,9 @@ import click
 from agh.console import terminal
 from agh.console.output import columns, output_option, talk, write_result
 from agh.console.when import age
-from agh.sessions.listing import select
+from agh.core.status import BADGES
+from agh.sessions.listing import SHOWN_STATES, select
+from agh.store.sessions import session_ids
 from agh.store.views import View
 
 _STYLES = {"running": "green", "idle": "cyan", "failed": "red", "hung": "red", "unknown": "red"}
@@ -22,11 +24,13 @@ _STYLES = {"running": "green", "idle": "cyan", "failed": "red", "hung": "red", "
     epilog="\b\nExamples:\n  agh session list --resumable --workspace .\n"
     "  agh session list --all --badge failed -o json | jq -r '.sessions[].id'",
 )
-@click.option("--all", "everything", is_flag=True, help="Also old and archived sessions.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Also old and archived sessions.")
 @click.option("--resumable", is_flag=True, help="Only sessions that can be resumed or attached to.")
 @click.option("--workspace", metavar="W", help="Only sessions of this workspace: a name, an id or a path.")
-@click.option("--state", help="Only sessions in this state (starting, active, stopping, stopped).")
-@click.option("--badge", help="Only sessions with this badge (running, idle, failed, …).")
+@click.option(
+    "--state", type=click.Choice(SHOWN_STATES), metavar="STATE", help="Only sessions in this state."
+)
+@click.option("--badge", type=click.Choice(BADGES), metavar="BADGE", help="Only sessions with this badge.")
 @click.option("--agent", help="Only sessions of this agent.")
 @click.option("--limit", type=click.IntRange(min=0), help="At most this many.")
 @output_option()
@@ -48,7 +52,10 @@ def _tell_nothing(everything: bool) -> None:
 
         if welcome():
             return
-    talk("no sessions" if everything else "no recent sessions; see older ones with --all")
+    if not session_ids():
+        talk("no sessions yet; start one with: agh run 'what does this project do?'")
+    else:
+        talk("no sessions" if everything else "no recent sessions; see older ones with --all")
 
 
 def table(views: list[View]) -> str:
@@ -56,7 +63,7 @@ def table(views: list[View]) -> str:
         return ""
     now = datetime.now(UTC)
     room = max(12, terminal.width() - 66) if terminal.is_terminal() else 200
-    header = ("ID", "BADGE", "AGENT", "ACTIVE", "NAME")
+    header = ("ID", "BADGE", "AGENT", "ACTIVE", "NAME OR TITLE")
     rows = [
         (
             view["id"],

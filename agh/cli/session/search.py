@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +14,7 @@ from agh.console.output import output_option, talk, write_result
 from agh.console.progress import progress
 from agh.console.when import moment
 from agh.core.search import ROLES, expression, highlights
-from agh.errors import DataDamaged, MetaInvalid, Usage
+from agh.errors import DataDamaged, MetaInvalid, NothingFound, Usage
 from agh.home import session_path
 from agh.store import meta, sessions
 from agh.store.search.index import Match, Query, find
@@ -45,7 +46,8 @@ def search_command(
     """Find messages in all sessions of this directory, newest first.
 
     Every WORD must occur in the message; one with spaces in it is a phrase, and word* finds what begins so.
-    Upper case and accents do not count. The index that makes this fast is kept in the cache directory.
+    Upper case and accents do not count. If nothing matches, it says so and exits 1. The index that makes this
+    fast is kept in the cache directory.
     """
     fts_query = expression(words)
     if not fts_query:
@@ -55,17 +57,22 @@ def search_command(
     result = find(query, lambda items, total: progress(items, "indexing", total), rebuild=rebuild)
     rows = [describe(match) for match in result.matches]
     write_result("matches", rows, output, lambda: "".join(_format_matches(rows)))
-    if output == "human" and not rows:
-        talk(
-            "nothing found"
-            + ("" if all_workspaces else " in the sessions of this directory; try --all-workspaces")
-        )
     if result.behind:
         talk("another search is still building the index: what it has not read yet is not here")
     for error in result.damaged:
         talk(f"left out: {error}")
     if result.damaged:
         raise click.exceptions.Exit(DataDamaged.exit)
+    if not rows:
+        raise _nothing_found(words, all_workspaces)
+
+
+def _nothing_found(words: tuple[str, ...], all_workspaces: bool) -> NothingFound:
+    if all_workspaces:
+        return NothingFound("", hint="word* finds words that begin so; see agh search --help")
+    path = click.get_current_context().command_path
+    hint = f"{path} --all-workspaces {shlex.join(words)}"
+    return NothingFound(" in the sessions of this directory", hint=hint)
 
 
 def describe(match: Match) -> dict[str, Any]:

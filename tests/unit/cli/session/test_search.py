@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.support.build import Home, conversation, says, user
 from tests.support.imports import HEAVY, below, imported
-from tests.support.program import OWN_STYLES, UNSAFE, Agh, on_terminal
+from tests.support.program import OWN_STYLES, UNSAFE, Agh, on_terminal, said
 
 
 def test_results_name_session_turn_and_event(home: Home, agh: Agh) -> None:
@@ -46,21 +46,29 @@ def test_this_directory_unless_told_otherwise(home: Home, agh: Agh, tmp_path: Pa
     home.session([user("apple")], workspace_path=str(tmp_path / "elsewhere"))
 
     def ids(*args: str) -> list[str]:
-        done = agh("session", "search", "apple", "-o", "jsonl", *args, cwd=here)
+        done = agh("session", "search", "apple", "-o", "jsonl", *args, cwd=here, code=None)
+        assert done.returncode == (0 if done.stdout else 1)
         return [json.loads(line)["session_id"] for line in done.stdout.splitlines()]
 
     assert ids() == [mine.name]
     assert len(ids("--all-workspaces")) == 2
     assert len(ids("--all-workspaces", "--limit", "1")) == 1
     assert ids("--role", "assistant") == ids("--since", "2100-01-01T00:00:00Z") == []
-    done = agh("session", "search", "pear", cwd=here)
-    assert done.stdout == "" and "--all-workspaces" in done.stderr
+    done = agh("session", "search", "pear", cwd=here, code=1)
+    assert done.stdout == ""
+    assert said(done) == "nothing matches in the sessions of this directory"
+    assert done.stderr.endswith("hint: agh session search --all-workspaces pear\n")
+    everywhere = agh("search", "pear", "--all-workspaces", code=1)
+    assert said(everywhere) == "nothing matches"
+    as_json = agh("search", "pear", "-o", "json", code=1)
+    assert json.loads(as_json.stdout) == {"matches": []}
+    assert json.loads(as_json.stderr)["error"]["code"] == "nothing_found"
 
 
 def test_nothing_to_look_for(home: Home, agh: Agh) -> None:
     assert "no letter or digit" in agh("session", "search", "**", code=2).stderr
     agh("session", "search", code=2)
-    assert agh("session", "search", "apple").stdout == ""
+    assert agh("session", "search", "apple", code=1).stdout == ""
 
 
 def test_damaged_sessions_are_told(home: Home, agh: Agh) -> None:
