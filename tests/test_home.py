@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from agh import home
 from agh.errors import HomeUnknown, HomeUnsafe, SessionNotFound
 from agh.store import lock, meta, writer
+from agh.store.create import create_log
 from tests.support.build import Home, conversation, held
 
 LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -141,7 +142,7 @@ def test_directories_and_files_are_private_whatever_the_umask(private_home: Path
     assert _mode(private_home) == 0o700
     directory = Home(private_home).directory(state="active")
     with held(directory) as owner:
-        writer.create(owner)
+        create_log(owner)
         with writer.Writer(owner, "general") as log:
             log.append(conversation())
             modes = {path.name: _mode(path) for path in directory.iterdir()}

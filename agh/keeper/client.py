@@ -41,7 +41,7 @@ def call(directory: str, verb: str, *, limit: float = ANSWER_LIMIT, **args: Any)
             raise KeeperGone(session_id) from None
         try:
             connection.sendall(protocol.encode({"v": protocol.VERSION, "verb": verb, **args}))
-            line = read_line(connection)
+            line = _read_line(connection)
         except TimeoutError:
             raise TimedOut(f"the keeper of {session_id}", limit) from None
         except OSError:
@@ -99,7 +99,7 @@ def _is_alive(pid: int) -> bool:
         return True  # there is no /proc
 
 
-def read_line(connection: socket.socket) -> bytes:
+def _read_line(connection: socket.socket) -> bytes:
     """Read a line; return nothing if the peer is gone before its end."""
     received = bytearray()
     while not received.endswith(b"\n"):

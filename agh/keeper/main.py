@@ -11,26 +11,26 @@ import signal
 import time
 from typing import Any
 
-from agh import config
+from agh.config import load as load_settings
+from agh.config import untrusted_note
 from agh.core.events import marker, timestamp
 from agh.core.redact import redactor
 from agh.errors import AgentNeedsLogin, AghError, Bug, HookStopped, PlaceGone, StoreFailed, TimedOut, Usage
-from agh.keeper import crash, ending, hooks, preload
+from agh.keeper import crash, ending, hooks
 from agh.keeper.agent import options, restore
 from agh.keeper.agent.connection import RpcError
 from agh.keeper.agent.launch import agent_record
 from agh.keeper.agent.start import initialize_agent, start_agent
-from agh.keeper.process import Ready, log, run
+from agh.keeper.process import Ready, log, preload_for_failures, run
 from agh.keeper.protocol import StartRequest
 from agh.keeper.server import Control
 from agh.keeper.session import Live
-from agh.keeper.turns import limits, turn, usage
+from agh.keeper.turns import turn, usage
 from agh.keeper.verbs import describe, verbs
 from agh.store import meta
 from agh.store.lock import Lock
 from agh.store.writer import Writer
 
-PRELOAD_AFTER = 0.5  # seconds
 MEMORY_LOST = "the agent's own memory is gone"
 RESTORED_IF_START_FAILS = (
     "agent_name",
@@ -60,7 +60,6 @@ def keep(lock: Lock, ready: Ready, request: StartRequest) -> None:
     live.ready = True
     watch_signals_and_time(live)
     live.loop.later(0, lambda: turn.start_next(live))
-    live.loop.later(PRELOAD_AFTER, preload.preload_for_failures)
     ready.succeeded(hello)
     try:
         live.loop.run_until(lambda: live.is_ending)
@@ -83,10 +82,10 @@ def load_session(lock: Lock, request: StartRequest) -> Live:
     if agent_name := request.get("agent"):
         hand_over(session, agent_name)
     record = agent_record(session["agent_name"], session.get("command"), session["workspace_path"])
-    settings = config.load(session["workspace_path"])
+    settings = load_settings(session["workspace_path"])
     session["limits"] = {**(session.get("limits") or {}), **(request.get("limits") or {})}
     session["spent"] = usage.read_spent(lock.directory, session.get("acp_session_id"))
-    limits.refuse_over_limit(session, record, settings)
+    usage.refuse_over_limit(session, record, settings)
     live = Live(lock.directory, session, Writer(lock, record.name), settings, record)
     live.before_start = before_start
     if request.get("fresh"):
@@ -108,10 +107,11 @@ def start_session(live: Live, request: StartRequest) -> dict[str, Any]:
     for remark in remarks:
         log(remark)
     start_agent(live)
+    preload_for_failures()  # while the agent starts
     initialize_agent(live)
     outcome = start_conversation(live, request)
     hello = activate(live, outcome, resuming, remarks, intended_reset(live, request))
-    if ignored := config.untrusted_note(live.meta["workspace_path"]):
+    if ignored := untrusted_note(live.meta["workspace_path"]):
         log(ignored)
         hello["remarks"] = [*remarks, ignored]
     objection = hooks.fire(live, "session_resume" if resuming else "session_start")
@@ -225,7 +225,7 @@ def watch_signals_and_time(live: Live) -> None:
     """End the session on a signal, when it is idle for long, or when its time is up."""
     live.loop.on_signal((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), lambda: live.end("shutdown"))
     live.loop.later(live.settings["session.idle_after"], lambda: end_when_idle(live))
-    limits.watch_time(live)
+    usage.watch_time(live)
 
 
 def end_when_idle(live: Live) -> None:

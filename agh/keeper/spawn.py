@@ -95,6 +95,16 @@ def send_request(
     return keeper
 
 
+def read_report(keeper: KeeperProcess) -> bytes:
+    """Wait for the line in which the keeper says that it is ready, or why not; empty if it died instead."""
+    with keeper.connection, keeper.connection.makefile("rb") as lines:
+        try:
+            line = lines.readline()
+        except ConnectionResetError:  # it died before it had read everything
+            return b""
+    return line if line.endswith(b"\n") else b""
+
+
 def _send(keeper: KeeperProcess, line: bytes, *descriptors: int) -> bool:
     try:
         socket.send_fds(keeper.connection, [line], descriptors)

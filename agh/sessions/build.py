@@ -11,7 +11,7 @@ from agh.core.exchange import TABLES, TableRow, check_row
 from agh.errors import AghError
 from agh.sessions.new import check_name, first_meta
 from agh.store import sessions
-from agh.store.making import appear, making, sweep
+from agh.store.create import create_session, delete_leftovers, publish
 from agh.store.meta import Meta
 from agh.store.rows import insert
 from agh.store.writer import Writer
@@ -24,8 +24,8 @@ def build(target: str, session: dict[str, Any], records: Iterable[Row | TableRow
 
     Raises SessionExists if there is one already.
     """
-    sweep()
-    with making(os.path.basename(target)) as lock:
+    delete_leftovers()
+    with create_session(os.path.basename(target)) as lock:
         with Writer(lock, session["agent_name"]) as log:
             counts = fill(log, records)
         metadata = _metadata(os.path.basename(target), session, counts)
@@ -35,7 +35,7 @@ def build(target: str, session: dict[str, Any], records: Iterable[Row | TableRow
                     check_name(metadata["name"])
                 except AghError:
                     metadata["name"] = None
-            appear(lock, metadata)
+            publish(lock, metadata)
             lock.release()
     return counts["events"]
 

@@ -14,8 +14,8 @@ from dataclasses import replace
 from agh.adapters import registry
 from agh.core.exchange import Copy, Exporter
 from agh.errors import AghError, FileTaken, FormatUnknown, OutputFailed
+from agh.home import sync_directory
 from agh.store.copy import copy, write_database
-from agh.store.replace import sync_directory
 
 
 def exporter(name: str | None, path: str | None) -> Exporter:

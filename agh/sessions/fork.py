@@ -10,8 +10,8 @@ from agh.home import new_session_id
 from agh.sessions.new import check_name
 from agh.sessions.start import check, check_agent, start
 from agh.store import meta
+from agh.store.create import create_session, publish
 from agh.store.lock import Lock
-from agh.store.making import appear, making
 from agh.store.reader import EVERYTHING, Reader
 from agh.store.writer import Writer
 
@@ -35,7 +35,7 @@ def fork(directory: str, *, at: int | None = None, name: str | None = None) -> t
                 f"--at: {at} is not one of the events 1 to {last}", hint="agh session events ID --last 5"
             )
         session_id = new_session_id()
-        with making(session_id) as lock:
+        with create_session(session_id) as lock:
             turns = _copy(reader, lock, origin["agent_name"], last if at is None else at)
             now = timestamp()
             metadata: Any = {
@@ -60,7 +60,7 @@ def fork(directory: str, *, at: int | None = None, name: str | None = None) -> t
                 "created_at": now,
                 "updated_at": now,
             }
-            appear(lock, metadata)
+            publish(lock, metadata)
     with lock:
         whole = at is None or at == last
         return lock.directory, start(lock, fork=origin.get("acp_session_id") if whole else None)

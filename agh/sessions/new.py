@@ -17,8 +17,8 @@ from agh.keeper.spawn import next_id
 from agh.sessions import worktree
 from agh.sessions.start import ensure_live, start
 from agh.store import meta, sessions, workspaces
+from agh.store.create import create_session, publish
 from agh.store.lock import Lock
-from agh.store.making import appear, making
 from agh.store.meta import Meta
 
 
@@ -59,7 +59,7 @@ def create(
         if on:
             check_place(on, agent_name, command, path, settings)
         session_id = next_id()
-        with _named(name), making(session_id) as lock:
+        with _named(name), create_session(session_id) as lock:
             metadata = first_meta(session_id, agent_name, command, name, path, permissions)
             metadata["place"], metadata["worktree"], metadata["workspace_id"] = on, tree, registered.id
             metadata["system_prompt"], metadata["allowed_tools"] = system_prompt, allowed_tools or []
@@ -68,7 +68,7 @@ def create(
             metadata["mcp_servers"] = settings["mcp_servers"]
             for key, value in (options or {}).items():
                 meta.choose(metadata, key, value)
-            appear(lock, metadata)
+            publish(lock, metadata)
         with lock:
             return lock.directory, _first_start(lock)
 

@@ -25,7 +25,7 @@ from agh.errors import (
 )
 from agh.home import open_private
 from agh.keeper import client, spawn
-from agh.keeper.client import CONNECT_LIMIT, read_line
+from agh.keeper.client import CONNECT_LIMIT
 from agh.store import lock as locks
 from agh.store import meta
 from agh.store.lock import Lock
@@ -80,8 +80,7 @@ def start(lock: Lock, **request: Any) -> dict[str, Any]:
             children.append(process.pid)
     finally:
         os.close(log)
-    with process.connection:
-        line = read_line(process.connection)
+    line = spawn.read_report(process)
     if not line:
         raise KeeperFailed(os.path.basename(lock.directory), _last_line(lock.directory))
     report = orjson.loads(line)

@@ -14,9 +14,9 @@ import orjson
 from agh.core.checkpoint import Checkpoint, agent, checkpoint, seal, unseal
 from agh.core.transcript import TRANSCRIPT_TYPES, transcript
 from agh.errors import CheckpointDamaged, CheckpointMissing
+from agh.home import replace_private_file
 from agh.store.meta import Meta
 from agh.store.reader import Query, Reader
-from agh.store.replace import replace_private_file
 from agh.store.schema import LANDMARK
 
 FILE = "checkpoint.json"

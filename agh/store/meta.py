@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 import orjson
 
 from agh.errors import MetaInvalid
-from agh.store.replace import replace_private_file
+from agh.home import replace_private_file
 
 
 class Failure(TypedDict, total=False):

@@ -15,7 +15,6 @@ from agh.errors import Bug, EventsNewer, SessionBusy, StoreFailed
 from agh.store import schema
 from agh.store.lock import Lock
 from agh.store.reader import FILE, Reader
-from agh.store.replace import sync_directory
 from agh.store.rows import INSERT_EVENT
 
 WAL_PAGES = 4000  # 16 MB before the WAL is folded in, so a long turn seldom waits for that
@@ -127,28 +126,6 @@ def _let_go(row: list[object], at: str) -> str:
     """Free the row that SQLite has already copied, and return its last value."""
     row.clear()
     return at
-
-
-def create(lock: Lock) -> None:
-    """Create an empty log for a new session. It gets its name only when it is complete."""
-    path = os.path.join(lock.directory, FILE)
-    if os.path.lexists(path):
-        raise FileExistsError(path)
-    unfinished = path + ".new"
-    for leftover in (unfinished, unfinished + "-journal", unfinished + "-wal", unfinished + "-shm"):
-        if os.path.lexists(leftover):
-            os.unlink(leftover)
-    os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    session_id = os.path.basename(lock.directory)
-    connection = _connect(unfinished, session_id)
-    try:
-        schema.create(connection)
-    except sqlite3.Error as error:
-        raise StoreFailed(session_id, error) from error
-    finally:
-        connection.close()
-    os.rename(unfinished, path)
-    sync_directory(lock.directory)
 
 
 def _connect(path: str, session_id: str) -> sqlite3.Connection:

@@ -14,7 +14,8 @@ import orjson
 
 from agh.core.events import SCHEMA, Draft, timestamp
 from agh.home import make_private_dir
-from agh.store import milestones, writer
+from agh.store import milestones
+from agh.store.create import create_log
 from agh.store.lock import take
 from agh.store.writer import Writer
 from tests.support.build import Home, calls, conversation, done, returns, says, user
@@ -138,7 +139,7 @@ def long_log(path: Path, rows: int, **fields: Any) -> Path:
     owner = take(str(directory))
     assert owner is not None
     with owner:
-        writer.create(owner)
+        create_log(owner)
         with Writer(owner, "claude") as log:
             events = _stream()
             for _ in range(rows // BATCH):

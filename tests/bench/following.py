@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from agh.store import writer
+from agh.store.create import create_log
 from agh.store.lock import take
 from agh.store.writer import Writer
 from tests.bench import data
@@ -39,7 +39,7 @@ def _live(place: Path) -> Iterator[Writer]:
     owner = take(str(directory))
     assert owner is not None
     with owner:
-        writer.create(owner)
+        create_log(owner)
         with Writer(owner, "claude") as log:
             log.append([says("first")])
             yield log

@@ -14,6 +14,7 @@ import pytest
 from agh.core.events import Draft, Row
 from agh.errors import AghError, Bug, EventsMissing, SessionBusy, StoreFailed
 from agh.store import lock, writer
+from agh.store.create import create_log
 from agh.store.reader import Reader
 from agh.store.writer import Writer
 from tests.support.build import Home, child, conversation, held, rows, says, user
@@ -45,12 +46,13 @@ import resource, sys
 from pathlib import Path
 from agh.errors import StoreFailed
 from agh.store import writer
+from agh.store.create import create_log
 from tests.support.build import held
 owner = held(Path(sys.argv[1]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
 try:
     if sys.argv[2] == "create":
-        writer.create(owner)
+        create_log(owner)
     else:
         writer.Writer(owner, "general").append([])
 except Exception as error:
@@ -174,7 +176,7 @@ def test_all_files_are_private(home: Home) -> None:
     before = os.umask(0)
     try:
         with held(directory) as owner:
-            writer.create(owner)
+            create_log(owner)
             with Writer(owner, "general") as log:
                 log.append(conversation())
                 modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()}
@@ -196,10 +198,10 @@ def test_a_new_log_appears_complete_or_not_at_all(home: Home, monkeypatch: pytes
     with held(directory) as owner:
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(writer.schema, "create", _interrupt)
-            writer.create(owner)
+            create_log(owner)
         with pytest.raises(EventsMissing):
             Writer(owner, "general")
-        writer.create(owner)
+        create_log(owner)
         assert sorted(path.name for path in directory.iterdir()) == ["events.db", "lock", "meta.json"]
         Writer(owner, "general").close()
 
@@ -213,7 +215,7 @@ def test_creating_does_not_destroy(home: Home) -> None:
     directory = home.session(conversation())
     with held(directory) as owner:
         with contextlib.suppress(AghError, OSError):
-            writer.create(owner)
+            create_log(owner)
         assert len(_read(directory)) == len(conversation())
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from agh.core.events import Draft, Row, draft, marker
 from agh.home import ensure_home, make_private_dir, new_session_id
-from agh.store import lock, meta, writer
+from agh.store import lock, meta
+from agh.store.create import create_log
 from agh.store.lock import Lock
 from agh.store.writer import Writer
 
@@ -29,7 +30,7 @@ class Home:
         """A stopped session with these events; `fields` overrides its metadata."""
         directory = self.directory(**fields)
         with held(directory) as owner:
-            writer.create(owner)
+            create_log(owner)
             if drafts:
                 with Writer(owner, "general") as log:
                     log.append(drafts)

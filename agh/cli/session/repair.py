@@ -13,7 +13,7 @@ from agh.console.progress import progress
 from agh.errors import AghError, DataDamaged, SessionBusy, SessionLive, Usage
 from agh.sessions.repair import Report, repair
 from agh.store import sessions
-from agh.store.making import sweep
+from agh.store.create import delete_leftovers
 
 
 @click.command(
@@ -39,7 +39,7 @@ def repair_command(id: str | None, everything: bool, dry_run: bool, force: bool,
         _print([report], output, single=True)
         return
     if not dry_run:
-        sweep()
+        delete_leftovers()
     listed = progress(sessions.scan(), "repairing", len(sessions.session_ids()))
     reports = [_repair_or_report(directory, dry_run, force) for directory, _ in listed]
     _print(reports, output)

@@ -10,7 +10,7 @@ import click
 
 from agh.cli.session.new import COUNT
 from agh.cli.turn import tell_restored
-from agh.console.limits import limits
+from agh.console.limits import parse_limits
 from agh.console.output import output_option, write_json, write_text
 from agh.console.when import span
 from agh.errors import Usage
@@ -88,7 +88,9 @@ def resume_command(
             write_text("no session can be resumed\n")
         return
     lease = {"holder": holder or default_holder(), "ttl": span(ttl, "--ttl"), "steal": steal}
-    resumed = resume(directory, attach_only, lease, limits=limits(max_cost, max_turns, max_time), **intent)
+    resumed = resume(
+        directory, attach_only, lease, limits=parse_limits(max_cost, max_turns, max_time), **intent
+    )
     if resumed.hello["started"]:
         tell_restored(resumed.hello)
     view = session_view(directory)

@@ -10,9 +10,8 @@ import os
 import signal
 from typing import Any
 
-# Needed only later: see agh.keeper.preload for why they are loaded now.
+# Needed only later: see agh.keeper.process for why they are loaded now.
 import agh.keeper.agent.launch
-import agh.keeper.preload
 import agh.sessions.repair
 import agh.sessions.worktree  # noqa: F401
 import agh_council.checkpoint  # noqa: F401

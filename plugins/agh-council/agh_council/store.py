@@ -11,8 +11,8 @@ from agh.errors import SessionBusy
 from agh.home import new_session_id
 from agh.sessions.new import check_name, first_meta
 from agh.store import lock, meta, sessions
+from agh.store.create import create_session, publish
 from agh.store.lock import Lock
-from agh.store.making import appear, making
 from agh.store.reader import Reader
 from agh.store.writer import Writer
 from agh_council.errors import MemberUnknown, NoCouncil, NoGate, NotACouncil
@@ -33,12 +33,12 @@ def create_council(profile: dict[str, Any], brief: str, workspace: str, name: st
 def _create(profile: dict[str, Any], brief: str, workspace: str, name: str | None) -> Lock:
     session_id = new_session_id()
     payload = {"profile": profile, "brief": brief, "workspace": workspace}
-    with making(session_id) as session_lock:
+    with create_session(session_id) as session_lock:
         title = f"council {profile.get('name', KIND)}"
         _append(session_lock, CouncilEvent("opened", title, payload))
         session_meta = first_meta(session_id, KIND, None, name, workspace, None)
         session_meta["kind"], session_meta["title"] = KIND, str(profile.get("name") or KIND)
-        appear(session_lock, session_meta)
+        publish(session_lock, session_meta)
     return session_lock
 
 

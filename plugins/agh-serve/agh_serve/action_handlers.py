@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from agh.console.limits import limits
+from agh.console.limits import parse_limits
 from agh.console.when import span
 from agh.errors import Usage
 from agh.keeper import client
@@ -142,4 +142,4 @@ def _pop_lease(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pop_limits(params: dict[str, Any]) -> dict[str, float]:
-    return limits(*(params.pop(name, None) for name in _LIMITS))
+    return parse_limits(*(params.pop(name, None) for name in _LIMITS))

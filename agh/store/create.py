@@ -1,43 +1,44 @@
-"""Creating a session. Promises: a session appears when it is complete, or not at all.
+"""Creating a session's directory and log. Promises: a session appears when it is complete, or not at all.
 
-It is built in a hidden directory that no command looks at, which is then renamed. The next `sweep` deletes
-the hidden directories that killed processes have left behind.
+It is built in a hidden directory that no command looks at, which is then renamed. `delete_leftovers` deletes
+the hidden directories of processes that were killed.
 """
 
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
-from agh.errors import SessionExists
-from agh.home import ensure_home, make_private_dir, session_path, sessions_path
+from agh.errors import SessionExists, StoreFailed
+from agh.home import ensure_home, make_private_dir, session_path, sessions_path, sync_directory
 from agh.store import lock as locks
-from agh.store import meta, writer
+from agh.store import meta, schema
 from agh.store.lock import Lock
 from agh.store.meta import Meta
-from agh.store.replace import sync_directory
+from agh.store.reader import FILE
 
 _HIDDEN = ".making-"
 
 
 @contextmanager
-def making(session_id: str) -> Iterator[Lock]:
+def create_session(session_id: str) -> Iterator[Lock]:
     """Create a hidden directory with an empty log, and yield its lock.
 
-    If the block does not call `appear`, the directory is deleted. If it does, the lock belongs to the
+    If the block does not call `publish`, the directory is deleted. If it does, the lock belongs to the
     caller, who must release it or pass it on.
     """
     lock = _create_hidden(session_id)
     try:
-        writer.create(lock)
+        create_log(lock)
         yield lock
     finally:
         if _is_hidden(lock.directory):
             _delete(lock)
 
 
-def appear(lock: Lock, metadata: Meta) -> None:
+def publish(lock: Lock, metadata: Meta) -> None:
     """Write the metadata and make the session visible. Raise SessionExists if its id is in use."""
     meta.write(lock.directory, metadata)
     target = session_path(metadata["id"])
@@ -51,7 +52,7 @@ def appear(lock: Lock, metadata: Meta) -> None:
     sync_directory(os.path.dirname(target))
 
 
-def sweep() -> None:
+def delete_leftovers() -> None:
     """Delete the hidden directories of processes that were killed while creating a session."""
     try:
         names = os.listdir(sessions_path())
@@ -65,6 +66,26 @@ def sweep() -> None:
             continue  # another process was quicker
         if lock is not None:
             _delete(lock)
+
+
+def create_log(lock: Lock) -> None:
+    """Create an empty log for a new session. It gets its name only when it is complete."""
+    path = os.path.join(lock.directory, FILE)
+    if os.path.lexists(path):
+        raise FileExistsError(path)
+    unfinished = path + ".new"
+    for leftover in (unfinished, unfinished + "-journal", unfinished + "-wal", unfinished + "-shm"):
+        if os.path.lexists(leftover):
+            os.unlink(leftover)
+    os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    try:
+        with closing(sqlite3.connect(unfinished, isolation_level=None)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            schema.create(connection)
+    except sqlite3.Error as error:
+        raise StoreFailed(os.path.basename(lock.directory), error) from error
+    os.rename(unfinished, path)
+    sync_directory(lock.directory)
 
 
 def _create_hidden(session_id: str) -> Lock:
