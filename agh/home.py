@@ -17,6 +17,10 @@ import time
 
 from agh.errors import HomeUnknown, HomeUnsafe, SessionNotFound
 
+TYPE_CHECKING = False  # what type checkers read as true, without the cost of importing typing
+if TYPE_CHECKING:
+    from typing import Final
+
 SESSION_ID = re.compile(r"sess-[0-9a-z]{8,26}")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _TIME_DIGITS, _RANDOM_DIGITS = 9, 7
@@ -121,7 +125,7 @@ def replace_private_file(path: str, data: bytes, *, sync: bool = True) -> None:
     _replace(path, data, None, sync)
 
 
-def sync_directory(directory: str) -> None:
+def sync_directory(directory: str | os.PathLike[str]) -> None:
     """Flush a directory to disk, so that the renames in it survive a power cut."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -151,16 +155,44 @@ def _replace(path: str, data: bytes, mode: int | None, sync: bool) -> None:
         sync_directory(directory)
 
 
+class Session:
+    """A session: its id, and the directory that has its files. As a path it is the directory."""
+
+    __slots__ = ("directory", "id")
+
+    def __init__(self, id: str, directory: str) -> None:
+        self.id: Final = id
+        self.directory: Final = directory
+
+    @classmethod
+    def at(cls, directory: str | os.PathLike[str]) -> Session:
+        """Return the session in a directory, which has the session's id for a name."""
+        path = os.fspath(directory)
+        return cls(path[path.rfind("/") + 1 :], path)
+
+    def __fspath__(self) -> str:
+        return self.directory
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Session) and (self.id, self.directory) == (other.id, other.directory)
+
+    def __hash__(self) -> int:
+        return hash(self.directory)
+
+    def __repr__(self) -> str:
+        return f"Session({self.id!r}, {self.directory!r})"
+
+
 def sessions_path() -> str:
     """Return the directory that holds one directory per session. It need not exist."""
     return os.path.join(checked_home() or home_path(), "sessions")
 
 
-def session_path(session_id: str) -> str:
-    """Return a session's directory. Raise SessionNotFound for anything that is not a session id."""
+def session_of(session_id: str) -> Session:
+    """Return the session that has an id; it need not exist. Raise SessionNotFound if it is not an id."""
     if not SESSION_ID.fullmatch(session_id):
         raise SessionNotFound(repr(session_id))
-    return os.path.join(sessions_path(), session_id)
+    return Session(session_id, os.path.join(sessions_path(), session_id))
 
 
 def new_session_id() -> str:

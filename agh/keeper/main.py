@@ -50,7 +50,7 @@ RESTORED_IF_START_FAILS = (
 def keep(lock: Lock, ready: Ready, request: StartRequest) -> None:
     """Keep a session from its start to its end."""
     live = load_session(lock, request)
-    control = Control(live.loop, live.directory, verbs(live))
+    control = Control(live.loop, live.session, verbs(live))
     try:
         hello = start_session(live, request)
     except Exception as error:
@@ -77,27 +77,27 @@ def keep(lock: Lock, ready: Ready, request: StartRequest) -> None:
 
 def load_session(lock: Lock, request: StartRequest) -> Live:
     """Read the session and its settings, and apply what the request changes about it."""
-    session = meta.read(lock.directory)
-    before_start = {key: session.get(key) for key in RESTORED_IF_START_FAILS}
+    metadata = meta.read(lock.session)
+    before_start = {key: metadata.get(key) for key in RESTORED_IF_START_FAILS}
     if agent_name := request.get("agent"):
-        hand_over(session, agent_name)
-    record = agent_record(session["agent_name"], session.get("command"), session["workspace_path"])
-    settings = load_settings(session["workspace_path"])
-    session["limits"] = {**(session.get("limits") or {}), **(request.get("limits") or {})}
-    session["spent"] = usage.read_spent(lock.directory, session.get("acp_session_id"))
-    usage.refuse_over_limit(session, record, settings)
-    live = Live(lock.directory, session, Writer(lock, record.name), settings, record)
+        hand_over(metadata, agent_name)
+    record = agent_record(metadata["agent_name"], metadata.get("command"), metadata["workspace_path"])
+    settings = load_settings(metadata["workspace_path"])
+    metadata["limits"] = {**(metadata.get("limits") or {}), **(request.get("limits") or {})}
+    metadata["spent"] = usage.read_spent(lock.session, metadata.get("acp_session_id"))
+    usage.refuse_over_limit(metadata, record, settings)
+    live = Live(lock.session, metadata, Writer(lock, record.name), settings, record)
     live.before_start = before_start
     if request.get("fresh"):
         live.meta["acp_session_id"] = None
     return live
 
 
-def hand_over(session: meta.Meta, agent_name: str) -> None:
+def hand_over(metadata: meta.Meta, agent_name: str) -> None:
     """Hand the session over to another agent, which has no memory of it and its own models and modes."""
-    if agent_name != session["agent_name"]:
-        session["agent_name"], session["command"], session["acp_session_id"] = agent_name, None, None
-        session["model"], session["mode"], session["options"], session["offers"] = None, None, {}, {}
+    if agent_name != metadata["agent_name"]:
+        metadata["agent_name"], metadata["command"], metadata["acp_session_id"] = agent_name, None, None
+        metadata["model"], metadata["mode"], metadata["options"], metadata["offers"] = None, None, {}, {}
 
 
 def start_session(live: Live, request: StartRequest) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def activate(
                 acp_session_id=restored.agent_session,
                 previous_acp_session_id=live.before_start.get("acp_session_id"),
             )
-    live.meta["spent"] = usage.read_spent(live.directory, restored.agent_session)
+    live.meta["spent"] = usage.read_spent(live.session, restored.agent_session)
     live.before_start = {}
     strategy = {"strategy": outcome.strategy, "reason": outcome.reason, "at": timestamp()}
     live.update(state="active", restore=strategy if resuming else None, activity=None)

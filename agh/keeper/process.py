@@ -26,6 +26,7 @@ import agh.core.settings.mcp
 import agh.core.settings.toml_text  # noqa: F401
 from agh.core.events import timestamp
 from agh.errors import AghError, Bug
+from agh.home import Session
 from agh.store.lock import Lock
 
 
@@ -57,7 +58,7 @@ class Ready:
 
 def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:
     """Run `keep` as this process and exit; everything is on disk by then, so there is nothing to clean up."""
-    directory, fd = sys.argv[1], int(sys.argv[2])
+    session, fd = Session.at(sys.argv[1]), int(sys.argv[2])
     os.set_inheritable(fd, False)
     os.chdir("/")
     request, descriptors = _receive_request(fd)
@@ -68,7 +69,7 @@ def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:
     for stream in (1, 2):
         os.dup2(log_fd, stream)
     os.close(log_fd)
-    ready, lock = Ready(fd), Lock(lock_fd, directory)
+    ready, lock = Ready(fd), Lock(lock_fd, session)
     code = 0
     try:
         keep(lock, ready, request)
@@ -84,7 +85,9 @@ def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:
 
         hide = redactor(os.environ).text  # the message may quote the agent
         log(hide(traceback.format_exc()))
-        ready.failed(Bug(hide(f"{type(error).__name__}: {error}"), hint=f"see {directory}/keeper.log"))
+        ready.failed(
+            Bug(hide(f"{type(error).__name__}: {error}"), hint=f"see {session.directory}/keeper.log")
+        )
         code = Bug.exit
     os._exit(code)
 

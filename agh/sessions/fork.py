@@ -6,7 +6,7 @@ from typing import Any
 
 from agh.core.events import Draft, timestamp
 from agh.errors import Usage
-from agh.home import new_session_id
+from agh.home import Session, new_session_id
 from agh.sessions.new import check_name
 from agh.sessions.start import check, check_agent, start
 from agh.store import meta
@@ -16,19 +16,21 @@ from agh.store.reader import EVERYTHING, Reader
 from agh.store.writer import Writer
 
 
-def fork(directory: str, *, at: int | None = None, name: str | None = None) -> tuple[str, dict[str, Any]]:
+def fork(
+    session: Session, *, at: int | None = None, name: str | None = None
+) -> tuple[Session, dict[str, Any]]:
     """Copy the log up to `at` (default: all of it) and start a keeper on the copy.
 
     The agent forks its own session if it can and the whole history is taken; else agh tells it the history.
     """
-    origin = meta.read(directory)
+    origin = meta.read(session)
     if origin.get("kind"):
         raise Usage(f"a {origin['kind']} cannot be forked")
     if name is not None:
         check_name(name)
-    check({**origin, "archived": False}, directory)
+    check({**origin, "archived": False}, session)
     check_agent(origin, None)
-    with Reader(directory) as reader:
+    with Reader(session) as reader:
         last = reader.last_sequence()
         if at is not None and not 0 < at <= last:
             raise Usage(
@@ -63,7 +65,7 @@ def fork(directory: str, *, at: int | None = None, name: str | None = None) -> t
             publish(lock, metadata)
     with lock:
         whole = at is None or at == last
-        return lock.directory, start(lock, fork=origin.get("acp_session_id") if whole else None)
+        return lock.session, start(lock, fork=origin.get("acp_session_id") if whole else None)
 
 
 def _copy(reader: Reader, lock: Lock, agent_name: str, until: int) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from agh.errors import SessionExists, StoreFailed
-from agh.home import ensure_home, make_private_dir, session_path, sessions_path, sync_directory
+from agh.home import Session, ensure_home, make_private_dir, session_of, sessions_path, sync_directory
 from agh.store import lock as locks
 from agh.store import meta, schema
 from agh.store.lock import Lock
@@ -30,26 +30,27 @@ def create_session(session_id: str) -> Iterator[Lock]:
     caller, who must release it or pass it on.
     """
     lock = _create_hidden(session_id)
+    hidden = lock.session
     try:
         create_log(lock)
         yield lock
     finally:
-        if _is_hidden(lock.directory):
+        if lock.session is hidden:
             _delete(lock)
 
 
 def publish(lock: Lock, metadata: Meta) -> None:
     """Write the metadata and make the session visible. Raise SessionExists if its id is in use."""
-    meta.write(lock.directory, metadata)
-    target = session_path(metadata["id"])
+    meta.write(lock.session, metadata)
+    visible = session_of(metadata["id"])
     try:
-        os.rename(lock.directory, target)
+        os.rename(lock.session, visible)
     except OSError:
-        if os.path.isdir(target):
+        if os.path.isdir(visible):
             raise SessionExists(metadata["id"]) from None
         raise
-    lock.directory = target
-    sync_directory(os.path.dirname(target))
+    lock.session = visible
+    sync_directory(sessions_path())
 
 
 def delete_leftovers() -> None:
@@ -58,10 +59,9 @@ def delete_leftovers() -> None:
         names = os.listdir(sessions_path())
     except OSError:
         return
-    for name in filter(_is_hidden, names):
-        directory = os.path.join(sessions_path(), name)
+    for name in (name for name in names if name.startswith(_HIDDEN)):
         try:
-            lock = locks.take(directory)
+            lock = locks.take(Session(name, os.path.join(sessions_path(), name)))
         except OSError:
             continue  # another process was quicker
         if lock is not None:
@@ -70,7 +70,7 @@ def delete_leftovers() -> None:
 
 def create_log(lock: Lock) -> None:
     """Create an empty log for a new session. It gets its name only when it is complete."""
-    path = os.path.join(lock.directory, FILE)
+    path = os.path.join(lock.session, FILE)
     if os.path.lexists(path):
         raise FileExistsError(path)
     unfinished = path + ".new"
@@ -83,9 +83,9 @@ def create_log(lock: Lock) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
             schema.create(connection)
     except sqlite3.Error as error:
-        raise StoreFailed(os.path.basename(lock.directory), error) from error
+        raise StoreFailed(lock.session.id, error) from error
     os.rename(unfinished, path)
-    sync_directory(lock.directory)
+    sync_directory(lock.session)
 
 
 def _create_hidden(session_id: str) -> Lock:
@@ -94,7 +94,7 @@ def _create_hidden(session_id: str) -> Lock:
     while True:
         try:
             make_private_dir(directory)
-            lock = locks.take(directory)
+            lock = locks.take(Session(session_id, directory))
         except FileNotFoundError:
             continue  # another process swept it before it was locked
         if lock is not None and os.path.exists(os.path.join(directory, "lock")):
@@ -103,12 +103,8 @@ def _create_hidden(session_id: str) -> Lock:
             lock.release()
 
 
-def _is_hidden(path: str) -> bool:
-    return os.path.basename(path).startswith(_HIDDEN)
-
-
 def _delete(lock: Lock) -> None:
     import shutil
 
-    shutil.rmtree(lock.directory, ignore_errors=True)
+    shutil.rmtree(lock.session, ignore_errors=True)
     lock.release()

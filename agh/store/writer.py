@@ -31,12 +31,12 @@ class Writer:
 
     def __init__(self, lock: Lock, agent_name: str) -> None:
         if lock.fd < 0:
-            raise SessionBusy(os.path.basename(lock.directory))
+            raise SessionBusy(lock.session.id)
         self.lock = lock
-        self.session_id = os.path.basename(lock.directory)
+        self.session_id = lock.session.id
         self.agent_name = agent_name
-        path = os.path.join(lock.directory, FILE)
-        Reader(lock.directory).close()  # raises if the log is damaged, before a write makes it worse
+        path = os.path.join(lock.session, FILE)
+        Reader(lock.session).close()  # raises if the log is damaged, before a write makes it worse
         self.connection = _connect(path, self.session_id)
         self._row: list[object] = []  # a long event, while it is being stored
         self.connection.create_function("let_go", 1, partial(_let_go, self._row))

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from agh.core.events import SCHEMA, Draft, timestamp
-from agh.home import make_private_dir
+from agh.home import Session, make_private_dir
 from agh.store import milestones
 from agh.store.create import create_log
 from agh.store.lock import take
@@ -136,7 +136,7 @@ def _talk(seed: int, events: int) -> list[Draft]:
 def long_log(path: Path, rows: int, **fields: Any) -> Path:
     """One session with `rows` events of the kinds and sizes that agents send, as a keeper leaves it."""
     directory = use(path).directory(id=ROWS_ID, **fields)
-    owner = take(str(directory))
+    owner = take(Session.at(directory))
     assert owner is not None
     with owner:
         create_log(owner)

@@ -15,6 +15,7 @@ from agh_council.state import State
 from agh_council.store import read_state
 from agh_council.views import outcome_view
 
+from agh import home
 from tests.support.live import Live, Session, wait_until
 
 ORACLE = (sys.executable, str(Path(__file__).with_name("oracle.py")))
@@ -92,7 +93,7 @@ class Council:
         return self.live.session(self.id)
 
     def state(self) -> State:
-        return read_state(str(self.session.directory))
+        return read_state(home.Session.at(self.session.directory))
 
     def outcome(self) -> dict[str, Any]:
         return outcome_view(self.state())

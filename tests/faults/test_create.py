@@ -77,5 +77,5 @@ def test_a_directory_that_is_swept_while_it_is_made_is_made_again(
 
     monkeypatch.setattr(os, "chmod", chmod)
     with create_session(new_session_id()) as lock:
-        assert os.path.exists(os.path.join(lock.directory, "events.db"))
+        assert os.path.exists(os.path.join(lock.session, "events.db"))
     assert swept

@@ -13,6 +13,7 @@ import pytest
 
 from agh.core.events import Draft, Row
 from agh.errors import AghError, Bug, EventsMissing, SessionBusy, StoreFailed
+from agh.home import Session
 from agh.store import lock, writer
 from agh.store.create import create_log
 from agh.store.reader import Reader
@@ -61,7 +62,7 @@ except Exception as error:
 
 
 def _read(directory: Path) -> list[Row]:
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         return list(reader.rows())
 
 
@@ -99,7 +100,7 @@ def test_a_writer_keeps_the_lock_with_its_owner(home: Home) -> None:
     directory = home.session()
     with held(directory) as owner:
         Writer(owner, "general").close()
-        assert lock.is_held(str(directory))
+        assert lock.is_held(Session.at(directory))
 
 
 def test_every_commit_is_synced(home: Home) -> None:
@@ -274,7 +275,7 @@ def test_long_content_is_stored_from_its_pieces(home: Home) -> None:
         assert [row.content for row in log.append([long])] == [text]
         types = log.connection.execute("SELECT DISTINCT typeof(content) FROM events").fetchall()
         assert types == [("text",)]
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         stored = list(reader.rows())
     assert [row.sequence for row in stored] == [1, 2, 3, 4, 5, 6]
     assert [row.content == text for row in stored] == [False, True, True, False, True, True]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agh.core.events import Draft, Row, draft, marker
-from agh.home import ensure_home, make_private_dir, new_session_id
+from agh.home import Session, ensure_home, make_private_dir, new_session_id
 from agh.store import lock, meta
 from agh.store.create import create_log
 from agh.store.lock import Lock
@@ -54,12 +54,12 @@ class Home:
             "updated_at": AT,
             **fields,
         }
-        meta.write(str(directory), made)
+        meta.write(Session.at(directory), made)
         return directory
 
 
 def held(directory: Path) -> Lock:
-    owner = lock.take(str(directory))
+    owner = lock.take(Session.at(directory))
     assert owner is not None
     return owner
 

@@ -97,8 +97,8 @@ def new_command(output: str, **options: Any) -> None:
 def new_session(**options: Any) -> dict[str, Any]:
     """Start a session from the options of a command and return its view."""
     request = checked(**options)
-    directory, hello = create(**request)
-    view = session_view(directory)
+    session, hello = create(**request)
+    view = session_view(session)
     tell_started(view, hello, request)
     return view
 

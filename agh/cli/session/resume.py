@@ -80,8 +80,8 @@ def resume_command(
     """
     if (id is None) != latest:
         raise Usage("name a session, or --latest", hint="agh session resume @last")
-    directory = sessions.resolve(id) if id else newest(workspace)
-    if directory is None:
+    session = sessions.resolve(id) if id else newest(workspace)
+    if session is None:
         if output != "human":
             write_json({"resumed": None, "reason": "no_eligible_sessions"})
         else:
@@ -89,11 +89,11 @@ def resume_command(
         return
     lease = {"holder": holder or default_holder(), "ttl": span(ttl, "--ttl"), "steal": steal}
     resumed = resume(
-        directory, attach_only, lease, limits=parse_limits(max_cost, max_turns, max_time), **intent
+        session, attach_only, lease, limits=parse_limits(max_cost, max_turns, max_time), **intent
     )
     if resumed.hello["started"]:
         tell_restored(resumed.hello)
-    view = session_view(directory)
+    view = session_view(session)
     if output != "human":
         result = {"session": view, "attach": resumed.attach, "restore": resumed.restore}
         write_json(result, lines=output == "jsonl")

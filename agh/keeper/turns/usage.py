@@ -13,6 +13,7 @@ from typing import Any
 from agh.adapters.agents import LIMITS, AgentRecord
 from agh.core.events import timestamp
 from agh.errors import LimitReached
+from agh.home import Session
 from agh.keeper.session import Live
 from agh.keeper.turns.cancel import ask_to_cancel
 from agh.store.meta import Meta
@@ -54,9 +55,9 @@ def take_context_usage(live: Live, usage: dict[str, Any]) -> None:
         store_usage(live.log.db, turn_id, usage)
 
 
-def read_spent(directory: str, acp_session_id: str | None) -> dict[str, Any] | None:
+def read_spent(session: Session, acp_session_id: str | None) -> dict[str, Any] | None:
     """Return a session's cost from its log: the metadata of a keeper that was killed may lag behind."""
-    with Reader(directory) as reader:
+    with Reader(session) as reader:
         ((total, currency),) = reader.fetch("SELECT sum(cost_amount), max(cost_currency) FROM token_usage")
         if total is None:
             return None
