@@ -1,7 +1,7 @@
 """`python -m tests.bench.against TREE`: compare this tree's figures with those of another checkout of agh.
 
-Each row is measured in turn by both trees, each with its own tests and its own `.venv`, as often as `--rounds`
-says. A machine that is slow for a while is then slow for both. Exits 1 if a figure is worse by more than
+Each row is measured in turn by both trees, each with its own tests and its own `.venv`, in `--rounds` rounds.
+A machine that is slow for a while is then slow for both. Exits 1 if a figure is worse by more than
 `--tolerance`.
 """
 
@@ -75,10 +75,8 @@ def main() -> None:
         for figure in compare(options.tree.resolve(), row, options.rounds):
             note = "WORSE" if figure.ratio > 1 + options.tolerance else ""
             is_worse |= bool(note)
-            print(
-                f"{figure.name:<44} {figure.before:>12,.2f} {figure.now:>12,.2f} {figure.ratio:>6.2f}  {note}",
-                flush=True,
-            )
+            values = f"{figure.before:>12,.2f} {figure.now:>12,.2f} {figure.ratio:>6.2f}"
+            print(f"{figure.name:<44} {values}  {note}", flush=True)
     sys.exit(is_worse)
 
 
