@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from agh.core.events import Row
-from agh.core.exchange import TABLES, TableRow, check_row
+from agh.core.exchange import TABLES, LongRow, Record, TableRow, check_row
 from agh.errors import AghError
 from agh.home import Session
 from agh.sessions.new import check_name, first_meta
 from agh.store import sessions
 from agh.store.create import create_session, delete_leftovers, publish
 from agh.store.meta import Meta
-from agh.store.rows import insert
+from agh.store.rows import INSERT_EVENT, INSERT_LONG_EVENT, insert
 from agh.store.writer import Writer
 
 _INTEGERS = range(-(1 << 63), 1 << 63)
 
 
-def build(session: Session, description: dict[str, Any], records: Iterable[Row | TableRow]) -> int:
+def build(session: Session, description: dict[str, Any], records: Iterable[Record]) -> int:
     """Create a session and return how many events it has.
 
     Raises SessionExists if there is one already.
@@ -40,7 +39,7 @@ def build(session: Session, description: dict[str, Any], records: Iterable[Row |
     return counts["events"]
 
 
-def fill(log: Writer, records: Iterable[Row | TableRow]) -> dict[str, int]:
+def fill(log: Writer, records: Iterable[Record]) -> dict[str, int]:
     """Write all records in one transaction; return how many events and turns there were."""
     names = {
         table: {name for (name,) in log.connection.execute("SELECT name FROM pragma_table_info(?)", [table])}
@@ -49,8 +48,11 @@ def fill(log: Writer, records: Iterable[Row | TableRow]) -> dict[str, int]:
     events, turns = 0, set[str]()
     with log.transaction() as db:
         for record in records:
-            if isinstance(record, Row):
-                insert(db, "events", check_row(record)._asdict())
+            if not isinstance(record, TableRow):
+                if isinstance(record, LongRow):
+                    db.execute(INSERT_LONG_EVENT, check_row(record))
+                else:
+                    db.execute(INSERT_EVENT, check_row(record))
                 events += 1
                 turns.add(record.turn_id)
                 continue

@@ -20,7 +20,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from agh.core.events import TURN_END_TYPES, Row, draft
-from agh.core.exchange import TRUSTED, Imported, Importer, TableRow, select_metadata
+from agh.core.exchange import TRUSTED, Imported, Importer, LongRow, Record, TableRow, select_metadata
 from agh.errors import AghError, ImportInvalid, SessionExists, StoreFailed
 from agh.home import SESSION_ID, Session, new_session_id, session_id_of, session_of
 from agh.sessions.build import build, fill
@@ -30,7 +30,7 @@ from agh.store.reader import Query, Reader
 from agh.store.writer import Writer
 
 Outcome = dict[str, Any]
-Records = list[Row | TableRow]
+Records = list[Record]
 CLOSED = "import"  # in `closed_by`: the end of a turn that the file does not have
 _WAITING = ("queued", "dispatching")
 
@@ -93,7 +93,7 @@ def _blame(importer: Importer) -> Iterator[None]:
         raise ValueError(f"the importer {importer.name} failed: {type(error).__name__}: {error}") from error
 
 
-def _read_records(importer: Importer, records: Iterable[Row | TableRow]) -> Iterator[Row | TableRow]:
+def _read_records(importer: Importer, records: Iterable[Record]) -> Iterator[Record]:
     with _blame(importer):
         yield from records
 
@@ -184,14 +184,16 @@ def _append_new(path: str, target: Session, records: Records, source: Outcome, a
                 others = [record for record in records if isinstance(record, TableRow)]
                 fill(log, _with_end([*numbered, *others], agent_session, ended))
                 metadata["last_sequence"] = log.last_sequence
-            metadata["turns"] = len({record.turn_id for record in records if isinstance(record, Row)} - {""})
+            metadata["turns"] = len(
+                {record.turn_id for record in records if not isinstance(record, TableRow)} - {""}
+            )
             metadata["updated_at"] = max(metadata["updated_at"], fresh[-1].timestamp)
         metadata["imported"] = source
         meta.write(target, metadata)
     return _outcome(path, target, "grown" if fresh else "unchanged", len(fresh))
 
 
-def _without_waiting(records: Iterable[Row | TableRow], trust: bool) -> Iterator[Row | TableRow]:
+def _without_waiting(records: Iterable[Record], trust: bool) -> Iterator[Record]:
     """Mark waiting prompts as interrupted, so that resuming a stranger's session sends none of them."""
     for record in records:
         if isinstance(record, TableRow) and record.table == "inputs" and not trust:
@@ -200,9 +202,7 @@ def _without_waiting(records: Iterable[Row | TableRow], trust: bool) -> Iterator
         yield record
 
 
-def _with_end(
-    records: Iterable[Row | TableRow], agent_session: str, ended: Iterable[str] = ()
-) -> Iterator[Row | TableRow]:
+def _with_end(records: Iterable[Record], agent_session: str, ended: Iterable[str] = ()) -> Iterator[Record]:
     """Yield the records, and an end for the last turn if it has its answer but no end in the file.
 
     A turn that stops anywhere else was cut off; the next resume closes it and says so.
@@ -224,17 +224,19 @@ def _with_end(
 
 
 def _side_by_side(
-    session: Session, records: Iterable[Row | TableRow], closed: bool = True
-) -> Iterator[tuple[Row | None, Row | None]]:
+    session: Session, records: Iterable[Record], closed: bool = True
+) -> Iterator[tuple[Row | None, Row | LongRow | None]]:
     """Pair each event of the log with that of the file; None where one of them has no more."""
     with Reader(session) as reader:
         ours = (row for row in reader.rows() if closed or f'"closed_by":"{CLOSED}"' not in row.content)
-        theirs = (record for record in records if isinstance(record, Row))
+        theirs = (record for record in records if not isinstance(record, TableRow))
         yield from zip_longest(ours, theirs)
 
 
-def _same(ours: Row | None, theirs: Row | None) -> bool:
+def _same(ours: Row | None, theirs: Row | LongRow | None) -> bool:
     """Tell whether the log has this event of the file; a log may have more."""
+    if isinstance(theirs, LongRow):
+        return ours is not None and ours[1:4] == theirs[1:4] and ours.content.encode() == theirs.content
     return theirs is None or (ours is not None and ours[1:] == theirs[1:])
 
 
