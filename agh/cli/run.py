@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +16,7 @@ from agh.console.attachments import check_file
 from agh.console.output import talk
 from agh.console.when import span
 from agh.errors import AghError, KeeperDied, SessionLive, Usage
+from agh.home import Session
 from agh.keeper import client
 from agh.sessions.stop import stop_session
 from agh.store import lock as locks
@@ -64,17 +64,17 @@ def run(
     for path in attach:
         check_file(path)
     if continues:
-        directory = newest_here()
-        keep = keep or locks.is_held(directory)
+        session = newest_here()
+        keep = keep or locks.is_held(session)
     else:
-        directory = sessions.resolve(new_session(discard=remove, **options)["id"])
-    with _ending(directory, stop=not keep, remove=remove):
-        blocks += attachments(attach, directory)
+        session = sessions.resolve(new_session(discard=remove, **options)["id"])
+    with _ending(session, stop=not keep, remove=remove):
+        blocks += attachments(attach, session)
         if continues:
-            receipt = send_and_tell(directory, blocks, retries=retries)
+            receipt = send_and_tell(session, blocks, retries=retries)
         else:
-            receipt = client.call(directory, "prompt", prompt=blocks, retries=retries)
-        code = show_turn(directory, receipt, output, limit, refuse=no_ask)
+            receipt = client.call(session, "prompt", prompt=blocks, retries=retries)
+        code = show_turn(session, receipt, output, limit, refuse=no_ask)
     raise click.exceptions.Exit(code)
 
 
@@ -97,44 +97,44 @@ def _check_options(continues: bool, keep: bool, remove: bool, options: dict[str,
 
 
 @contextmanager
-def _ending(directory: str, *, stop: bool, remove: bool) -> Iterator[None]:
+def _ending(session: Session, *, stop: bool, remove: bool) -> Iterator[None]:
     """Stop the session when the block has ended, and delete it if that was asked for and loses nothing."""
     keep_because = ""
     try:
         yield
     except AghError as error:
-        keep_because = "it can be resumed" if error.exit == KeeperDied.exit else _find_work(directory)
-        if remove and not keep_because and os.path.basename(directory) in error.hint:
+        keep_because = "it can be resumed" if error.exit == KeeperDied.exit else _find_work(session)
+        if remove and not keep_because and session.id in error.hint:
             error.hint = "run it without --rm to keep the session and its log"
         raise
     except BaseException:
         keep_because = "this command was interrupted"
         raise
     else:
-        keep_because = _find_work(directory)
+        keep_because = _find_work(session)
     finally:
         if stop:
-            stop_session(directory)
+            stop_session(session)
         if remove:
-            _delete(directory, keep_because)
+            _delete(session, keep_because)
 
 
-def _find_work(directory: str) -> str:
+def _find_work(session: Session) -> str:
     """Say if prompts of others wait in the session or are being answered; its first prompt is our own."""
-    with Reader(directory) as reader:
+    with Reader(session) as reader:
         statuses = reader.fetch("SELECT status FROM inputs ORDER BY rowid")[1:]
     return "it has more prompts" if {"queued", "dispatching"} & {status for (status,) in statuses} else ""
 
 
-def _delete(directory: str, keep_because: str) -> None:
+def _delete(session: Session, keep_because: str) -> None:
     from agh.sessions.delete import delete
 
     try:
-        leftovers = [] if keep_because else delete(directory)
+        leftovers = [] if keep_because else delete(session)
     except SessionLive:
         keep_because = "another command has resumed it"
     if keep_because:
-        talk(f"{os.path.basename(directory)} is not removed: {keep_because}")
+        talk(f"{session.id} is not removed: {keep_because}")
         return
     for leftover in leftovers:
         talk(f"not removed: {leftover}")

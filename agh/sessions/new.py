@@ -13,14 +13,15 @@ from agh.adapters import registry
 from agh.config import PERMISSION_MODES
 from agh.core.events import timestamp
 from agh.errors import AghError, MetaInvalid, NameMismatch, NameTaken, Usage, WorkspaceGone
+from agh.home import Session
 from agh.keeper import client
 from agh.keeper.spawn import next_id
 from agh.sessions import worktree
 from agh.sessions.start import ensure_live, start
 from agh.store import lock as locks
 from agh.store import meta, sessions, workspaces
+from agh.store.create import create_session, publish
 from agh.store.lock import Lock
-from agh.store.making import appear, making
 from agh.store.meta import Meta
 from agh.store.views import owned_update
 
@@ -44,8 +45,8 @@ def create(
     replace: bool = False,
     discard: bool = False,
     announce: Callable[[Meta, bool], None] = lambda metadata, is_default: None,
-) -> tuple[str, dict[str, Any]]:
-    """Create a live session; return its directory and its keeper's hello. Bad input leaves nothing behind.
+) -> tuple[Session, dict[str, Any]]:
+    """Create a live session; return it and its keeper's hello. Bad input leaves nothing behind.
 
     `on` is the place where the agent runs. With a `branch` (empty: a new one) it has its own worktree. With
     `replace`, a stopped session that has the name is archived. `discard` leaves nothing behind either if the
@@ -70,7 +71,7 @@ def create(
             check_place(on, agent_name, command, path, settings)
         session_id = next_id()
         paths = [path, registered.path]
-        with _named(name, paths, replace=replace) as replaced, making(session_id) as lock:
+        with _named(name, paths, replace=replace) as replaced, create_session(session_id) as lock:
             metadata = first_meta(session_id, agent_name, command, name, path, permissions)
             metadata["place"], metadata["worktree"], metadata["workspace_id"] = on, tree, registered.id
             metadata["system_prompt"], metadata["allowed_tools"] = system_prompt, allowed_tools or []
@@ -80,10 +81,10 @@ def create(
             for key, value in (options or {}).items():
                 meta.choose(metadata, key, value)
             with _archived(replaced):
-                appear(lock, metadata)
+                publish(lock, metadata)
         with lock:
             announce(metadata, not (command or agent or settings["agent"]))
-            return lock.directory, _first_start(lock, replaced, discard=discard)
+            return lock.session, _first_start(lock, replaced, discard=discard)
 
 
 @contextmanager
@@ -122,7 +123,7 @@ def checked_mode(mode: str) -> str:
 
 
 @contextmanager
-def _named(name: str | None, paths: Iterable[str], *, replace: bool) -> Iterator[str | None]:
+def _named(name: str | None, paths: Iterable[str], *, replace: bool) -> Iterator[Session | None]:
     """Check a name, and keep others from taking it inside the block; yield the session to archive for it."""
     if name is None:
         yield None
@@ -146,23 +147,23 @@ def _how_to_go_on(name: str, *, is_live: bool) -> str:
 
 
 @contextmanager
-def _archived(directory: str | None) -> Iterator[None]:
+def _archived(session: Session | None) -> Iterator[None]:
     """Archive a session whose name is about to be taken; bring it back if the block fails.
 
     It comes first: whenever this is killed, no two sessions in use have the name.
     """
-    if directory is None:
+    if session is None:
         yield
         return
-    owned_update(directory, archived=True)
+    owned_update(session, archived=True)
     try:
         yield
     except BaseException:
-        owned_update(directory, archived=False)
+        owned_update(session, archived=False)
         raise
 
 
-def _first_start(lock: Lock, replaced: str | None, *, discard: bool) -> dict[str, Any]:
+def _first_start(lock: Lock, replaced: Session | None, *, discard: bool) -> dict[str, Any]:
     """Start the keeper of a new session; if that fails, remove the session if nobody has any use for it.
 
     That is so if its options were at fault, with `discard`, and if it took the name of another, which then
@@ -175,8 +176,8 @@ def _first_start(lock: Lock, replaced: str | None, *, discard: bool) -> dict[str
             import shutil
 
             lock.release()
-            client.await_end(lock.directory, END_LIMIT)
-            shutil.rmtree(lock.directory)
+            client.await_end(lock.session, END_LIMIT)
+            shutil.rmtree(lock.session)
         if replaced:
             with suppress(AghError), sessions.naming():
                 metadata = meta.read(replaced)
@@ -185,13 +186,13 @@ def _first_start(lock: Lock, replaced: str | None, *, discard: bool) -> dict[str
         raise
 
 
-def check_name(name: str, paths: Iterable[str], owner: str | None = None) -> None:
+def check_name(name: str, paths: Iterable[str], owner: Session | None = None) -> None:
     """Refuse a name that looks like an id, or that a session other than `owner` has in these workspaces."""
     if not name or name.startswith(("sess-", "@", "-")) or not name.isprintable() or len(name) > 100:
         raise Usage(f"{name!r} cannot be a session's name", hint="use letters, digits, dots and dashes")
-    directory = sessions.name_owner(name, paths)
-    if directory is not None and os.path.basename(directory) != owner:
-        raise NameTaken(name, os.path.basename(directory))
+    session = sessions.name_owner(name, paths)
+    if session is not None and session != owner:
+        raise NameTaken(name, session.id)
 
 
 def first_meta(
@@ -236,25 +237,25 @@ def first_meta(
     }
 
 
-def ensure(name: str, **options: Any) -> tuple[str, dict[str, Any] | None]:
-    """Return the session's directory, and its keeper's hello if it is new. `options` are for `create`."""
+def ensure(name: str, **options: Any) -> tuple[Session, dict[str, Any] | None]:
+    """Return the session, and its keeper's hello if it is new. `options` are for `create`."""
     while True:
-        directory = sessions.named_here(name, workspaces.existing(options.get("workspace")).path)
-        if directory is None:
+        session = sessions.named_here(name, workspaces.existing(options.get("workspace")).path)
+        if session is None:
             try:
                 return create(name=name, **options)
             except NameTaken:  # somebody was faster
                 continue
         try:
-            client.await_started(directory)
-            _check_agent(name, meta.read(directory), options.get("agent"))
+            client.await_started(session)
+            _check_agent(name, meta.read(session), options.get("agent"))
         except MetaInvalid:
-            if os.path.isdir(directory):
+            if os.path.isdir(session):
                 raise
             continue  # it failed to start, and is gone
-        if not meta.read(directory).get("acp_session_id"):  # it has never come up
-            ensure_live(directory)
-        return directory, None
+        if not meta.read(session).get("acp_session_id"):  # it has never come up
+            ensure_live(session)
+        return session, None
 
 
 def _check_agent(name: str, metadata: meta.Meta, agent: str | None) -> None:

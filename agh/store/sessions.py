@@ -14,7 +14,7 @@ from typing import Any
 
 from agh.core.suggest import closest
 from agh.errors import AmbiguousSession, DataDamaged, MetaInvalid, SessionBusy, SessionNotFound
-from agh.home import SESSION_ID, ensure_home, session_path, sessions_path
+from agh.home import SESSION_ID, Session, ensure_home, session_of, sessions_path
 from agh.store import lock as locks
 from agh.store import meta
 from agh.store.meta import Meta
@@ -34,15 +34,15 @@ def session_ids() -> list[str]:
     return sorted(filter(SESSION_ID.fullmatch, names))
 
 
-def scan() -> Iterator[tuple[str, Meta | MetaInvalid]]:
-    """Yield the directory of every session, with its metadata or the error of reading it."""
+def scan() -> Iterator[tuple[Session, Meta | MetaInvalid]]:
+    """Yield every session, oldest first, with its metadata or the error of reading it."""
     base = sessions_path()
     for session_id in session_ids():
-        directory = f"{base}/{session_id}"
+        session = Session(session_id, f"{base}/{session_id}")
         try:
-            yield directory, meta.read(directory)
+            yield session, meta.read(session)
         except MetaInvalid as error:
-            yield directory, error
+            yield session, error
 
 
 def readable() -> Iterator[Meta]:
@@ -52,8 +52,8 @@ def readable() -> Iterator[Meta]:
 
 def resolve(
     reference: str, workspace: str | None = None, belongs: Callable[[Meta], bool] | None = None
-) -> str:
-    """Return the directory of the session meant by an id, a unique prefix of one, a name, or `@last`.
+) -> Session:
+    """Return the session meant by an id, a unique prefix of one, a name, or `@last`.
 
     `@last` is the newest session of `workspace` (default: the working directory) or of one above it. A name
     is looked up there first, then everywhere; or only among the sessions that `belongs` accepts.
@@ -61,34 +61,34 @@ def resolve(
     if reference == "@last":
         return _last(os.path.realpath(workspace or here()))
     if SESSION_ID.fullmatch(reference):
-        directory = session_path(reference)
-        if os.path.isdir(directory):
-            return directory
+        session = session_of(reference)
+        if os.path.isdir(session):
+            return session
     if not reference.startswith("sess-"):
-        named_paths = _named(reference, os.path.realpath(workspace or here()), belongs)
-        if named_paths:
-            return _only(reference, named_paths)
+        named = _named(reference, os.path.realpath(workspace or here()), belongs)
+        if named:
+            return _only(reference, named)
     prefix = reference if reference.startswith("sess-") else f"sess-{reference}"
     if prefix != "sess-":
-        matching = [session_path(session_id) for session_id in session_ids() if session_id.startswith(prefix)]
+        matching = [session_of(session_id) for session_id in session_ids() if session_id.startswith(prefix)]
         if matching:
             return _only(reference, matching)
     raise SessionNotFound(repr(reference), hint=_suggest(reference))
 
 
-def name_owner(name: str, paths: Iterable[str]) -> str | None:
-    """Return the directory of the session that has this name in one of these workspaces.
+def name_owner(name: str, paths: Iterable[str]) -> Session | None:
+    """Return the session that has this name in one of these workspaces.
 
     Archived sessions have given their names away.
     """
     directories = set(paths)
-    for directory, metadata in _with_name(name):
+    for session, metadata in _with_name(name):
         if not metadata.get("archived") and directories.intersection(workspaces(metadata)):
-            return directory
+            return session
     return None
 
 
-def named_here(name: str, workspace: str) -> str | None:
+def named_here(name: str, workspace: str) -> Session | None:
     """Return the session in use that has this name in a workspace or in the nearest one above it."""
     in_use = [pair for pair in _with_name(name) if not pair[1].get("archived")]
     nearest = _nearest(in_use, workspace)
@@ -100,7 +100,7 @@ def naming() -> Iterator[None]:
     """Lock the names of this home: a name that is free inside the block stays free until it ends."""
     base = ensure_home()
     deadline = time.monotonic() + NAMING_LIMIT
-    while (lock := locks.take(base)) is None:
+    while (lock := locks.take_directory(base)) is None:
         if time.monotonic() > deadline:
             raise SessionBusy("(the names)")
         time.sleep(0.005)
@@ -116,16 +116,16 @@ def here() -> str:
         return os.sep
 
 
-def newest(workspace: str, *, archived: bool = False) -> str | None:
+def newest(workspace: str, *, archived: bool = False) -> Session | None:
     """Return the newest session of a workspace or of a directory above it, in use or archived."""
     for session_id in reversed(session_ids()):
-        directory = session_path(session_id)
+        session = session_of(session_id)
         try:
-            metadata = meta.read(directory)
+            metadata = meta.read(session)
         except MetaInvalid:
             continue
         if bool(metadata.get("archived")) is archived and in_workspace(metadata, workspace):
-            return directory
+            return session
     return None
 
 
@@ -140,46 +140,43 @@ def in_workspace(metadata: Mapping[str, Any], workspace: str) -> bool:
     return any(_is_above(path, workspace) for path in workspaces(metadata))
 
 
-def _with_name(name: str) -> list[tuple[str, Meta]]:
+def _with_name(name: str) -> list[tuple[Session, Meta]]:
     return [
-        (directory, metadata)
-        for directory, metadata in scan()
+        (session, metadata)
+        for session, metadata in scan()
         if not isinstance(metadata, MetaInvalid) and metadata.get("name") == name
     ]
 
 
-def _named(name: str, workspace: str, belongs: Callable[[Meta], bool] | None) -> list[str]:
+def _named(name: str, workspace: str, belongs: Callable[[Meta], bool] | None) -> list[Session]:
     """Return the sessions that a name may mean: in use before archived, and here before elsewhere."""
-    sessions = [pair for pair in _with_name(name) if belongs is None or belongs(pair[1])]
+    pairs = [pair for pair in _with_name(name) if belongs is None or belongs(pair[1])]
     for archived in (False, True):
-        alike = [pair for pair in sessions if bool(pair[1].get("archived")) is archived]
+        alike = [pair for pair in pairs if bool(pair[1].get("archived")) is archived]
         if alike:
-            return _nearest(alike, workspace) or [directory for directory, _ in alike]
+            return _nearest(alike, workspace) or [session for session, _ in alike]
     return []
 
 
-def _nearest(sessions: list[tuple[str, Meta]], workspace: str) -> list[str]:
+def _nearest(pairs: list[tuple[Session, Meta]], workspace: str) -> list[Session]:
     """Return those of the innermost directory that is the workspace or above it."""
     depths = [
-        (
-            max((len(path) for path in workspaces(metadata) if _is_above(path, workspace)), default=-1),
-            directory,
-        )
-        for directory, metadata in sessions
+        max((len(path) for path in workspaces(metadata) if _is_above(path, workspace)), default=-1)
+        for _, metadata in pairs
     ]
-    deepest = max((depth for depth, _ in depths), default=-1)
-    return [directory for depth, directory in depths if depth == deepest >= 0]
+    deepest = max(depths, default=-1)
+    return [session for depth, (session, _) in zip(depths, pairs, strict=True) if depth == deepest >= 0]
 
 
 def _is_above(path: str, workspace: str) -> bool:
     return f"{workspace}/".startswith(path.rstrip("/") + "/")
 
 
-def _last(workspace: str) -> str:
-    directory = newest(workspace) or newest(workspace, archived=True)
-    if directory is None:
+def _last(workspace: str) -> Session:
+    session = newest(workspace) or newest(workspace, archived=True)
+    if session is None:
         raise SessionNotFound("@last", hint="agh session new")
-    return directory
+    return session
 
 
 def _suggest(reference: str) -> str | None:
@@ -194,23 +191,22 @@ def _suggest(reference: str) -> str | None:
 
 def _name(session_id: str) -> str | None:
     try:
-        return meta.read(session_path(session_id)).get("name")
+        return meta.read(session_of(session_id)).get("name")
     except MetaInvalid:
         return None
 
 
-def _only(reference: str, directories: list[str]) -> str:
-    """Return the only directory, or raise AmbiguousSession."""
-    if len(directories) > 1:
-        matches = ", ".join(map(_describe, directories[:5]))
-        raise AmbiguousSession(repr(reference), matches + (", …" if len(directories) > 5 else ""))
-    return directories[0]
+def _only(reference: str, matching: list[Session]) -> Session:
+    """Return the only session, or raise AmbiguousSession."""
+    if len(matching) > 1:
+        descriptions = ", ".join(map(_describe, matching[:5]))
+        raise AmbiguousSession(repr(reference), descriptions + (", …" if len(matching) > 5 else ""))
+    return matching[0]
 
 
-def _describe(directory: str) -> str:
+def _describe(session: Session) -> str:
     """Return the id of a session and its workspace, if its metadata can be read."""
-    session_id = os.path.basename(directory)
     try:
-        return f"{session_id} in {meta.read(directory)['workspace_path']}"
+        return f"{session.id} in {meta.read(session)['workspace_path']}"
     except MetaInvalid:
-        return session_id
+        return session.id

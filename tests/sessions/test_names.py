@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agh.home import session_of
 from agh.sessions.new import create
 from agh.store import meta
 from tests.support.build import Home, conversation
@@ -31,6 +32,10 @@ def error(live: Live, *args: object, code: int, **options: Any) -> dict[str, Any
     done = live.agh(*args, "-o", "json", code=code, **options)
     found: dict[str, Any] = json.loads(done.stderr.splitlines()[-1])["error"]
     return found
+
+
+def metadata_of(directory: Path) -> meta.Meta:
+    return meta.read(session_of(directory.name))
 
 
 def test_two_workspaces_have_a_session_of_the_same_name(live: Live, elsewhere: Path) -> None:
@@ -143,7 +148,7 @@ def test_replace_needs_a_name(live: Live) -> None:
 def test_replace_leaves_other_workspaces_alone(live: Live, home: Home, elsewhere: Path) -> None:
     other = home.session(name="mine", workspace_path=str(elsewhere))
     live.new(args=("--name", "mine", "--replace"))
-    assert not meta.read(str(other)).get("archived")
+    assert not metadata_of(other).get("archived")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +166,7 @@ def test_a_replace_that_fails_changes_nothing(live: Live, home: Home, args: list
     live.agh("new", "--name", "mine", "--replace", *args, code=code)
     wait_until(lambda: [session.id for session in live.sessions()] == [old.name])
     assert status(live, "mine") == old.name
-    assert not meta.read(str(old)).get("archived")
+    assert not metadata_of(old).get("archived")
 
 
 def test_killed_in_between_a_replace_leaves_one_meaning(
@@ -174,15 +179,15 @@ def test_killed_in_between_a_replace_leaves_one_meaning(
     class Killed(BaseException):
         pass
 
-    def appear(*_: object) -> None:
-        seen.append(bool(meta.read(str(old)).get("archived")))
+    def publish(*_: object) -> None:
+        seen.append(bool(metadata_of(old).get("archived")))
         raise Killed
 
-    monkeypatch.setattr("agh.sessions.new.appear", appear)
+    monkeypatch.setattr("agh.sessions.new.publish", publish)
     with pytest.raises(Killed):
         create(agent="echo", name="mine", workspace=str(live.workspace), replace=True)
     assert seen == [True]
-    assert not meta.read(str(old)).get("archived"), "what can still be undone is undone"
+    assert not metadata_of(old).get("archived"), "what can still be undone is undone"
 
 
 def test_fork_rename_import_and_archive_keep_names_apart_by_workspace(

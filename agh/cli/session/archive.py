@@ -19,7 +19,7 @@ def archive_command(id: str, undo: bool, output: str) -> None:
 
     It stays readable, but cannot be resumed until `--undo`. Its name is free for another session.
     """
-    directory = sessions.resolve(id)
-    archive(directory, undo=undo)
-    view = session_view(directory)
+    session = sessions.resolve(id)
+    archive(session, undo=undo)
+    view = session_view(session)
     write_result("session", view, output, lambda: f"{view['id']}  {'restored' if undo else 'archived'}")

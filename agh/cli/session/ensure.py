@@ -27,9 +27,9 @@ def ensure_command(name: str, output: str, **options: Any) -> None:
     next prompt does that.
     """
     session_options = checked(**options)
-    directory, hello = ensure(name, **session_options, announce=announce)
+    session, hello = ensure(name, **session_options, announce=announce)
     created = hello is not None
-    view = session_view(directory)
+    view = session_view(session)
     if hello is not None:
         tell_remarks(hello)
     if output == "human":

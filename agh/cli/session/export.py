@@ -49,12 +49,12 @@ def export_command(
             raise Usage("--output and --to: give one of them", hint="agh session export ID --to FILE")
         talk("--output FILE is now --to FILE; the old spelling will go")
         path = old_path
-    directory = sessions.resolve(id)
+    session = sessions.resolve(id)
     path = None if path == "-" else path
     writer = exporter(format, path)
     if path is None and writer.binary and terminal.is_terminal():
         raise Usage(f"{writer.name} is not for a terminal", hint=f"agh session export {id} --to FILE")
-    snapshot = take(directory, redact=redact)
+    snapshot = take(session, redact=redact)
     if path is not None:
         write(writer, snapshot, path, force=force)
         talk(f"{snapshot.session['id']}  {snapshot.last_sequence} events  {path}")

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from agh.adapters.registry import ECHO
-from agh.console.limits import limits
 from agh.console.output import output_option, talk, write_result
 from agh.errors import Usage
 from agh.sessions.new import create
@@ -113,9 +112,9 @@ def new_session(*, discard: bool = False, **options: Any) -> dict[str, Any]:
     if options.get("replace") and not options.get("name"):
         raise Usage("--replace takes over a name: give it with --name", hint="agh new --name NAME --replace")
     request = checked(**options)
-    directory, hello = create(**request, discard=discard, announce=announce)
+    session, hello = create(**request, discard=discard, announce=announce)
     tell_remarks(hello)
-    return session_view(directory)
+    return session_view(session)
 
 
 def tell_remarks(hello: dict[str, Any]) -> None:
@@ -151,11 +150,16 @@ def checked(
     """Return the arguments for `create`, or refuse options that make no sense."""
     agent_choices = {key: value for key, value in (("mode", mode), ("model", model)) if value}
     agent_choices |= dict(key_and_value(choice) for choice in choices)
+    limits = {}
+    if (max_cost, max_turns, max_time) != (None, None, None):
+        from agh.console.limits import parse_limits
+
+        limits = parse_limits(max_cost, max_turns, max_time)
     return {
         **options,
         "command": None if command is None else split(command),
         "options": agent_choices,
-        "limits": limits(max_cost, max_turns, max_time),
+        "limits": limits,
         "system_prompt": prompt_option(system_prompt, append_system_prompt),
         "allowed_tools": tools_option(allowed_tools),
     }

@@ -54,9 +54,9 @@ def retry(id: str, number: int, output: str) -> None:
 
     Also one that was cancelled. Shows the turn.
     """
-    directory = sessions.resolve(id)
-    receipt = send_and_tell(directory, read_prompt(directory, number))
-    raise click.exceptions.Exit(show_turn(directory, receipt, output))
+    session = sessions.resolve(id)
+    receipt = send_and_tell(session, read_prompt(session, number))
+    raise click.exceptions.Exit(show_turn(session, receipt, output))
 
 
 def _cancel(id: str, number: int | None, output: str) -> None:
