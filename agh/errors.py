@@ -4,8 +4,8 @@ A class is a kind of failure: its docstring is the message, `{0}` and `{1}` fill
 arguments; its name, in snake case, is the stable code that scripts match; `exit` is the process's
 exit number; `hint` names the next command to run. Only the funnel in `agh.cli.main` prints one.
 
-Exit numbers: 1 agent or turn failed, 2 usage, 3 timeout, 4 no such thing, 5 permission, 6 busy,
-7 died but resumable, 8 stored data damaged, 9 agent not usable, 70 a bug, 130 interrupted, 141 pipe.
+Exit numbers: 1 agent or turn failed, or nothing found, 2 usage, 3 timeout, 4 no such thing, 5 permission,
+6 busy, 7 died but resumable, 8 stored data damaged, 9 agent not usable, 70 a bug, 130 interrupted, 141 pipe.
 """
 
 from __future__ import annotations

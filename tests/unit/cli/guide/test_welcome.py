@@ -24,7 +24,7 @@ def test_on_a_terminal(home: Home, args: list[str]) -> None:
     code, shown = on_terminal(*args)
     assert code == 0
     assert f"{GREETING}; they will be kept in {home.path}." in shown
-    assert "agh session new --name first" in shown
+    assert "agh new --name first" in shown
     assert not home.path.exists()
 
 
