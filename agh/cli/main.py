@@ -118,7 +118,7 @@ def run(args: Sequence[str]) -> int:
         click.echo(help.format_message())
         return 0
     except click.ClickException as error:
-        return report(_usage(error), args)
+        return report(_usage(error, args), args)
     except BrokenPipeError:
         return BROKEN_PIPE
     except UnicodeEncodeError as error:
@@ -159,7 +159,7 @@ def report(error: AghError, args: Sequence[str]) -> int:
     return error.exit
 
 
-def _usage(error: click.ClickException) -> Usage:
+def _usage(error: click.ClickException, args: Sequence[str]) -> Usage:
     """Turn click's error into ours; the hint is what was probably meant, else the help."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "agh"
@@ -175,10 +175,21 @@ def _usage(error: click.ClickException) -> Usage:
     if close:
         return Usage(error.message.rstrip("."), hint=f"{path} {close[0]}")
     if context and context.command.name in ("prompt", "run") and "extra argument" in error.message:
-        return Usage("the prompt is more than one word", hint=f"put it in quotes: {path} 'fix the test'")
+        return Usage("the prompt is more than one word", hint=f"put it in quotes: {_quoted(path, args)}")
     meant = _choice_meant(error)
     hint = f"did you mean {meant}?" if meant else f"{path} --help"
     return Usage(error.format_message().rstrip("."), hint=hint)
+
+
+def _quoted(path: str, args: Sequence[str]) -> str:
+    """Return the command line of a prompt that was given as several words, with the words as one."""
+    words = args[len(path.split()) - 1 :]
+    if any(word.startswith("-") for word in words):
+        return f"{path} 'fix the test'"
+    start = 0 if path.endswith("run") else 1
+    import shlex
+
+    return f"{path} {shlex.join([*words[:start], ' '.join(words[start:])])}"
 
 
 def _choice_meant(error: click.ClickException) -> str:

@@ -12,7 +12,7 @@ import click
 
 from agh.core.suggest import closest
 
-# What a word from another program may mean here, the likeliest first.
+# What a word from another program may mean here, the likeliest first: names, or whole paths.
 MEANINGS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("ps", "ls", "all", "sessions"), ("list",)),
     **dict.fromkeys(("rm", "del", "remove", "delete", "drop", "destroy"), ("delete", "remove")),
@@ -40,6 +40,8 @@ MEANINGS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("release", "leave", "disconnect"), ("detach",)),
     **dict.fromkeys(("settings", "set", "options", "preferences"), ("set", "config")),
     **dict.fromkeys(("extension", "extensions", "addons"), ("plugins",)),
+    **dict.fromkeys(("login", "auth"), ("agent doctor",)),
+    "agents": ("agent list",),
     **dict.fromkeys(("web", "ui", "server", "dashboard"), ("serve",)),
     **dict.fromkeys(("check", "diagnose", "health"), ("doctor",)),
     **dict.fromkeys(("man", "manual", "docs"), ("help",)),
@@ -49,23 +51,33 @@ LINE = 90
 
 
 def suggest(root: click.Group, words: Sequence[str]) -> str:
-    """Return the command line that was probably meant, without options; else the help of the last group."""
+    """Return the command line that was probably meant; else the help of the last group."""
     command: click.Command = root
     path: list[str] = []
     rest = list(words)
     while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
         meant = _meant(root, command, path, rest[0])
+        if meant is None and " " in rest[0] and command is root:
+            return f"agh run {shlex.quote(rest[0])}"
         if meant is None:
             return " ".join(["agh", *path, "--help"])
         path, command = meant
         rest = rest[1:]
     line = " ".join(["agh", *path])
-    for word in rest:
-        longer = f"{line} {shlex.quote(word)}"
-        if isinstance(command, click.Group) or word.startswith("-") or len(longer) > LINE:
-            break
-        line = longer
-    return line
+    longer = f"{line} {shlex.join(_usable(command, rest))}".rstrip()
+    return longer if len(longer) <= LINE else line
+
+
+def _usable(command: click.Command, words: list[str]) -> list[str]:
+    """Return the words that a command can take: all of them, or those before the first option."""
+    if isinstance(command, click.Group):
+        return []
+    try:
+        command.make_parser(click.Context(command)).parse_args(list(words))
+    except click.UsageError:
+        options = [number for number, word in enumerate(words) if word.startswith("-")]
+        return words[: options[0]] if options else words
+    return words
 
 
 def _meant(
@@ -76,8 +88,9 @@ def _meant(
         return [*path, word], command
     own, elsewhere = _own(group, path), _elsewhere(root)
     meanings = MEANINGS.get(word.lower(), ())
-    paths = elsewhere | own
-    name = next((name for name in meanings if name in own), "")
+    whole = {meaning: meaning.split() for meaning in meanings if " " in meaning}
+    paths = elsewhere | whole | own
+    name = next((name for name in meanings if name in own), "") or next(iter(whole), "")
     name = name or next((name for name in (word, *meanings) if name in elsewhere), "")
     name = name or closest(word, own) or closest(word, elsewhere, alike=ELSEWHERE)
     if not name:

@@ -92,7 +92,11 @@ def test_help_of_a_wrong_word(agh: Agh) -> None:
         "sesion lst": "agh session list",
         "logs": "agh log",
         "logs fix-login": "agh log fix-login",
-        "ps -a": "agh list",
+        "ps -a": "agh list -a",
+        "ps --quiet": "agh list",
+        "logs -f fix-login": "agh log -f fix-login",
+        "login": "agh agent doctor",
+        "'fix the login test'": "agh run 'fix the login test'",
         "rm fix-login": "agh session delete fix-login",
         "kill fix-login": "agh stop fix-login",
         "delete x": "agh session delete x",
@@ -105,7 +109,7 @@ def test_help_of_a_wrong_word(agh: Agh) -> None:
         "session atach x": "agh session attach x",
         "agent ls": "agh agent list",
         "agent lst": "agh agent list",
-        "agents": "agh agent",
+        "agents": "agh agent list",
         "workspace rm shop": "agh workspace remove",
         "session queue lst x": "agh session queue list",
         "plugin list": "agh plugins list",
@@ -121,7 +125,7 @@ def test_a_wrong_word_suggests_the_right_command(agh: Agh, line: str, hint: str)
 
 def test_every_word_of_the_table_leads_to_a_command() -> None:
     top = {name for path, _ in commands(root) for name in path} | {*SHORT}
-    assert [word for word, names in MEANINGS.items() if not {*names} & top] == []
+    assert [word for word, names in MEANINGS.items() if not {*" ".join(names).split()} & top] == []
     exact = {*root.list_commands(click.Context(root)), *SHORT}
     assert [word for word in MEANINGS if word in exact - {"ls"}] == []
 
@@ -184,5 +188,10 @@ def test_without_any_session_there_is_the_command_that_makes_one(agh: Agh, home:
 
 
 def test_a_prompt_without_quotes(agh: Agh) -> None:
-    for args in (["run", "fix", "the", "test"], ["prompt", "x", "fix", "the", "test"]):
-        assert f"put it in quotes: agh {args[0]} 'fix the test'" in agh(*args, code=2).stderr
+    for args, hint in {
+        ("run", "mend", "the", "test"): "agh run 'mend the test'",
+        ("prompt", "x", "mend", "the", "test"): "agh prompt x 'mend the test'",
+        ("session", "prompt", "x", "mend", "it"): "agh session prompt x 'mend it'",
+        ("run", "--agent", "echo", "mend", "it"): "agh run 'fix the test'",
+    }.items():
+        assert agh(*args, code=2).stderr.endswith(f"hint: put it in quotes: {hint}\n")
