@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from typing import Any
 
@@ -96,6 +95,8 @@ def prompt_command(
 
         raise session_missing(click.get_current_context())
     elif text is None and file is None and _is_text(id):
+        import shlex
+
         hint = f"{click.get_current_context().command_path} --continue {shlex.quote(id)}"
         raise Usage("name a session and a prompt, or use --continue", hint=hint)
     blocks = prompt_blocks(text, file)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -70,6 +69,8 @@ def search_command(
 def _nothing_found(words: tuple[str, ...], all_workspaces: bool) -> NothingFound:
     if all_workspaces:
         return NothingFound("", hint="word* finds words that begin so; see agh search --help")
+    import shlex
+
     path = click.get_current_context().command_path
     hint = f"{path} --all-workspaces {shlex.join(words)}"
     return NothingFound(" in the sessions of this directory", hint=hint)
