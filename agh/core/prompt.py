@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agh.errors import InputTooLarge
+
+if TYPE_CHECKING:
+    from agh.core.redact import Redactor
 
 TITLE = 100  # characters
 
@@ -17,10 +20,10 @@ def check_size(prompt: Sequence[dict[str, Any]], most: int) -> None:
         raise InputTooLarge(size, most)
 
 
-def title_of(text: str) -> str | None:
-    """Return the first line that is not empty, cut to the length of a title; None if there is none."""
+def title_of(text: str, redactor: Redactor) -> str | None:
+    """Return the first line that is not empty, redacted and cut to the length of a title; else None."""
     for line in text.splitlines():
         if words := line.split():
-            title = " ".join(words)
-            return title if len(title) <= TITLE else title[: TITLE - 1] + "…"
+            title = redactor.beginning(" ".join(words), TITLE)
+            return title if len(title) < TITLE else title[: TITLE - 1] + "…"
     return None

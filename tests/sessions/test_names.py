@@ -252,6 +252,13 @@ def test_a_session_with_a_name_needs_no_title(live: Live) -> None:
     assert titles(session) == ("mine", None)
 
 
+def test_a_secret_in_the_first_prompt_does_not_become_a_title(live: Live) -> None:
+    session = live.new()
+    session.tell("why does password=hunter22secret not work?")
+    assert "hunter22secret" not in str(session.meta()["title"])
+    assert str(session.meta()["title"]).startswith("why does password=")
+
+
 def test_a_run_is_titled(live: Live) -> None:
     live.agh("run", "--agent", "echo", "what is this?")
     (session,) = live.sessions()

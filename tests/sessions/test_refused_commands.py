@@ -99,7 +99,6 @@ NEW = {
     "session new --agent echo --replace": 2,
     "session new --agent nobody --name stopped-one --replace": 4,
     "session new --agent echo --model nonsense --name stopped-one --replace": 2,
-    "session new --command no-such-program --name stopped-one --replace": 9,
     "run --agent echo --name live-one hello": 6,
     "run --agent echo --rm --keep hello": 2,
     "run --agent echo --continue hello": 2,

@@ -33,7 +33,7 @@ def start(live: Live, input: Input) -> None:
     live.activity.note("prompt")
     inputs.set_status(log.db, input.id, "dispatching")
     if not (live.meta.get("name") or live.meta.get("title")):
-        live.meta["title"] = title_of(_text(input))
+        live.meta["title"] = title_of(_text(input), live.agent.connected.redactor)
     others = [block for block in input.prompt if block.get("type") != "text"]
     log.record("user_message", turn_id=input.turn_id, text=_text(input), attachments=others or None)
     log.then(live.show_activity)
