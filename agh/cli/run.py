@@ -10,7 +10,7 @@ from agh.cli.session.new import agent_options, new_session
 from agh.cli.session.prompt import attachments, prompt_blocks, prompt_options
 from agh.cli.turn import show_turn
 from agh.console.attachments import check_file
-from agh.console.when import span
+from agh.console.when import parse_duration
 from agh.keeper import client
 from agh.sessions.stop import stop_session
 from agh.store import sessions
@@ -41,7 +41,7 @@ def run(
     The session stays in the list: resume it to go on.
     """
     blocks = prompt_blocks(text, file)
-    limit = span(timeout, "--timeout") if timeout else None
+    limit = parse_duration(timeout, "--timeout") if timeout else None
     for path in attach:
         check_file(path)
     session = sessions.resolve(new_session(name=None, **options)["id"])

@@ -43,14 +43,14 @@ def create(
     `on` is the place where the agent runs. With a `branch` (empty: a new one) it has its own worktree.
     """
     try:
-        registered = workspaces.existing(workspace or os.getcwd())
+        registered = workspaces.find_existing(workspace or os.getcwd())
     except FileNotFoundError:
         raise WorkspaceGone("(new)", "(the working directory)", hint="cd to another directory") from None
     path = registered.path
     if not os.path.isdir(path):
         raise WorkspaceGone("(new)", path, hint="name a directory with --workspace")
     if permissions is not None:
-        checked_mode(permissions)
+        check_mode(permissions)
     with _branched(path, branch, name) as (tree, path):
         settings = config.load(path)
         if command:
@@ -86,7 +86,7 @@ def _branched(path: str, branch: str | None, name: str | None) -> Iterator[tuple
     try:
         yield tree, inner
     except BaseException:
-        if not worktree.users_of(tree["path"], sessions.readable()):
+        if not worktree.users_of(tree["path"], sessions.read_metadata()):
             worktree.discard(tree)
         raise
 
@@ -100,7 +100,7 @@ def check_place(
     prepare(agent_record(agent_name, command, path), path, settings, place=place)
 
 
-def checked_mode(mode: str) -> str:
+def check_mode(mode: str) -> str:
     """Return a permission mode if it is one."""
     if mode not in PERMISSION_MODES:
         raise Usage(f"permissions: {mode!r} is none of {', '.join(PERMISSION_MODES)}")
@@ -113,7 +113,7 @@ def _named(name: str | None) -> Iterator[None]:
     if name is None:
         yield
         return
-    with sessions.naming():
+    with sessions.lock_names():
         check_name(name)
         yield
 
@@ -219,7 +219,7 @@ def named(name: str) -> Session | None:
 
 def _check(name: str, metadata: meta.Meta, agent: str | None, workspace: str | None) -> None:
     """Refuse a session that has the name but is not what was asked for."""
-    place = workspaces.existing(workspace).path
+    place = workspaces.find_existing(workspace).path
     if not sessions.in_workspace(metadata, place):
         raise NameMismatch(
             name, metadata["id"], f"is in {metadata['workspace_path']}", hint="choose another name"

@@ -23,7 +23,7 @@ import pytest
 
 from agh import home
 from agh.cli.main import root
-from agh.cli.session.new import checked, new_command
+from agh.cli.session.new import check_options, new_command
 from agh.errors import AghError
 from agh.home import SESSION_ID
 from agh.keeper import client, protocol
@@ -339,7 +339,7 @@ class Live:
         asked = new_command.make_context("new", argv, **root.context_settings).params
         del asked["output"]
         directory, hello = create(
-            **checked(**{**asked, "workspace": asked["workspace"] or str(self.workspace)})
+            **check_options(**{**asked, "workspace": asked["workspace"] or str(self.workspace)})
         )
         self.children.append(hello["pid"])
         return self.session(os.path.basename(directory))

@@ -8,7 +8,7 @@ import sys
 import click
 
 from agh.console import terminal
-from agh.console.output import talk, write_lines, write_text
+from agh.console.output import remark, write_lines, write_text
 from agh.core.exchange import Exporter
 from agh.errors import OutputFailed, Usage
 from agh.sessions.export import exporter, take, temporary, write
@@ -49,7 +49,7 @@ def export_command(id: str, format: str | None, path: str | None, redact: bool, 
     snapshot = take(session, redact=redact)
     if path is not None:
         write(writer, snapshot, path, force=force)
-        talk(f"{snapshot.session['id']}  {snapshot.last_sequence} events  {path}")
+        remark(f"{snapshot.session['id']}  {snapshot.last_sequence} events  {path}")
     else:
         with temporary(writer, snapshot) as file:
             _show(file, writer)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from agh.console.output import output_option, talk, write_result
+from agh.console.output import output_option, remark, write_result
 from agh.errors import Usage
 from agh.sessions.new import create
 from agh.store.views import session_view
@@ -96,7 +96,7 @@ def new_command(output: str, **options: Any) -> None:
 
 def new_session(**options: Any) -> dict[str, Any]:
     """Start a session from the options of a command and return its view."""
-    request = checked(**options)
+    request = check_options(**options)
     session, hello = create(**request)
     view = session_view(session)
     tell_started(view, hello, request)
@@ -105,13 +105,13 @@ def new_session(**options: Any) -> dict[str, Any]:
 
 def tell_started(view: dict[str, Any], hello: dict[str, Any], options: dict[str, Any]) -> None:
     """Print remarks about a session that was just started."""
-    for remark in hello.get("remarks") or []:
-        talk(remark)
+    for text in hello.get("remarks") or []:
+        remark(text)
     if view["agent_name"] == "echo" and not options["command"] and not options.get("agent"):
-        talk("no agent is configured or installed: this session runs the embedded echo agent")
+        remark("no agent is configured or installed: this session runs the embedded echo agent")
 
 
-def checked(
+def check_options(
     model: str | None,
     mode: str | None,
     choices: tuple[str, ...],

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from agh.cli.turn import send_and_tell, show_turn
-from agh.console.output import output_option, talk, write_json, write_text
-from agh.console.when import span
+from agh.console.output import output_option, remark, write_json, write_text
+from agh.console.when import parse_duration
 from agh.errors import Usage
 from agh.home import Session
 from agh.store import meta, sessions
@@ -78,7 +78,7 @@ def prompt_command(
     a second Ctrl-C leaves it running.
     """
     blocks = prompt_blocks(text, file)
-    limit = span(timeout, "--timeout") if timeout else None
+    limit = parse_duration(timeout, "--timeout") if timeout else None
     session = sessions.resolve(id)
     blocks += attachments(attach, session)
     receipt = send_and_tell(session, blocks, mode=mode, idempotency_key=idempotency_key, retries=retries)
@@ -89,7 +89,7 @@ def prompt_command(
             write_text(f"{receipt['turn_id']}\n")
         return
     if receipt["status"] == "queued":
-        talk("the session is busy; the prompt waits in its queue")
+        remark("the session is busy; the prompt waits in its queue")
     raise click.exceptions.Exit(show_turn(session, receipt, output, limit, refuse=no_ask))
 
 
