@@ -59,7 +59,7 @@ class Stack:
                 continue
             if "agh.keeper.main" in one.argv:
                 self.found["keeper"].append(one)
-            elif any(word.endswith("leash.py") for word in one.argv):
+            elif any("leash.py" in word for word in one.argv):
                 self.found["leash"].append(one)
             elif "agh_echo" in one.argv:
                 self.found["agent"].append(one)
