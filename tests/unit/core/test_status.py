@@ -96,12 +96,12 @@ def test_settling_is_pure_and_twice_is_once(meta: dict[str, Any], held: bool) ->
 @given(metas, st.booleans())
 @LAW
 def test_a_session_that_nobody_holds_is_never_shown_as_live(meta: dict[str, Any], held: bool) -> None:
-    shown = status.view(meta, held, AT)
-    assert shown["phase"] in PHASES and shown["badge"] in BADGES
+    view = status.view(meta, held, AT)
+    assert view["phase"] in PHASES and view["badge"] in BADGES
     if not held:
-        assert shown["state"] not in status.LIVE_STATES
-        assert not shown["attachable"]
-        assert shown["badge"] in {"failed", "paused", "stopped", "unknown"}
+        assert view["state"] not in status.LIVE_STATES
+        assert not view["attachable"]
+        assert view["badge"] in {"failed", "paused", "stopped", "unknown"}
 
 
 def test_a_held_or_stopped_session_reads_as_it_is_stored() -> None:
@@ -120,11 +120,11 @@ def test_a_held_or_stopped_session_reads_as_it_is_stored() -> None:
     ],
 )
 def test_a_vanished_keeper_is_classified(state: str, reason: str, kind: str) -> None:
-    shown = status.settled(
+    view = status.settled(
         {"state": state, "keeper": {"pid": 1}, "activity": {"turn_id": "t"}, "attach": {"attached_to": "me"}},
         lock_held=False,
     )
-    assert shown == {
+    assert view == {
         "state": "stopped",
         "stop_reason": reason,
         "stop_detail": "keeper ended without closing the session",
@@ -241,9 +241,9 @@ def test_should_it_be_resumed(
 
 def test_the_answer_is_the_same_before_and_after_the_end_is_persisted() -> None:
     meta = {"state": "active", "acp_session_id": "acp-1"}
-    shown = status.settled(meta, lock_held=False)
-    stored = status.settled(shown, lock_held=False)
-    assert status.recovery(shown, False, False) == status.recovery(stored, False, False)
+    view = status.settled(meta, lock_held=False)
+    stored = status.settled(view, lock_held=False)
+    assert status.recovery(view, False, False) == status.recovery(stored, False, False)
 
 
 def test_a_view_is_the_metadata_and_what_follows_from_it() -> None:
