@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agh.core.events import Row
+from agh.home import Session
 from agh.store.reader import Reader
 from tests.support.build import Home, child, take_lock
 from tests.support.rounds import Rounds
@@ -61,7 +62,7 @@ for line in sys.stdin:
 
 
 def check_batches(rows: list[Row]) -> None:
-    """Check that every batch has its size, so that none begins before the last one is complete."""
+    """Check each batch says its size: none begins before the one before it is complete."""
     place = size = 0
     for row in rows:
         if place == size:
@@ -91,7 +92,7 @@ def test_a_writer_killed_at_any_moment(home: Home, rounds: Rounds, part: int) ->
             assert exit_code == -signal.SIGKILL, "it ended by itself"
             assert wanted == 0 or report > 0
             hot += (directory / "events.db-wal").exists()
-            with Reader(str(directory)) as reader:
+            with Reader(Session.at(directory)) as reader:
                 rows = list(reader.rows(after=len(known)))
             assert [row.sequence for row in rows] == list(range(len(known) + 1, len(known) + len(rows) + 1))
             assert len(known) + len(rows) >= report, f"of {report} acknowledged rows some are lost"
@@ -108,5 +109,5 @@ def test_a_writer_killed_at_any_moment(home: Home, rounds: Rounds, part: int) ->
 def check_whole(directory: Path, known: list[Row]) -> None:
     """Nothing that was ever read has changed."""
     if known:
-        with Reader(str(directory)) as reader:
+        with Reader(Session.at(directory)) as reader:
             assert list(reader.rows()) == known

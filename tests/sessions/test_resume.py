@@ -30,12 +30,12 @@ def stopped_session(live: Live, *options: str) -> Session:
 def test_a_stopped_session_goes_on_where_it_was(live: Live) -> None:
     session = stopped_session(live)
     token = session.meta()["acp_session_id"]
-    result = resumed(session)
-    assert result["session"]["id"] == session.id
-    assert (result["session"]["state"], result["session"]["badge"]) == ("active", "idle")
-    assert result["restore"]["strategy"] == "native_resume"
-    assert result["restore"]["context_lost"] is False
-    assert result["attach"]["attached_to"]
+    process = resumed(session)
+    assert process["session"]["id"] == session.id
+    assert (process["session"]["state"], process["session"]["badge"]) == ("active", "idle")
+    assert process["restore"]["strategy"] == "native_resume"
+    assert process["restore"]["context_lost"] is False
+    assert process["attach"]["attached_to"]
     (event,) = session.events("session_resumed")
     assert event.turn_id == ""
     assert event.content["strategy"] == "native_resume"
@@ -97,8 +97,8 @@ def test_nothing_to_resume_is_no_error(live: Live) -> None:
 def test_fresh_drops_the_agents_session_and_says_so(live: Live) -> None:
     session = stopped_session(live)
     token = session.meta()["acp_session_id"]
-    result = resumed(session, "--fresh")
-    assert result["restore"]["strategy"] == "inject_history"
+    process = resumed(session, "--fresh")
+    assert process["restore"]["strategy"] == "inject_history"
     meta = session.meta()
     assert meta["acp_session_id"] != token
     assert meta["acp_session_ids"] == [token, meta["acp_session_id"]]
@@ -174,9 +174,9 @@ def test_required_context_that_is_gone_refuses_and_starts_nothing(live: Live) ->
 def test_a_session_that_was_never_prompted_starts_again(live: Live) -> None:
     session = live.new("--caps", "none")
     session.stop()
-    result = resumed(session, "--require-context")
-    assert result["restore"]["strategy"] == "idle_boot"
-    assert result["restore"]["context_lost"] is False
+    process = resumed(session, "--require-context")
+    assert process["restore"]["strategy"] == "idle_boot"
+    assert process["restore"]["context_lost"] is False
     assert session.markers() == []
 
 

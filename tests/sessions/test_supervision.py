@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 
+from agh import home
 from agh.keeper.turns import supervise as supervise_turns
 from agh.store.views import session_view
 from tests.support.live import Event, Live, Session
@@ -48,7 +49,7 @@ def supervise(live: Live, *more: str, **limits: str) -> None:
 
 def view(session: Session) -> dict[str, Any]:
     """Return what `status` and `list` show."""
-    return session_view(str(session.directory))
+    return session_view(home.Session.at(session.directory))
 
 
 def marker(session: Session, kind: str) -> Event:
@@ -148,9 +149,9 @@ def test_progress_is_told_and_is_no_chat(live: Live) -> None:
     session.tell("/tool Build id=call-9 kind=execute delay=1.2\n/sleep 0.8\n/say built")
     events = session.events("runtime_progress")
     assert len(events) >= 3
-    for event in events:
-        assert set(event.content["runtime"]) == RUNTIME
-        assert "Still working" in event.content["text"]
+    for one in events:
+        assert set(one.content["runtime"]) == RUNTIME
+        assert "Still working" in one.content["text"]
     during, after = events[0].content["runtime"], events[-1].content["runtime"]
     assert (during["current_tool"], during["tool_call_id"]) == ("execute", "call-9")
     assert (after["current_tool"], after["tool_call_id"]) == (None, None)

@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from agh import home
 from agh.cli.main import root
-from agh.cli.session.new import checked, new_command
+from agh.cli.session.new import check_options, new_command
 from agh.errors import AghError
 from agh.home import SESSION_ID
 from agh.keeper import client, protocol
@@ -74,11 +75,11 @@ class Session:
     # The same without a process of its own, for what a test needs and does not look at.
 
     def call(self, verb: str, **args: Any) -> dict[str, Any]:
-        return client.call(str(self.directory), verb, **args)
+        return client.call(home.Session.at(self.directory), verb, **args)
 
     def revive(self) -> int:
         """Make the session live if it is not; return the pid of its keeper, which is then our child."""
-        hello = ensure_live(str(self.directory))
+        hello = ensure_live(home.Session.at(self.directory))
         if hello["started"]:
             self.live.children.append(hello["pid"])
         return int(hello["pid"])
@@ -127,7 +128,7 @@ class Session:
         return document
 
     def fetch(self, sql: str, *values: object) -> list[Any]:
-        with Reader(str(self.directory)) as reader:
+        with Reader(home.Session.at(self.directory)) as reader:
             return reader.fetch(sql, values)
 
     def events(self, *types: str, turn: str | None = None) -> list[Event]:
@@ -159,7 +160,7 @@ class Session:
         return self.call("hello")
 
     def is_live(self) -> bool:
-        return lock.is_held(str(self.directory))
+        return lock.is_held(home.Session.at(self.directory))
 
     @property
     def keeper(self) -> int:
@@ -259,7 +260,7 @@ class Live:
         chosen_options = new_command.make_context("new", argv, **root.context_settings).params
         del chosen_options["output"]
         chosen_options["workspace"] = chosen_options["workspace"] or str(self.workspace)
-        directory, hello = create(**checked(**chosen_options))
+        directory, hello = create(**check_options(**chosen_options))
         self.children.append(hello["pid"])
         return self.session(os.path.basename(directory))
 
@@ -309,7 +310,7 @@ class Live:
                 self.cookies.add(session.meta()["launch"]["cookie"])
             if session.is_live():
                 try:
-                    client.call(str(session.directory), "stop", limit=PATIENCE)
+                    client.call(home.Session.at(session.directory), "stop", limit=PATIENCE)
                 except AghError:  # it cannot answer yet; its leash ends the rest
                     for process in self.processes():
                         if {"agh.keeper.main", str(session.directory)} <= {*process.argv}:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from agh.adapters import registry
+from agh.home import Session
 from agh.sessions.import_ import import_file, index_home
 from agh.store.reader import Reader
 from agh.store.views import messages
@@ -225,7 +226,7 @@ def codex(tmp_path: Path) -> Codex:
 
 
 def told_by(*args: object) -> str:
-    """Run a command in this process; return what it prints."""
+    """Return what a command prints, run in this process: most of these tests are tables of many commands."""
     result = in_process("session", *map(str, args))
     assert result.returncode == 0, result.stderr
     return result.stdout
@@ -241,7 +242,7 @@ def transcript(session_id: str) -> list[dict[str, Any]]:
 
 
 def told(session_id: str) -> list[tuple[str, Any]]:
-    """Return a short form of each message of a session."""
+    """Return what was said and done, in short."""
     short = {"tool_call": "title", "tool_result": "tool_result"}
     return [
         (message["role"], message.get(short.get(message["role"], "content")))
@@ -396,7 +397,7 @@ def test_what_a_file_has_more_is_appended(home: Home, kind: str, request: pytest
         return found["status"], home.path / "sessions" / str(found["session_id"])
 
     def shown(directory: Path) -> list[tuple[object, ...]]:
-        told = messages(str(directory))
+        told = messages(Session.at(directory))
         return [
             (message["role"], message.get("content"), message.get("tool_result"), message["timestamp"])
             for message in told
@@ -413,7 +414,7 @@ def test_what_a_file_has_more_is_appended(home: Home, kind: str, request: pytest
         conversation.path.write_text("".join(lines))
         assert take() == ("grown", directory), cut
         assert shown(directory) == expected
-        with Reader(str(directory)) as reader:
+        with Reader(Session.at(directory)) as reader:
             rows = list(reader.rows())
         assert [row.sequence for row in rows] == list(range(1, len(rows) + 1))
         ends = [row.turn_id for row in rows if row.type == "done"]
