@@ -52,9 +52,9 @@ def test_there_are_the_blocks_we_think() -> None:
 
 
 def test_the_two_commands_are_there() -> None:
-    made = (ROOT / "Makefile").read_text()
-    assert re.search(r"^demo:", made, flags=re.M)
-    assert re.search(r"^test:", made, flags=re.M)
+    text = (ROOT / "Makefile").read_text()
+    assert re.search(r"^demo:", text, flags=re.M)
+    assert re.search(r"^test:", text, flags=re.M)
 
 
 @pytest.mark.slow

@@ -136,10 +136,10 @@ def _sessions(word: str) -> Iterator[Candidate]:
     ids = sessions.session_ids()
     if word.startswith("sess-"):
         ids = [session_id for session_id in ids if session_id.startswith(word)]
-    here, named, others = sessions.here(), [], []
+    here, named, others = sessions.working_directory(), [], []
     for session_id, metadata in _read_newest(ids):
         if metadata.get("state") in status.LIVE_STATES:
-            metadata = status.settled(metadata, lock.is_held(session_of(session_id)))
+            metadata = status.effective_meta(metadata, lock.is_held(session_of(session_id)))
         name, about = metadata.get("name"), (metadata.get("agent_name"), status.badge(metadata))
         others.append((session_id, " · ".join(filter(None, (name, *about)))))
         if name:

@@ -13,8 +13,8 @@ from agh.cli.session.new import agent_options, name_options, new_session
 from agh.cli.session.prompt import attachments, continue_option, newest_here, prompt_blocks, prompt_options
 from agh.cli.turn import send_and_tell, show_turn
 from agh.console.attachments import check_file
-from agh.console.output import talk
-from agh.console.when import span
+from agh.console.output import remark
+from agh.console.when import parse_duration
 from agh.errors import AghError, KeeperDied, SessionLive, Usage
 from agh.home import Session
 from agh.keeper import client
@@ -60,7 +60,7 @@ def run(
     """
     _check_options(continues, keep, remove, options)
     blocks = prompt_blocks(text, file)
-    limit = span(timeout, "--timeout") if timeout else None
+    limit = parse_duration(timeout, "--timeout") if timeout else None
     for path in attach:
         check_file(path)
     if continues:
@@ -134,7 +134,7 @@ def _delete(session: Session, keep_because: str) -> None:
     except SessionLive:
         keep_because = "another command has resumed it"
     if keep_because:
-        talk(f"{session.id} is not removed: {keep_because}")
+        remark(f"{session.id} is not removed: {keep_because}")
         return
     for leftover in leftovers:
-        talk(f"not removed: {leftover}")
+        remark(f"not removed: {leftover}")

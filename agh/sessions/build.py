@@ -28,7 +28,7 @@ def build(session: Session, description: dict[str, Any], records: Iterable[Recor
         with Writer(lock, description["agent_name"]) as log:
             counts = fill(log, records)
         metadata = _metadata(session.id, description, counts)
-        with sessions.naming():
+        with sessions.lock_names():
             if metadata["name"] is not None:
                 try:
                     check_name(metadata["name"], sessions.workspaces(metadata))

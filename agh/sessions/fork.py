@@ -62,7 +62,7 @@ def fork(
                 "created_at": now,
                 "updated_at": now,
             }
-            with sessions.naming():
+            with sessions.lock_names():
                 if name is not None:
                     check_name(name, sessions.workspaces(origin))
                 publish(lock, metadata)

@@ -23,7 +23,7 @@ from agh.store import meta, sessions, workspaces
 from agh.store.create import create_session, publish
 from agh.store.lock import Lock
 from agh.store.meta import Meta
-from agh.store.views import owned_update
+from agh.store.views import update_metadata
 
 END_LIMIT = 30.0  # seconds for a keeper that could not start to be gone
 
@@ -53,14 +53,14 @@ def create(
     agent does not start. `announce` is called before the agent is started, with whether it is the default.
     """
     try:
-        registered = workspaces.existing(workspace or os.getcwd())
+        registered = workspaces.find_existing(workspace or os.getcwd())
     except FileNotFoundError:
         raise WorkspaceGone("(new)", "(the working directory)", hint="cd to another directory") from None
     path = registered.path
     if not os.path.isdir(path):
         raise WorkspaceGone("(new)", path, hint="name a directory with --workspace")
     if permissions is not None:
-        checked_mode(permissions)
+        check_mode(permissions)
     with _branched(path, branch, name, replace=replace) as (tree, path):
         settings = config.load(path)
         if command:
@@ -101,7 +101,7 @@ def _branched(
     try:
         yield tree, inner
     except BaseException:
-        if not worktree.users_of(tree["path"], sessions.readable()):
+        if not worktree.users_of(tree["path"], sessions.read_metadata()):
             worktree.discard(tree)
         raise
 
@@ -115,7 +115,7 @@ def check_place(
     prepare(agent_record(agent_name, command, path), path, settings, place=place)
 
 
-def checked_mode(mode: str) -> str:
+def check_mode(mode: str) -> str:
     """Return a permission mode if it is one."""
     if mode not in PERMISSION_MODES:
         raise Usage(f"permissions: {mode!r} is none of {', '.join(PERMISSION_MODES)}")
@@ -128,7 +128,7 @@ def _named(name: str | None, paths: Iterable[str], *, replace: bool) -> Iterator
     if name is None:
         yield None
         return
-    with sessions.naming():
+    with sessions.lock_names():
         owner = None
         try:
             check_name(name, paths)
@@ -155,11 +155,11 @@ def _archived(session: Session | None) -> Iterator[None]:
     if session is None:
         yield
         return
-    owned_update(session, archived=True)
+    update_metadata(session, archived=True)
     try:
         yield
     except BaseException:
-        owned_update(session, archived=False)
+        update_metadata(session, archived=False)
         raise
 
 
@@ -179,10 +179,10 @@ def _first_start(lock: Lock, replaced: Session | None, *, discard: bool) -> dict
             client.await_end(lock.session, END_LIMIT)
             shutil.rmtree(lock.session)
         if replaced:
-            with suppress(AghError), sessions.naming():
+            with suppress(AghError), sessions.lock_names():
                 metadata = meta.read(replaced)
                 check_name(str(metadata.get("name")), sessions.workspaces(metadata))
-                owned_update(replaced, archived=False)
+                update_metadata(replaced, archived=False)
         raise
 
 
@@ -240,7 +240,7 @@ def first_meta(
 def ensure(name: str, **options: Any) -> tuple[Session, dict[str, Any] | None]:
     """Return the session, and its keeper's hello if it is new. `options` are for `create`."""
     while True:
-        session = sessions.named_here(name, workspaces.existing(options.get("workspace")).path)
+        session = sessions.named_here(name, workspaces.find_existing(options.get("workspace")).path)
         if session is None:
             try:
                 return create(name=name, **options)

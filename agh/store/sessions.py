@@ -45,7 +45,7 @@ def scan() -> Iterator[tuple[Session, Meta | MetaInvalid]]:
             yield session, error
 
 
-def readable() -> Iterator[Meta]:
+def read_metadata() -> Iterator[Meta]:
     """Yield the metadata of every session whose metadata can be read."""
     return (metadata for _, metadata in scan() if not isinstance(metadata, MetaInvalid))
 
@@ -59,13 +59,13 @@ def resolve(
     is looked up there first, then everywhere; or only among the sessions that `belongs` accepts.
     """
     if reference == "@last":
-        return _last(os.path.realpath(workspace or here()))
+        return _last(os.path.realpath(workspace or working_directory()))
     if SESSION_ID.fullmatch(reference):
         session = session_of(reference)
         if os.path.isdir(session):
             return session
     if not reference.startswith("sess-"):
-        named = _named(reference, os.path.realpath(workspace or here()), belongs)
+        named = _named(reference, os.path.realpath(workspace or working_directory()), belongs)
         if named:
             return _only(reference, named)
     prefix = reference if reference.startswith("sess-") else f"sess-{reference}"
@@ -96,7 +96,7 @@ def named_here(name: str, workspace: str) -> Session | None:
 
 
 @contextmanager
-def naming() -> Iterator[None]:
+def lock_names() -> Iterator[None]:
     """Lock the names of this home: a name that is free inside the block stays free until it ends."""
     base = ensure_home()
     deadline = time.monotonic() + NAMING_LIMIT
@@ -108,7 +108,7 @@ def naming() -> Iterator[None]:
         yield
 
 
-def here() -> str:
+def working_directory() -> str:
     """Return the working directory, or / if it was deleted."""
     try:
         return os.getcwd()
@@ -183,7 +183,7 @@ def _suggest(reference: str) -> str | None:
     """Suggest the closest name or id. All ids look alike, so an id must be a very near miss."""
     ids = session_ids()[-SUGGESTED_OF:]
     if reference.startswith("sess-"):
-        close = closest(reference, ids, alike=0.9)
+        close = closest(reference, ids, cutoff=0.9)
     else:
         close = closest(reference, filter(None, (_name(session_id) for session_id in ids)))
     return f"did you mean {close}?" if close else None

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.live import ECHO, Live
-from tests.support.program import AGH, on_terminal
+from tests.support.program import AGH
+from tests.support.terminal import run_on_terminal
 from tests.support.wait import wait_until
 
 
@@ -62,7 +63,7 @@ def test_kept_alive_when_asked(live: Live) -> None:
 
 def test_in_crons_environment(live: Live, tmp_path: Path) -> None:
     """No terminal, no TERM, no locale, a minimal PATH, and an odd umask."""
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", 'umask 077; cd /; exec env -i HOME="$1" PATH=/usr/bin:/bin AGH_HOME="$2" "$3" run hello',
          "sh", tmp_path / "user", live.home, AGH],
         stdin=subprocess.DEVNULL,
@@ -70,15 +71,15 @@ def test_in_crons_environment(live: Live, tmp_path: Path) -> None:
         text=True,
         timeout=60,
     )  # fmt: skip
-    assert (done.returncode, done.stdout) == (0, "echo: hello\n"), done.stderr
-    assert "\x1b" not in done.stderr
+    assert (result.returncode, result.stdout) == (0, "echo: hello\n"), result.stderr
+    assert "\x1b" not in result.stderr
     wait_until(lambda: not live.processes())
 
 
 def test_without_any_standard_stream(live: Live, tmp_path: Path) -> None:
     script = 'exec env -i HOME="$1" PATH=/usr/bin:/bin AGH_HOME="$2" "$3" run "héllo" <&- >&- 2>&-'
-    done = subprocess.run(["sh", "-c", script, "sh", tmp_path / "user", live.home, AGH], timeout=60)
-    assert done.returncode == 0
+    result = subprocess.run(["sh", "-c", script, "sh", tmp_path / "user", live.home, AGH], timeout=60)
+    assert result.returncode == 0
     (session,) = live.sessions()
     assert session.text() == "echo: héllo"
     wait_until(lambda: not live.processes())
@@ -111,8 +112,8 @@ def test_a_session_that_others_use_is_not_removed(live: Live) -> None:
     process = live.start("run", "--agent", "echo", "--rm", "/say ready\n/sleep 60", "-o", "jsonl")
     wait_until(live.sessions)
     (session,) = live.sessions()
-    session.said("ready")
-    session.begin("/sleep 60")
+    session.wait_for_text("ready")
+    session.send("/sleep 60")
     session.call("cancel")
     _, err = process.communicate(timeout=30)
     assert process.returncode == 1
@@ -124,7 +125,7 @@ def test_cancelled_is_ended_and_removed(live: Live) -> None:
     process = live.start("run", "--agent", "echo", "--rm", "/say ready\n/sleep 60", "-o", "jsonl")
     wait_until(live.sessions)
     (session,) = live.sessions()
-    session.said("ready")
+    session.wait_for_text("ready")
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
     assert live.sessions() == []
@@ -199,7 +200,7 @@ def test_the_agent_that_was_chosen_is_said(live: Live, tmp_path: Path) -> None:
 
 
 def test_on_a_terminal_new_shows_what_it_starts(live: Live) -> None:
-    code, shown = on_terminal(
+    code, shown = run_on_terminal(
         "new", "--agent", "echo", "--workspace", live.workspace, env={"AGH_HOME": str(live.home)}
     )
     (session,) = live.sessions()

@@ -92,7 +92,7 @@ def _meant(
     paths = elsewhere | whole | own
     name = next((name for name in meanings if name in own), "") or next(iter(whole), "")
     name = name or next((name for name in (word, *meanings) if name in elsewhere), "")
-    name = name or closest(word, own) or closest(word, elsewhere, alike=ELSEWHERE)
+    name = name or closest(word, own) or closest(word, elsewhere, cutoff=ELSEWHERE)
     if not name:
         return None
     meant: click.Command | None = root

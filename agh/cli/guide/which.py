@@ -21,7 +21,7 @@ def session_missing(context: click.Context) -> Usage:
     """Return the error of a command that needs a session, with the recent ones of this workspace."""
     verb, path = context.info_name, context.command_path
     try:
-        here = os.path.realpath(sessions.here())
+        here = os.path.realpath(sessions.working_directory())
         views = list_views(
             lambda view: (
                 "error" not in view and not view.get("archived") and sessions.in_workspace(view, here)

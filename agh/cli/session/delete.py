@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from agh.console.output import output_option, talk, write_result
+from agh.console.output import output_option, remark, write_result
 from agh.sessions.delete import delete
 from agh.store import sessions
 
@@ -18,6 +18,6 @@ def delete_command(id: str, keep_agent_session: bool, output: str) -> None:
     session = sessions.resolve(id)
     leftovers = delete(session, agent_session=not keep_agent_session)
     for leftover in leftovers:
-        talk(f"not removed: {leftover}")
+        remark(f"not removed: {leftover}")
     result = {"id": session.id, "not_removed": leftovers}
     write_result("deleted", result, output, lambda: f"{result['id']}  deleted")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from agh.cli.session.new import agent_options, announce, checked, tell_remarks
+from agh.cli.session.new import agent_options, announce, check_options, tell_remarks
 from agh.console.output import output_option, write_json, write_text
 from agh.sessions.new import ensure
 from agh.store.views import session_view
@@ -26,7 +26,7 @@ def ensure_command(name: str, output: str, **options: Any) -> None:
     session of that name with another agent than --agent is an error. A stopped session is not started: the
     next prompt does that.
     """
-    session_options = checked(**options)
+    session_options = check_options(**options)
     session, hello = ensure(name, **session_options, announce=announce)
     created = hello is not None
     view = session_view(session)

@@ -8,7 +8,7 @@ import sys
 import click
 
 from agh.console import terminal
-from agh.console.output import talk, write_lines, write_text
+from agh.console.output import remark, write_lines, write_text
 from agh.core.exchange import Exporter
 from agh.errors import OutputFailed, Usage
 from agh.sessions.export import exporter, take, temporary, write
@@ -47,7 +47,7 @@ def export_command(
     if old_path is not None:
         if path is not None:
             raise Usage("--output and --to: give one of them", hint="agh session export ID --to FILE")
-        talk("--output FILE is now --to FILE; the old spelling will go")
+        remark("--output FILE is now --to FILE; the old spelling will go")
         path = old_path
     session = sessions.resolve(id)
     path = None if path == "-" else path
@@ -57,7 +57,7 @@ def export_command(
     snapshot = take(session, redact=redact)
     if path is not None:
         write(writer, snapshot, path, force=force)
-        talk(f"{snapshot.session['id']}  {snapshot.last_sequence} events  {path}")
+        remark(f"{snapshot.session['id']}  {snapshot.last_sequence} events  {path}")
     else:
         with temporary(writer, snapshot) as file:
             _show(file, writer)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from agh.console import terminal
-from agh.console.output import columns, output_option, talk, write_result
+from agh.console.output import columns, output_option, remark, write_result
 from agh.console.when import age
 from agh.core.status import BADGES
 from agh.sessions.listing import SHOWN_STATES, select
@@ -53,9 +53,9 @@ def _tell_nothing(everything: bool) -> None:
         if welcome():
             return
     if not session_ids():
-        talk("no sessions yet; start one with: agh run 'what does this project do?'")
+        remark("no sessions yet; start one with: agh run 'what does this project do?'")
     else:
-        talk("no sessions" if everything else "no recent sessions; see older ones with --all")
+        remark("no sessions" if everything else "no recent sessions; see older ones with --all")
 
 
 def table(views: list[View]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from agh.adapters.registry import ECHO
-from agh.console.output import output_option, talk, write_result
+from agh.console.output import output_option, remark, write_result
 from agh.errors import Usage
 from agh.sessions.new import create
 from agh.store.meta import Meta
@@ -111,7 +111,7 @@ def new_session(*, discard: bool = False, **options: Any) -> dict[str, Any]:
     """Start a session from the options of a command and return its view."""
     if options.get("replace") and not options.get("name"):
         raise Usage("--replace takes over a name: give it with --name", hint="agh new --name NAME --replace")
-    request = checked(**options)
+    request = check_options(**options)
     session, hello = create(**request, discard=discard, announce=announce)
     tell_remarks(hello)
     return session_view(session)
@@ -119,22 +119,22 @@ def new_session(*, discard: bool = False, **options: Any) -> dict[str, Any]:
 
 def tell_remarks(hello: dict[str, Any]) -> None:
     """Print what had to be done to start a session."""
-    for remark in hello.get("remarks") or []:
-        talk(remark)
+    for text in hello.get("remarks") or []:
+        remark(text)
 
 
 def announce(metadata: Meta, is_default: bool) -> None:
     """Print which agent is about to start: if agh has chosen it, and on a terminal always."""
     agent, path = metadata["agent_name"], metadata["workspace_path"]
     if is_default and agent == ECHO:
-        talk("no agent is configured or installed: this session runs the embedded echo agent")
+        remark("no agent is configured or installed: this session runs the embedded echo agent")
     elif is_default:
-        talk(f"starting {agent}, the first agent that is installed; --agent chooses another")
+        remark(f"starting {agent}, the first agent that is installed; --agent chooses another")
     elif sys.stderr.isatty():
-        talk(f"starting {agent} in {path}")
+        remark(f"starting {agent} in {path}")
 
 
-def checked(
+def check_options(
     model: str | None,
     mode: str | None,
     choices: tuple[str, ...],

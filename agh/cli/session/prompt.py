@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from agh.cli.turn import send_and_tell, show_turn
-from agh.console.output import output_option, talk, write_json, write_text
-from agh.console.when import span
+from agh.console.output import output_option, remark, write_json, write_text
+from agh.console.when import parse_duration
 from agh.errors import AghError, NothingToContinue, SessionNotFound, Usage
 from agh.home import Session
 from agh.store import meta, sessions
@@ -100,7 +100,7 @@ def prompt_command(
         hint = f"{click.get_current_context().command_path} --continue {shlex.quote(id)}"
         raise Usage("name a session and a prompt, or use --continue", hint=hint)
     blocks = prompt_blocks(text, file)
-    limit = span(timeout, "--timeout") if timeout else None
+    limit = parse_duration(timeout, "--timeout") if timeout else None
     session = newest_here() if id is None else sessions.resolve(id)
     blocks += attachments(attach, session)
     receipt = send_and_tell(session, blocks, mode=mode, idempotency_key=idempotency_key, retries=retries)
@@ -111,13 +111,13 @@ def prompt_command(
             write_text(f"{receipt['turn_id']}\n")
         return
     if receipt["status"] == "queued":
-        talk("the session is busy; the prompt waits in its queue")
+        remark("the session is busy; the prompt waits in its queue")
     raise click.exceptions.Exit(show_turn(session, receipt, output, limit, refuse=no_ask))
 
 
 def newest_here() -> Session:
     """Return the newest session in use here."""
-    session = sessions.newest(os.path.realpath(sessions.here()))
+    session = sessions.newest(os.path.realpath(sessions.working_directory()))
     if session is None:
         raise NothingToContinue()
     return session

@@ -12,7 +12,7 @@ from agh.cli.session.new import COUNT
 from agh.cli.turn import tell_restored
 from agh.console.limits import parse_limits
 from agh.console.output import output_option, write_json, write_text
-from agh.console.when import span
+from agh.console.when import parse_duration
 from agh.errors import Usage
 from agh.sessions.resume import newest, resume
 from agh.store import sessions
@@ -91,7 +91,7 @@ def resume_command(
         else:
             write_text("no session can be resumed\n")
         return
-    lease = {"holder": holder or default_holder(), "ttl": span(ttl, "--ttl"), "steal": steal}
+    lease = {"holder": holder or default_holder(), "ttl": parse_duration(ttl, "--ttl"), "steal": steal}
     resumed = resume(
         session, attach_only, lease, limits=parse_limits(max_cost, max_turns, max_time), **intent
     )

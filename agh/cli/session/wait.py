@@ -7,7 +7,7 @@ import time
 import click
 
 from agh.console.output import output_option, write_result
-from agh.console.when import span
+from agh.console.when import parse_duration
 from agh.core.status import LIVE_STATES
 from agh.errors import KeeperGone, TimedOut
 from agh.home import Session
@@ -33,7 +33,7 @@ def wait_command(id: str, until: str, timeout: str | None, output: str) -> None:
 
     --until says which; `permission` waits for a request for permission.
     """
-    view = wait_for(sessions.resolve(id), until, span(timeout, "--timeout") if timeout else None)
+    view = wait_for(sessions.resolve(id), until, parse_duration(timeout, "--timeout") if timeout else None)
     write_result("session", view, output, lambda: f"{view['id']}  {view['badge']}")
 
 

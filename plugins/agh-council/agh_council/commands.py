@@ -12,7 +12,7 @@ from agh import config
 from agh.adapters import registry
 from agh.console import terminal
 from agh.console.output import output_option, write_result, write_text
-from agh.console.when import span
+from agh.console.when import parse_duration
 from agh.errors import InputTooLarge, KeeperGone, Usage, WorkspaceGone
 from agh.home import Session
 from agh.keeper import client
@@ -78,7 +78,7 @@ def resume_command(
 
     Every member is brought back.
     """
-    time = span(max_time, "--max-time") if max_time else None
+    time = parse_duration(max_time, "--max-time") if max_time else None
     maximums = {"budget": max_budget, "rounds": max_rounds, "time": time}
     session = store.find_council(id)
     after = _resume(session, {name: value for name, value in maximums.items() if value is not None})

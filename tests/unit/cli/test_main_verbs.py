@@ -17,7 +17,8 @@ from agh.cli.session.group import session
 from agh.cli.tree import commands, short_names
 from tests.support.build import Home, conversation
 from tests.support.imports import HEAVY, below, imported
-from tests.support.program import Agh, error_of, in_process, said
+from tests.support.output import error_of, message_of
+from tests.support.program import Agh, in_process
 
 
 def command(*path: str) -> click.Command | None:
@@ -119,7 +120,7 @@ def test_help_of_a_wrong_word(agh: Agh) -> None:
 )
 def test_a_wrong_word_suggests_the_right_command(agh: Agh, line: str, hint: str) -> None:
     done = agh(*shlex.split(line), code=2)
-    assert " has no command " in said(done)
+    assert " has no command " in message_of(done)
     assert done.stderr.splitlines()[-1] == f"hint: {hint}"
 
 
@@ -179,7 +180,7 @@ def test_a_command_without_a_session_lists_the_recent_ones_here(agh: Agh, home: 
 
 def test_without_any_session_there_is_the_command_that_makes_one(agh: Agh, home: Home) -> None:
     done = agh("attach", code=2)
-    assert said(done) == "attach needs a session, and there is none here yet"
+    assert message_of(done) == "attach needs a session, and there is none here yet"
     assert done.stderr.splitlines()[1] == "hint: agh new"
     home.directory(workspace_path="/somewhere/else")
     assert "agh list --all" in agh("attach", code=2).stderr
