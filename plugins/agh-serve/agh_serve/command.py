@@ -28,7 +28,7 @@ MAX_SOCKET_PATH = 107
 def serve_command(
     host: str, port: int, socket_path: str | None, allowed_hosts: tuple[str, ...], no_token: bool
 ) -> None:
-    """Serve sessions over HTTP, and a page to watch them, until Ctrl-C.
+    """Serve sessions over HTTP, with a web page, until Ctrl-C.
 
     Nothing else needs this server, and sessions outlive it.
     """

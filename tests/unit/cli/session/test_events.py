@@ -261,7 +261,7 @@ def test_content_comes_out_as_it_was_stored(agh: Agh, home: Home, monkeypatch: p
         (["talk", "--where", "load_extension('x')"], "--where"),
         (["talk", "--follow", "-o", "json"], "--follow"),
         (["talk", "--all"], "--all"),
-        ([], "--all"),
+        ([], "needs a session"),
     ],
 )
 def test_wrong_usage(agh: Agh, args: list[str], word: str) -> None:
