@@ -161,8 +161,8 @@ def test_the_content_of_events_has_no_other_keys(live: Live) -> None:
     session.call("detach", holder="me")
     session.stop()
     session.revive()
-    session.begin("/sleep 60")
-    session.begin("next")
+    session.send("/sleep 60")
+    session.send("next")
     session.call("queue")
     session.call("stop", reason="paused")
     wait_until(lambda: not session.is_live())
@@ -182,10 +182,10 @@ def test_markers() -> None:
 def test_tables_and_columns() -> None:
     connection = sqlite3.connect(":memory:", isolation_level=None)
     schema.create(connection)
-    (found,) = connection.execute("SELECT json_group_array(name) FROM sqlite_master WHERE type = 'table'")
+    (rows,) = connection.execute("SELECT json_group_array(name) FROM sqlite_master WHERE type = 'table'")
     columns = {
         name: [row[1] for row in connection.execute(f"PRAGMA table_xinfo({name})")]
-        for name in json.loads(found[0])
+        for name in json.loads(rows[0])
     }
     connection.close()
     written = {names(table)[0]: names(cells) for table, cells in tables("Tables of events.db")[0]}

@@ -271,6 +271,6 @@ def test_a_scope_runs_the_agent_with_our_environment_and_its_own_hands(live: Liv
     reply = session.tell("/env MINE\n/env MORE\n/env AGH_HOME\n/write x.txt text")
     assert f"MINE=yes\nMORE=1\nAGH_HOME={live.home}\n" in reply
     assert "error -32601" in reply
-    session.begin("/crash")
+    session.send("/crash")
     wait_until(lambda: not session.is_live())
     assert session.meta()["failure"]["kind"] == "process_exit"

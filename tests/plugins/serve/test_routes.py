@@ -179,7 +179,7 @@ def test_permissions_are_answered(live: Live, server: Server) -> None:
         ({"decision": "deny"}, "reject_once"),
         ({"always": True}, "allow_always"),
     ):
-        turn = session.begin("/ask path=a.txt Edit a.txt")
+        turn = session.send("/ask path=a.txt Edit a.txt")
         (request,) = wait_until(lambda: server.get(f"{url}/permissions")["permissions"])
         assert (request["title"], request["status"]) == ("Edit a.txt", "pending")
         named = {**body, "request_id": request["request_id"]}
