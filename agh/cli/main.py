@@ -22,6 +22,7 @@ COMMANDS = {
     "completion": "agh.cli.completion:completion",
     "config": "agh.cli.config:config",
     "doctor": "agh.cli.doctor:doctor",
+    "man": "agh.cli.manual.command:man",
     "plugins": "agh.cli.plugins:plugins",
     "run": "agh.cli.run:run",
     "session": "agh.cli.session.group:session",

@@ -1,7 +1,7 @@
 """The commands as data: what the Tab key needs to know of the click tree.
 
 A table maps a command's path ("session resume", "" for agh itself) to its help, its options and what its
-arguments take. The table of agh and of the plugins that come with it is `completions/commands.json`, made
+arguments take. The table of agh and of the plugins that come with it is `commands.json`, made
 by `make docs`, so that completion need not import click.
 
 What a parameter takes is session, agent, workspace, file, dir, nothing that is known (""), nothing at all

@@ -16,7 +16,6 @@ NAMES = (
     "export",
     "fork",
     "history",
-    "import",
     "list",
     "new",
     "pause",
@@ -39,6 +38,7 @@ NAMES = (
 ELSEWHERE = {
     "approve": "agh.cli.session.permissions:approve_command",
     "deny": "agh.cli.session.permissions:deny_command",
+    "import": "agh.cli.session.import_:import_command",  # no module can be called import
 }
 
 session = LazyGroup(
