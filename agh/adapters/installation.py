@@ -25,6 +25,7 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CONSTRAINTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "constraints.txt")
 PIPX_RECORD = "pipx_metadata.json"
 UV_RECORD = "uv-receipt.toml"
+UV_INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL")
 
 
 class Command(NamedTuple):
@@ -162,11 +163,27 @@ def _uv_arguments(extra: str = "") -> list[str] | None:
             arguments += ["--with-editable", *rest] if option == "--editable" else ["--with", option]
         if "python" in receipt:
             arguments += ["--python", str(receipt["python"])]
-        is_simple = set(receipt) <= {"requirements", "constraints", "python", "entrypoints"}
+        arguments += _uv_indexes(receipt.get("options", {}))
+        is_simple = set(receipt) <= {"requirements", "constraints", "python", "entrypoints", "options"}
         is_ours = receipt.get("constraints", []) in ([], [{"name": "agh", "specifier": "<0"}])
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
     return arguments if is_simple and is_ours and own["name"] == DISTRIBUTION else None
+
+
+def _uv_indexes(options: Mapping[str, Any]) -> list[str]:
+    """Return the indexes in the receipt as arguments, unless variables name them already."""
+    if set(options) - {"index"}:
+        raise ValueError(f"options of another kind: {options}")
+    arguments: dict[str, str] = {}
+    for index in options.get("index", []):
+        if index.get("explicit"):
+            raise ValueError(f"an index for certain packages: {index}")
+        value = f"{index['name']}={index['url']}" if index.get("name") else str(index["url"])
+        arguments[value] = "--default-index" if index.get("default") else "--index"
+    if any(os.environ.get(name) for name in UV_INDEX_VARIABLES):
+        return []
+    return [word for value, option in arguments.items() for word in (option, value)]
 
 
 def _uv_requirement(entry: Mapping[str, Any], extra: str = "") -> list[str]:

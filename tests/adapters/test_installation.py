@@ -125,6 +125,7 @@ def test_uv_keeps_what_the_receipt_lists(
     "more",
     [
         'options = { resolution = "lowest" }',
+        'options = { index = [{ url = "http://127.0.0.1/a", explicit = true }] }',
         'constraints = [{ name = "rich", specifier = "<15" }]',
         'requirements = [{ name = "agh-cli", git = "https://example.org/agh?rev=main#abc" }]',
         'requirements = [{ name = "agh-cli", specifier = "<2", index = "https://example.org" }]',
@@ -143,6 +144,19 @@ def test_uv_leaves_alone_what_it_could_not_repeat(
     argv = ["uv", "pip", "install", "--python", sys.executable]
     assert shlex.split(extra_line("serve")) == [*argv, "agh-cli[serve]"]
     assert plugin_command("agh-hello").argv == [*argv, "--constraint", CONSTRAINTS, "agh-hello"]
+
+
+def test_uv_keeps_the_indexes(tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = prefix(monkeypatch, Path.home() / ".local/share/uv/tools/agh-cli")
+    default = '{ url = "http://127.0.0.1/a", explicit = false, default = true }'
+    more = '{ name = "work", url = "http://127.0.0.1/b", explicit = false, default = false }'
+    receipt = '[tool]\nrequirements = [{ name = "agh-cli" }]\n[tool.options]\n'
+    (own / "uv-receipt.toml").write_text(f"{receipt}index = [{default}, {default}, {more}]\n")
+    start = "uv tool install 'agh-cli[serve]'"
+    ours = "--default-index http://127.0.0.1/a --index work=http://127.0.0.1/b"
+    assert extra_line("serve") == f"{start} {ours}"
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1/a")
+    assert extra_line("serve") == start
 
 
 def test_uv_elsewhere(tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,13 +145,13 @@ def core_requirements() -> list[str]:
 class Environment:
     """A fresh virtual environment, a fresh user in it, and the programs that they have."""
 
-    def __init__(self, folder: Path, python: str = sys.executable) -> None:
+    def __init__(self, folder: Path, *, with_pip: bool = False) -> None:
         self.folder, self.path = folder, folder / "venv"
         self.bin = self.path / "bin"
         self.user = folder / "user"
         if not self.path.exists():
             self.user.mkdir(parents=True)
-            run(python, "-m", "venv", "--without-pip", self.path)
+            run(sys.executable, "-m", "venv", *([] if with_pip else ["--without-pip"]), self.path)
         self.variables = {
             **CLEAN,
             "HOME": str(self.user),
