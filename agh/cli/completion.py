@@ -10,7 +10,7 @@ from agh.adapters.installation import shipped_path
 from agh.console.output import talk, write_text, write_utf8
 from agh.console.terminal import clean
 from agh.errors import FileTaken, OutputFailed, Usage
-from agh.store.replace import replace_file
+from agh.home import replace_file
 
 FILES = {"bash": "agh.bash", "zsh": "_agh", "fish": "agh.fish"}
 OURS = "# Tab completion of agh for "

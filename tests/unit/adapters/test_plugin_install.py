@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.program import Agh
 from tests.support.build import ROOT
+from tests.support.program import Agh
 
 
 @pytest.mark.parametrize(
