@@ -132,12 +132,14 @@ def test_a_documented_line(user: User, tmp_path: Path, line: str) -> None:
     user.sh(CHECKS[installer])
 
 
-@pytest.mark.parametrize("installer", ["pip install", "pipx install", "uv tool install"])
+@pytest.mark.parametrize("installer", ["pip install", "pipx install --backend pip", "uv tool install"])
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
-def test_a_file(user: User, wheel: Path, sdist: Path, installer: str, kind: str) -> None:
+def test_a_file(user: User, wheel: Path, sdist: Path, tmp_path: Path, installer: str, kind: str) -> None:
     user.sh(f"{installer} {wheel if kind == 'wheel' else sdist}")
     check_agh(user)
+    user.sh(f"agh plugins install {write_plugin(tmp_path / 'plugin')}")
     check_serve(user)
+    assert user.sh("agh hello").stdout == "hello\n"
     user.sh(CHECKS[installer.split()[0]])
 
 
