@@ -4,8 +4,8 @@ A class is a kind of failure: its docstring is the message, `{0}` and `{1}` fill
 arguments; its name, in snake case, is the stable code that scripts match; `exit` is the process's
 exit number; `hint` names the next command to run. Only the funnel in `agh.cli.main` prints one.
 
-Exit numbers: 1 agent or turn failed, 2 usage, 3 timeout, 4 no such thing, 5 permission, 6 busy,
-7 died but resumable, 8 stored data damaged, 9 agent not usable, 70 a bug, 130 interrupted, 141 pipe.
+Exit numbers: 1 agent or turn failed, or nothing found, 2 usage, 3 timeout, 4 no such thing, 5 permission,
+6 busy, 7 died but resumable, 8 stored data damaged, 9 agent not usable, 70 a bug, 130 interrupted, 141 pipe.
 """
 
 from __future__ import annotations
@@ -101,8 +101,15 @@ class SessionNotFound(AghError):
     hint = "agh session list --all"
 
 
+class NothingToContinue(AghError):
+    """there is no session here to continue"""
+
+    exit = 4
+    hint = "agh run TEXT"
+
+
 class NameTaken(AghError):
-    """the name {0} belongs to session {1}"""
+    """a session of this workspace is already called {0}: {1}"""
 
     exit = 6
     hint = "agh session status {0}"
@@ -232,6 +239,13 @@ class IndexFailed(AghError):
 
     exit = 1
     hint = "agh session search --rebuild WORDS, or choose another place for it with XDG_CACHE_HOME"
+
+
+class NothingFound(AghError):
+    """nothing matches{0}"""
+
+    exit = 1
+    hint = "agh search --all-workspaces WORDS"
 
 
 class CheckpointDamaged(DataDamaged):

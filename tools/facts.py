@@ -4,7 +4,7 @@ from __future__ import annotations
 
 EXITS = {
     0: "It worked.",
-    1: "The agent or the turn failed; or the output cannot be written.",
+    1: "The agent or the turn failed; a search found nothing; or the output cannot be written.",
     2: "Usage: the command line or a file of settings is wrong; nothing was changed.",
     3: "A limit on time passed.",
     4: "No such session, agent or workspace.",
@@ -18,6 +18,10 @@ EXITS = {
     141: "The reader of the output went away.",
 }
 OF_KEEPERS = (3, 6, 7, 9)
+# Where a number means something else than in other commands.
+EXITS_OF: dict[tuple[str, ...], dict[int, str]] = {
+    ("session", "search"): {1: "Nothing was found; or the output cannot be written."},
+}
 ENVIRONMENT = {
     "AGH_HOME": "The home; the default is `~/.agh`.",
     "AGH_PLUGINS": "The plugins to load, separated by commas; the empty text loads none, unset loads all.",

@@ -18,7 +18,7 @@ def plugins() -> None:
 @plugins.command("list", epilog="Example:  agh plugins list")
 @output_option()
 def list_plugins(output: str) -> None:
-    """List plugins, where each came from, and the hooks it implements."""
+    """List plugins, where each comes from, and its hooks."""
     rows = describe()
     write_result("plugins", rows, output, lambda: _table(rows))
     from agh.adapters.registry import duplicates
