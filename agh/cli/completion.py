@@ -7,7 +7,7 @@ import os
 import click
 
 from agh.adapters.installation import shipped_path
-from agh.console.output import talk, write_text, write_utf8
+from agh.console.output import remark, write_text, write_utf8
 from agh.console.terminal import clean
 from agh.errors import FileTaken, OutputFailed, Usage
 from agh.home import replace_file
@@ -66,8 +66,8 @@ def install_script(shell: str, force: bool) -> None:
         _write(path, text)
         outcome = "installed" if previous is None else "updated" if OURS in previous else "overwritten"
     write_text(clean(f"{path}: {outcome}") + "\n")
-    for remark in remarks(shell, path):
-        talk(remark)
+    for line in steps_left(shell, path):
+        remark(line)
 
 
 def target(shell: str) -> str:
@@ -82,7 +82,7 @@ def target(shell: str) -> str:
     return os.path.join(settings, "fish", "completions", FILES[shell])
 
 
-def remarks(shell: str, path: str) -> list[str]:
+def steps_left(shell: str, path: str) -> list[str]:
     """Return what the user has left to do before the shell reads the file."""
     if shell == "bash" and not any(map(os.path.exists, LOADERS)):
         return [

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from agh.console import terminal
-from agh.console.output import columns, output_option, talk, write_result
+from agh.console.output import columns, output_option, remark, write_result
 
 
 @click.group("plugins", epilog="Example:  agh plugins list")
@@ -24,7 +24,7 @@ def list_plugins(output: str) -> None:
     from agh.adapters.registry import duplicates
 
     for plugin, other in duplicates():
-        talk(f"agh: plugin {plugin.name} comes from {plugin.distribution}; {other.distribution} has it too")
+        remark(f"agh: plugin {plugin.name} comes from {plugin.distribution}; {other.distribution} has it too")
 
 
 @plugins.command("install", epilog="\b\nExamples:\n  agh plugins install agh-hello\n  agh plugins install .")
@@ -38,7 +38,7 @@ def install(plugin: str, output: str) -> None:
     """
     from agh.adapters.plugin_install import install_plugin
 
-    rows = install_plugin(plugin, lambda command: talk(f"+ {command}"))
+    rows = install_plugin(plugin, lambda command: remark(f"+ {command}"))
     write_result("plugins", rows, output, lambda: _table(rows))
 
 
