@@ -190,7 +190,7 @@ class EventsUnreadable(DataDamaged):
 class EventsNewer(DataDamaged):
     """session {0}: events.db has format {1}; this agh knows formats up to {2}"""
 
-    hint = "pip install --upgrade agh"
+    hint = "upgrade agh-cli: pip install --upgrade, pipx upgrade or uv tool upgrade"
 
 
 class StoreFailed(DataDamaged):
@@ -266,6 +266,41 @@ class KindUnknown(AghError):
 
     exit = 9
     hint = "agh plugins list"
+
+
+class ExtraMissing(AghError):
+    """{0} needs packages that are not installed: {1}"""
+
+    exit = 9
+    hint = "pip install 'agh-cli[all]'"
+
+
+class EnvironmentManaged(AghError):
+    """agh runs in {0}, which the system's package manager manages; nothing was installed"""
+
+    exit = 9
+    hint = "install agh with pipx install agh-cli or uv tool install agh-cli, and the plugin with that agh"
+
+
+class InstallerMissing(AghError):
+    """nothing can be installed into {0}: there is no {1}"""
+
+    exit = 9
+    hint = "put {1} on PATH"
+
+
+class PluginNotInstalled(AghError):
+    """{0} was not installed: {1}"""
+
+    exit = 9
+    hint = "agh man 7 plugins"
+
+
+class PageNotFound(AghError):
+    """there is no manual page {0}"""
+
+    exit = 4
+    hint = "agh man"
 
 
 class Bug(AghError):
@@ -489,14 +524,14 @@ class PlaceUnknown(AghError):
     """no place is called {0}"""
 
     exit = 4
-    hint = "say ssh:HOST, docker:CONTAINER, … (pip install agh-places), or add [places.{0}] to config.toml"
+    hint = "say ssh:HOST, docker:CONTAINER, …, or add [places.{0}] to config.toml"
 
 
 class PlaceInvalid(AghError):
     """{0}: {1}"""
 
     exit = 2
-    hint = "man agh-places"
+    hint = "agh man places"
 
 
 class PlaceGone(AghError):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-TABLE = ROOT / "agh/cli/completions/commands.json"
+TABLE = ROOT / "agh/cli/commands.json"
 MAN = ROOT / "man"
 
 

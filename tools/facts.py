@@ -12,7 +12,7 @@ EXITS = {
     6: "The session is busy, or cannot be attached to.",
     7: "The keeper or the agent died in the middle of a turn; the session can be resumed.",
     8: "Stored data is damaged and needs a person.",
-    9: "The agent is not installed, or not logged in.",
+    9: "An agent, a plugin or an extra is not installed; or the agent is not logged in.",
     70: "A bug in agh.",
     130: "Interrupted from the keyboard.",
     141: "The reader of the output went away.",
@@ -52,11 +52,13 @@ FILES_OF = {
     "agent": {name: FILES[name] for name in ("~/.agh/config.toml", "~/.agh/agents/NAME.toml")},
     "config": {name: FILES[name] for name in ("~/.agh/config.toml",)},
     "workspace": {name: FILES[name] for name in ("~/.agh/workspaces.toml", "~/.agh/config.toml")},
+    "man": {"share/man/": "Where man(1) may find the same pages, below the prefix of the installation."},
     "plugins": {"site-packages/*.dist-info/entry_points.txt": "Where plugins are found: its group `agh`."},
     "completion": {
-        "share/bash-completion/completions/agh": "Installed with agh, for bash.",
-        "share/zsh/site-functions/_agh": "For zsh.",
-        "share/fish/vendor_completions.d/agh.fish": "For fish.",
+        "~/.local/share/bash-completion/completions/agh": "Written by --install, for bash.",
+        "~/.local/share/zsh/site-functions/_agh": "For zsh.",
+        "~/.config/fish/completions/agh.fish": "For fish.",
+        "share/": "Where packages of agh put the same files, below the prefix of the installation.",
     },
 }
 ABOUT = """

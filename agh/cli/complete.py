@@ -1,7 +1,7 @@
 """What the Tab key offers: `agh __complete WORD…`, the last of the words being the one to complete.
 
 Prints a line per candidate: the word, a tab, a description. An empty word before the tab asks the shell
-to complete a `file` or `dir` itself. Answers without click, from the table in `completions/`; only a
+to complete a `file` or `dir` itself. Answers without click, from the table in `commands.json`; only a
 plugin that the table does not know makes it load the commands. Never writes, and never says what is
 wrong: whoever presses Tab has not asked anything yet.
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agh.cli.tree import Entry, Option, Table, Takes
 
-TABLE = os.path.join(os.path.dirname(__file__), "completions", "commands.json")
+TABLE = os.path.join(os.path.dirname(__file__), "commands.json")
 Candidate = tuple[str, str]
 DESCRIBED = 1000
 

@@ -22,6 +22,7 @@ COMMANDS = {
     "config": "agh.cli.config:config",
     "doctor": "agh.cli.doctor:doctor",
     "help": "agh.cli.guide.help:help_command",
+    "man": "agh.cli.manual.command:man",
     "plugins": "agh.cli.plugins:plugins",
     "run": "agh.cli.run:run",
     "session": "agh.cli.session.group:session",

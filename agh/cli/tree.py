@@ -1,8 +1,8 @@
 """The commands as data: what the Tab key needs to know of the click tree.
 
 A table maps a command's path ("session resume", "" for agh itself) to its help, its options and what its
-arguments take. The table of agh and of the plugins that come with it is `completions/commands.json`, made
-by `make docs`, so that completion need not import click. Beside it are the second names of commands.
+arguments take. The table of agh and of the plugins that come with it is `commands.json`, made by `make docs`,
+so that completion need not import click. Beside it are the second names of commands.
 
 What a parameter takes is session, agent, workspace, file, dir, nothing that is known (""), nothing at all
 (None: a flag), or a list of values with their descriptions. It follows from its type, or from its name.

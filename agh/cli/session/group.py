@@ -35,6 +35,7 @@ SECTIONS = {
 ELSEWHERE = {
     "approve": "agh.cli.session.permissions:approve_command",
     "deny": "agh.cli.session.permissions:deny_command",
+    "import": "agh.cli.session.import_:import_command",  # no module can be called import
 }
 NAMES = sorted(name for names in SECTIONS.values() for name in names if name not in ELSEWHERE)
 

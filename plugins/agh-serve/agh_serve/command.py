@@ -32,6 +32,9 @@ def serve_command(
 
     Nothing else needs this server, and sessions outlive it.
     """
+    from agh.adapters.installation import require_extra
+
+    require_extra("serve", "agh serve", ("httptools", "starlette", "uvicorn"))
     from agh_serve.guard import is_loopback
 
     if socket_path is None and not is_loopback(host):
