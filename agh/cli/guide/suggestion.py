@@ -42,6 +42,7 @@ MEANINGS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("extension", "extensions", "addons"), ("plugins",)),
     **dict.fromkeys(("login", "auth"), ("agent doctor",)),
     "agents": ("agent list",),
+    "install": ("plugins install",),
     **dict.fromkeys(("web", "ui", "server", "dashboard"), ("serve",)),
     **dict.fromkeys(("check", "diagnose", "health"), ("doctor",)),
     **dict.fromkeys(("manual", "docs"), ("man", "help")),
