@@ -158,7 +158,7 @@ def as_text(value: Any) -> str:
 
 
 def _is_deeper_than(limit: int, value: Any) -> bool:
-    """Tell whether lists and objects are nested deeper. Python 3.14 would write them until memory runs out."""
+    """Tell whether lists and objects are nested deeper: Python 3.14 would write them at any cost."""
     level = [value]
     for _ in range(limit):
         level = [
