@@ -21,6 +21,7 @@ COMMANDS = {
     "compare": "agh.cli.compare:compare",
     "completion": "agh.cli.completion:completion",
     "config": "agh.cli.config:config",
+    "db": "agh.cli.db.group:db",
     "doctor": "agh.cli.doctor:doctor",
     "plugins": "agh.cli.plugins:plugins",
     "run": "agh.cli.run:run",

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import stat
 
+from agh.errors import FileTaken
+
 
 def replace_file(path: str, data: bytes, *, mode: int = 0o600) -> None:
     """Replace a file that the user may have linked or made readable: keep the link and the mode.
@@ -34,6 +36,32 @@ def replace_private_file(path: str, data: bytes, *, sync: bool = True) -> None:
 def sync_directory(directory: str) -> None:
     """Flush a directory to disk, so that the renames in it survive a power cut."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def create_private_file(path: str) -> None:
+    """Create an empty file, 0600. Raise FileExistsError if there is something at `path`."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+
+
+def give_name(fresh: str, path: str) -> None:
+    """Give a finished file its name. Raise FileTaken if someone else has taken the name meanwhile."""
+    try:
+        os.link(fresh, path)
+    except FileExistsError:
+        raise FileTaken(path) from None
+    except OSError:  # a file system without links
+        if os.path.lexists(path):
+            raise FileTaken(path) from None
+        os.rename(fresh, path)
+
+
+def sync_file(path: str) -> None:
+    """Flush a file to disk."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
     finally:
