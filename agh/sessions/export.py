@@ -15,8 +15,9 @@ from typing import Any
 from agh.adapters import registry
 from agh.core.exchange import Copy, Exporter
 from agh.errors import AghError, FileTaken, FormatUnknown, OutputFailed
+from agh.home import Session, sync_directory
 from agh.store.copy import copy, write_database
-from agh.store.replace import create_private_file, give_name, sync_directory, sync_file
+from agh.store.new_file import create_private_file, give_name, sync_file
 
 
 def exporter(name: str | None, path: str | None) -> Exporter:
@@ -33,15 +34,15 @@ def exporter(name: str | None, path: str | None) -> Exporter:
     return formats[name]
 
 
-def take(directory: str, *, redact: bool) -> Copy:
+def take(session: Session, *, redact: bool) -> Copy:
     """Copy the session as it is now; `redact` hides the secrets of this environment and of its agent."""
-    session = copy(directory)
+    snapshot = copy(session)
     if not redact:
-        return session
+        return snapshot
     from agh.core.redact import redactor
     from agh.core.redacted import redacted
 
-    clean = redacted(session, redactor(environ_of(session.session)))
+    clean = redacted(snapshot, redactor(environ_of(snapshot.session)))
     return replace(clean, database=lambda path: write_database(clean, path))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 
 import click
@@ -45,7 +44,7 @@ def build_command(
     """
     if ids and (every or since):
         raise Usage("name sessions, or use --all or --since", hint="agh db build FILE --all")
-    session_ids = [os.path.basename(sessions.resolve(id)) for id in ids] if ids else None
+    session_ids = [sessions.resolve(id).id for id in ids] if ids else None
     changed_since = moment(since, "--since") if since else None
     if file is None:
         if redact:

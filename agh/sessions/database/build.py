@@ -27,7 +27,7 @@ from agh.core.redact import Redactor, redactor
 from agh.core.redacted import redacted_rows
 from agh.core.status import LIVE_STATES
 from agh.errors import DatabaseBusy, DatabaseDamaged, DatabaseRedacted, DataDamaged, OutputFailed
-from agh.home import home_path, sessions_path
+from agh.home import Session, home_path, session_of
 from agh.sessions.database import schema
 from agh.sessions.database.collect import Collector, end_of_call, seconds_between, session_fields
 from agh.sessions.database.file import check, connect, new_file
@@ -132,28 +132,28 @@ def _open(path: str, redact: bool) -> Iterator[Database]:
 
 def _update(db: Database, session_id: str, since: str | None, hide: bool, report: Report) -> None:
     """Read one session again, or report that it is damaged and leave its rows as they were."""
-    directory = f"{sessions_path()}/{session_id}"
+    session = session_of(session_id)
     try:
-        view = session_view(directory)
+        view = session_view(session)
         if since is not None and str(view.get("updated_at")) < since:
             report.unchanged += 1
             return
         with db.atomic():
-            _read_session(db, directory, view, hide)
+            _read_session(db, session, view, hide)
         report.updated += 1
     except DataDamaged as error:
-        if os.path.isdir(directory):  # not one that was deleted meanwhile
+        if os.path.isdir(session):  # not one that was deleted meanwhile
             report.damaged.append(error.message)
 
 
-def _read_session(db: Database, directory: str, view: View, hide: bool) -> None:
+def _read_session(db: Database, session: Session, view: View, hide: bool) -> None:
     read_at = time.time_ns()
-    state, changed_at = stamp(directory)
+    state, changed_at = stamp(session.directory)
     if read_at - changed_at <= GRAIN or view["state"] in LIVE_STATES:
         state = ""  # it may change without a new stamp
-    source = _source(db, str(view["id"]))
+    source = _source(db, session.id)
     redact = redactor(environ_of(view)) if hide else None
-    with Reader(directory) as reader:
+    with Reader(session) as reader:
         last, permissions, usage = reader.snapshot(
             lambda: (
                 reader.last_sequence(),

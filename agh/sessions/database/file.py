@@ -22,12 +22,12 @@ from agh.errors import (
     FileTaken,
     OutputFailed,
 )
-from agh.home import cache_path, make_private_dir
+from agh.home import cache_path, make_private_dir, sync_directory
 from agh.sessions.database.schema import APPLICATION_ID, VERSION
 from agh.store import lock as locks
-from agh.store.lock import Lock
+from agh.store.lock import DirectoryLock
+from agh.store.new_file import create_private_file, give_name, sync_file
 from agh.store.reader import escape_uri_path
-from agh.store.replace import create_private_file, give_name, sync_directory, sync_file
 
 NAME = "sessions.db"
 BUSY = 10.0
@@ -89,9 +89,10 @@ def new_file(path: str) -> Iterator[str]:
     The file is in a hidden directory beside `path`, which the next build deletes if this process is killed.
     """
     directory, name = os.path.split(os.path.abspath(path))
-    with _lock_hidden(path, os.path.join(directory, f".{name[:200]}.building")) as lock:
+    hidden = os.path.join(directory, f".{name[:200]}.building")
+    with _lock_hidden(path, hidden):
         try:
-            fresh = os.path.join(lock.directory, NAME)
+            fresh = os.path.join(hidden, NAME)
             for leftover in (fresh, fresh + "-journal"):
                 if os.path.lexists(leftover):
                     os.unlink(leftover)
@@ -104,10 +105,10 @@ def new_file(path: str) -> Iterator[str]:
                 raise DatabaseBusy(path) from None
             sync_directory(directory)
         finally:
-            shutil.rmtree(lock.directory, ignore_errors=True)
+            shutil.rmtree(hidden, ignore_errors=True)
 
 
-def _lock_hidden(path: str, hidden: str) -> Lock:
+def _lock_hidden(path: str, hidden: str) -> DirectoryLock:
     """Create the hidden directory and lock it. Raise DatabaseBusy if another build has it."""
     while True:
         try:
@@ -117,7 +118,7 @@ def _lock_hidden(path: str, hidden: str) -> Lock:
                 info = os.lstat(hidden)
                 if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
                     raise OutputFailed(f"{hidden} is in the way") from None
-            lock = locks.take(hidden)
+            lock = locks.take_directory(hidden)
         except FileNotFoundError as error:
             if os.path.isdir(os.path.dirname(hidden)):
                 continue  # another build has just ended and deleted it
