@@ -46,9 +46,9 @@ def ensure_default_directory() -> None:
 def check(path: str) -> bool:
     """Return whether the file exists; raise if it is not a database of agh that this version can use."""
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise DatabaseForeign(path)
         with open(path, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise DatabaseForeign(path)
             header = file.read(100)
     except FileNotFoundError:
         if os.path.islink(path):

@@ -22,6 +22,7 @@ class Query:
         self._path, self._seconds = path, seconds
         self._deadline = None if seconds is None else time.monotonic() + seconds
         self._connection = open_to_read(path)
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)  # what is attached may be written
         self._connection.set_progress_handler(self._is_late, CHECK_EVERY)
         try:
             self._cursor = self._connection.execute(sql)
