@@ -100,7 +100,7 @@ def test_a_time_limit(agh: Agh, file: Path) -> None:
 
 
 def test_ctrl_c_ends_it(agh: Agh, file: Path) -> None:
-    sql = ENDLESS.replace("count(*) FROM t", "n FROM t WHERE n <= 500")  # prints these, then goes on
+    sql = ENDLESS.replace("count(*) FROM t", "n FROM t WHERE n <= 600")  # prints these, then goes on
     with agh.start("db", "query", file, sql, "--nl", stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == '{"n":1}\n'
