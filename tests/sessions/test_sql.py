@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.build import ROOT
+from tests.support.build import ROOT, child
 from tests.support.database import contents, select
 from tests.support.live import Live
 from tests.support.wait import PATIENCE, wait_until
@@ -75,3 +75,27 @@ def test_a_database_of_a_session_that_is_working(live: Live, tmp_path: Path) -> 
         "a.py": "edit",
         "b.py": "search",
     }
+
+
+OPEN_AND_CLOSE = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+print(db.execute("SELECT count(*) FROM events").fetchone()[0])
+db.close()
+"""
+
+
+def test_a_program_that_opens_a_live_log_to_write_takes_nothing_from_its_keeper(live: Live) -> None:
+    """SQLite deletes the WAL when the last program that may write closes the log: that is the keeper."""
+    session = live.new()
+    for text in ("one", "two"):
+        session.tell(f"/say {text}")
+    wal = session.directory / "events.db-wal"
+    before = wal.stat().st_ino
+    with child(OPEN_AND_CLOSE, session.directory / "events.db") as process:
+        assert process.wait(PATIENCE) == 0
+    assert wal.stat().st_ino == before
+    session.tell("/say three")
+    session.kill_keeper()
+    assert "three" in session.text()
+    session.check_log()

@@ -18,7 +18,6 @@ from agh.store import sessions
 @click.command(
     "build",
     epilog="\b\nExamples:\n  agh db build agh.db && agh db metadata agh.db > agh.json\n"
-    "  datasette agh.db --metadata agh.json    # what agh wrote, in a browser\n"
     "  agh db build shared.db fix-login --redact",
 )
 @click.argument("file", required=False, type=click.Path(dir_okay=False))
