@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from agh.adapters import registry
-from agh.core.exchange import Copy, Exporter
+from agh.core.exchange import Exporter, Snapshot
 from agh.errors import AghError, FileTaken, FormatUnknown, OutputFailed
 from agh.home import Session, sync_directory
 from agh.store.copy import copy, write_database
@@ -34,19 +34,19 @@ def exporter(name: str | None, path: str | None) -> Exporter:
     return formats[name]
 
 
-def take(session: Session, *, redact: bool) -> Copy:
+def take(session: Session, *, redact: bool) -> Snapshot:
     """Copy the session as it is now; `redact` hides the secrets of this environment and of its agent."""
     snapshot = copy(session)
     if not redact:
         return snapshot
     from agh.core.redact import redactor
-    from agh.core.redacted import redacted
+    from agh.core.redacted import redact_copy
 
-    clean = redacted(snapshot, redactor(environ_of(snapshot.session)))
+    clean = redact_copy(snapshot, redactor(environ_of(snapshot.session)))
     return replace(clean, database=lambda path: write_database(clean, path))
 
 
-def write(exporter: Exporter, session: Copy, path: str, *, force: bool) -> None:
+def write(exporter: Exporter, session: Snapshot, path: str, *, force: bool) -> None:
     if not force and os.path.lexists(path):
         raise FileTaken(path)
     with _reported(), _beside(path) as fresh:
@@ -60,7 +60,7 @@ def write(exporter: Exporter, session: Copy, path: str, *, force: bool) -> None:
 
 
 @contextmanager
-def temporary(exporter: Exporter, session: Copy) -> Iterator[str]:
+def temporary(exporter: Exporter, session: Snapshot) -> Iterator[str]:
     """Give the path of a private temporary file with the export in it."""
     import tempfile
 

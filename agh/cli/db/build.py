@@ -9,7 +9,7 @@ import click
 from agh.cli.db.common import progress_bar, report_damage
 from agh.console import terminal
 from agh.console.output import output_option, write_result
-from agh.console.when import moment
+from agh.console.when import parse_time
 from agh.errors import Usage
 from agh.sessions.database.file import default_path, ensure_default_directory
 from agh.store import sessions
@@ -44,7 +44,7 @@ def build_command(
     if ids and (every or since):
         raise Usage("name sessions, or use --all or --since", hint="agh db build FILE --all")
     session_ids = [sessions.resolve(id).id for id in ids] if ids else None
-    changed_since = moment(since, "--since") if since else None
+    changed_since = parse_time(since, "--since") if since else None
     if file is None:
         if redact:
             raise Usage("--redact needs a file", hint="agh db build FILE --redact")

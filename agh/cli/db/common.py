@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import click
 
-from agh.console.output import talk
+from agh.console.output import remark
 from agh.console.progress import progress
 from agh.errors import DatabaseMissing, DataDamaged
 from agh.sessions.database.default import update_default
@@ -29,6 +29,6 @@ def find_database(file: str | None) -> tuple[str, list[str]]:
 def report_damage(errors: list[str]) -> None:
     """Name the sessions that could not be read, and exit with the number for that if there are any."""
     for error in errors:
-        talk(f"left out: {error}")
+        remark(f"left out: {error}")
     if errors:
         raise click.exceptions.Exit(DataDamaged.exit)

@@ -15,7 +15,7 @@ import orjson
 from agh.cli.db.common import find_database, report_damage
 from agh.console import terminal
 from agh.console.output import columns, write_lines, write_text, write_utf8
-from agh.console.when import span
+from agh.console.when import parse_duration
 from agh.errors import Usage
 from agh.sessions.database.query import Query
 
@@ -47,7 +47,7 @@ def query_command(words: tuple[str, ...], form: str | None, timeout: str | None)
     if len(words) > 2:
         raise Usage("give one query, in quotes", hint="agh db query [FILE] 'SELECT …'")
     *files, sql = words
-    seconds = span(timeout, "--timeout") if timeout else None
+    seconds = parse_duration(timeout, "--timeout") if timeout else None
     path, damaged = find_database(files[0] if files else None)
     query = Query(path, sql, seconds)
     WRITERS[form or ("table" if terminal.is_terminal() else "json")](query.columns, query.rows())

@@ -9,7 +9,7 @@ import sys
 import click
 
 from agh.cli.db.common import find_database
-from agh.console.output import talk
+from agh.console.output import remark
 from agh.errors import ShellMissing
 
 
@@ -22,6 +22,6 @@ def shell_command(file: str | None) -> None:
         raise ShellMissing()
     path, damaged = find_database(file)
     for error in damaged:
-        talk(f"left out: {error}")
+        remark(f"left out: {error}")
     sys.stdout.flush()
     os.execv(program, ["sqlite3", "-readonly", os.path.abspath(path)])
