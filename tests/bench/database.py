@@ -10,7 +10,7 @@ from pathlib import Path
 from agh.store.writer import Writer
 from tests.bench import data
 from tests.bench.measure import AGH, Figure, taken
-from tests.support.build import held, says, user
+from tests.support.build import says, take_lock, user
 
 
 def database(place: Path, quick: bool) -> Iterator[Figure]:
@@ -26,7 +26,7 @@ def database(place: Path, quick: bool) -> Iterator[Figure]:
     yield Figure("db build, first", built.wall, "s", 60, note=note)
     times = []
     for number in range(rounds):
-        with held(place / "sessions" / f"sess-{7:012d}") as owner, Writer(owner, "claude") as log:
+        with take_lock(place / "sessions" / f"sess-{7:012d}") as owner, Writer(owner, "claude") as log:
             turn = f"turn-more-{number}"
             log.append([user("more", turn=turn), says("and more", turn=turn)])
         times.append(taken((AGH, "db", "build", file)))

@@ -36,8 +36,8 @@ def test_a_line_of_the_manual_works_on_a_live_log(live: Live, line: str) -> None
         pytest.skip("sqlite3 is not installed")
     session = live.new()
     session.tell("/tool README.md kind=read\n/say hello")
-    turn = session.begin("/say going\n/sleep 60")
-    session.said("going")
+    turn = session.send("/say going\n/sleep 60")
+    session.wait_for_text("going")
     before = session.count()
     home = str(session.directory.parents[1])
     command = line.replace("~/.agh", home).replace("ID", session.id)
@@ -55,7 +55,7 @@ def test_a_line_of_the_manual_works_on_a_live_log(live: Live, line: str) -> None
 def test_a_database_of_a_session_that_is_working(live: Live, tmp_path: Path) -> None:
     session = live.new()
     session.tell("/edit a.py new\n/tool grep kind=search path=b.py\n/usage 10 2 0.5")
-    turn = session.begin("/stream 300 0.005\n/say end of it")
+    turn = session.send("/stream 300 0.005\n/say end of it")
     file = tmp_path / "agh.db"
     while not session.has_ended(turn):
         live.agh("db", "build", file)

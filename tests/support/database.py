@@ -9,7 +9,7 @@ from typing import Any
 
 from agh.core.events import draft
 from agh.store.writer import Writer
-from tests.support.build import AT, Home, calls, conversation, held, returns, says, user
+from tests.support.build import AT, Home, calls, conversation, returns, says, take_lock, user
 
 TABLES = ("sessions", "turns", "messages", "tool_calls", "tool_results", "files", "permissions", "usage")
 TABLES += ("markers", "failures")
@@ -37,7 +37,7 @@ def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def append(directory: Path, *drafts: Any) -> None:
-    with held(directory) as owner, Writer(owner, "general") as log:
+    with take_lock(directory) as owner, Writer(owner, "general") as log:
         log.append(drafts)
 
 
@@ -68,7 +68,7 @@ def rich(home: Home, **fields: Any) -> Path:
         ],
         **{"spent": {"cost_amount": 0.75, "cost_currency": "USD"}, **fields},
     )
-    with held(directory) as owner, Writer(owner, "general") as log, log.transaction() as db:
+    with take_lock(directory) as owner, Writer(owner, "general") as log, log.transaction() as db:
         db.execute(
             "INSERT INTO token_usage (turn_id, input_tokens, total_tokens, cost_amount, cost_currency, "
             "timestamp) VALUES ('turn-1', 7, 9, 0.5, 'USD', ?), ('turn-2', 1, 2, 0.25, 'USD', ?)",

@@ -10,7 +10,8 @@ import pytest
 from tests.support.build import Home, conversation
 from tests.support.database import rich, select
 from tests.support.imports import imported
-from tests.support.program import Agh, error_of, said
+from tests.support.output import error_of, message_of
+from tests.support.program import Agh
 
 
 def test_what_it_says(home: Home, agh: Agh, tmp_path: Path) -> None:
@@ -50,7 +51,7 @@ def test_what_is_refused_changes_nothing(
     home.session(conversation(), name="talk")
     (tmp_path / "text.txt").write_text("dear diary")
     before = sorted(tmp_path.rglob("*"))
-    assert said(agh("db", "build", *args, code=code, cwd=tmp_path))
+    assert message_of(agh("db", "build", *args, code=code, cwd=tmp_path))
     assert sorted(tmp_path.rglob("*")) == before
     assert (tmp_path / "text.txt").read_text() == "dear diary"
 

@@ -17,7 +17,9 @@ import pytest
 from tests.support.build import Home, conversation, says, user
 from tests.support.database import append, rich
 from tests.support.imports import imported
-from tests.support.program import OWN_STYLES, UNSAFE, Agh, on_terminal, said
+from tests.support.output import OWN_STYLES, UNSAFE, message_of
+from tests.support.program import Agh
+from tests.support.terminal import run_on_terminal
 from tests.support.wait import PATIENCE
 
 ENDLESS = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t"
@@ -86,15 +88,15 @@ def test_only_one_query_that_reads(agh: Agh, file: Path, sql: str) -> None:
 
 def test_other_files_are_refused(home: Home, agh: Agh, tmp_path: Path) -> None:
     directory = home.session(conversation())
-    assert "is not a database that agh built" in said(
+    assert "is not a database that agh built" in message_of(
         agh("db", "query", directory / "events.db", "SELECT 1", code=2)
     )
-    assert "there is no database" in said(agh("db", "query", tmp_path / "none.db", "SELECT 1", code=4))
+    assert "there is no database" in message_of(agh("db", "query", tmp_path / "none.db", "SELECT 1", code=4))
     agh("db", "query", "a", "b", "c", code=2)
 
 
 def test_a_time_limit(agh: Agh, file: Path) -> None:
-    assert said(agh("db", "query", file, ENDLESS, "--timeout", "0.2", code=3)) == (
+    assert message_of(agh("db", "query", file, ENDLESS, "--timeout", "0.2", code=3)) == (
         "the query did not answer within 0.2 s"
     )
 
@@ -116,7 +118,7 @@ def test_agent_text_cannot_drive_the_terminal(home: Home, file: Path, agh: Agh) 
     agh("db", "build", file)
     for form in ("--table", "--json", "--nl", "--csv"):
         sql = "SELECT content AS 'a\x1b[31m' FROM messages WHERE content LIKE 'evil%'"
-        _, shown = on_terminal("db", "query", file, sql, form)
+        _, shown = run_on_terminal("db", "query", file, sql, form)
         assert "evil" in shown
         assert not UNSAFE.search(OWN_STYLES.sub("", shown)), form
 

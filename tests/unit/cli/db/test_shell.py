@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.build import Home, conversation
-from tests.support.program import Agh, said
+from tests.support.output import message_of
+from tests.support.program import Agh
 
 needs_sqlite3 = pytest.mark.skipif(shutil.which("sqlite3") is None, reason="sqlite3 is not installed")
 
@@ -33,4 +34,4 @@ def test_without_a_file(home: Home, agh: Agh) -> None:
 
 def test_without_sqlite3(home: Home, agh: Agh, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert said(agh("db", "shell", code=4)) == "the program sqlite3 is not installed"
+    assert message_of(agh("db", "shell", code=4)) == "the program sqlite3 is not installed"

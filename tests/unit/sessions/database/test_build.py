@@ -18,7 +18,18 @@ from agh.errors import DatabaseBusy, DatabaseForeign, DatabaseRedacted, Database
 from agh.home import Session
 from agh.sessions.database.build import build
 from agh.store import meta
-from tests.support.build import Home, calls, child, conversation, done, held, returns, says, thinks, user
+from tests.support.build import (
+    Home,
+    calls,
+    child,
+    conversation,
+    finishes,
+    returns,
+    says,
+    take_lock,
+    thinks,
+    user,
+)
 from tests.support.database import append, contents, rich, select
 
 SECRET = "ghp_" + "a1B2" * 9
@@ -116,7 +127,7 @@ def _random_events(chance: random.Random, turn: int) -> list[Draft]:
             [calls(call, turn=name, tool_input={"path": f"/{call}"})],
             [returns(call, turn=name)],
             [returns(call, turn=older)],
-            [done(chance.choice((name, older)))],
+            [finishes(chance.choice((name, older)))],
             [marker("context_reset", "forgot", diagnostic="why")],
             [
                 draft(
@@ -351,7 +362,7 @@ def test_redacted_stays_redacted(home: Home, file: Path, tmp_path: Path) -> None
 
 def test_a_live_session_is_read_while_it_is_written(home: Home, file: Path) -> None:
     directory = home.session([user("go")], state="active", stop_reason=None)
-    with held(directory):
+    with take_lock(directory):
         build(str(file))
         assert select(file, "SELECT state FROM sessions") == [("active",)]
     build(str(file))  # its keeper has vanished; no file has changed
