@@ -6,7 +6,7 @@ PLUGINS := $(wildcard plugins/*/pyproject.toml)
 STAMP := $(VENV)/.installed
 
 .PHONY: demo test lint docs picture bench bench-against peers soak mutants real-agents slurm podman browser serve-ai serve-fuzz serve-load \
-	install-test clean
+	install-test datasette clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m tests.demo
@@ -60,6 +60,11 @@ serve-fuzz: $(STAMP)
 
 serve-load: $(STAMP)
 	$(OUTSIDE)/test_load.py --timeout 300 $(ARGS)
+
+# Datasette shows what `agh db build` made.
+datasette: $(STAMP)
+	$(PYTHON) -m venv $(VENV)/datasette && $(VENV)/datasette/bin/python -m pip install -q datasette
+	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/interop/outside/test_datasette.py $(ARGS)
 
 # Every documented way to install agh, in fresh environments, from an index on this machine.
 install-test: $(STAMP)

@@ -241,6 +241,54 @@ class IndexFailed(AghError):
     hint = "agh session search --rebuild WORDS, or choose another place for it with XDG_CACHE_HOME"
 
 
+class DatabaseMissing(AghError):
+    """there is no database {0}"""
+
+    exit = 4
+    hint = "agh db build {0}"
+
+
+class DatabaseForeign(AghError):
+    """{0} is not a database that agh built"""
+
+    exit = 2
+    hint = "name another file; this one was not changed"
+
+
+class DatabaseVersion(AghError):
+    """the database {0} has format {1}; this agh has format {2}"""
+
+    exit = 8
+    hint = "delete it and build it again: agh db build {0}"
+
+
+class DatabaseDamaged(DataDamaged):
+    """the database {0} is damaged: {1}"""
+
+    hint = "delete it and build it again: agh db build {0}"
+
+
+class DatabaseBusy(AghError):
+    """another command is building the database {0}"""
+
+    exit = 6
+    hint = "try again when it has finished"
+
+
+class DatabaseRedacted(AghError):
+    """the database {0} was built without --redact, and has what should be hidden"""
+
+    exit = 2
+    hint = "name another file"
+
+
+class ShellMissing(AghError):
+    """the program sqlite3 is not installed"""
+
+    exit = 4
+    hint = "install the package sqlite3 (on a Mac: sqlite), or use agh db query"
+
+
 class NothingFound(AghError):
     """nothing matches{0}"""
 

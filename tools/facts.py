@@ -45,7 +45,7 @@ FILES = {
     "~/.agh/sessions/ID/lock": "Held by the keeper while the session is live; never removed.",
     "~/.agh/sessions/ID/keeper.sock, keeper.log": "The keeper's control socket and its own remarks.",
     "~/.agh/logs/crash-bundles/": "One redacted file per failure.",
-    "~/.cache/agh/": "What can be made again, such as the index of the search; it may be removed.",
+    "~/.cache/agh/": "What can be made again, such as the search index; it may be deleted.",
 }
 # By the first word of a command; other commands may touch any file.
 FILES_OF = {
