@@ -45,7 +45,13 @@ FILES = {
 }
 # By the first word of a command; other commands may touch any file.
 FILES_OF = {
-    "agent": {name: FILES[name] for name in ("~/.agh/config.toml", "~/.agh/agents/NAME.toml")},
+    "agent": {
+        "~/.agh/config.toml": FILES["~/.agh/config.toml"],
+        "~/.agh/agents/NAME.toml": "Agents of your own, and the versions that `agh agent install` pinned; also "
+        "`.agh/agents/NAME.toml` in a trusted workspace.",
+        "~/.agh/agents/bin/": "Programs that `agh agent install` unpacked.",
+        "~/.cache/agh/": "The last copy of the public registry; it may be removed.",
+    },
     "config": {name: FILES[name] for name in ("~/.agh/config.toml",)},
     "workspace": {name: FILES[name] for name in ("~/.agh/workspaces.toml", "~/.agh/config.toml")},
     "plugins": {"site-packages/*.dist-info/entry_points.txt": "Where plugins are found: its group `agh`."},

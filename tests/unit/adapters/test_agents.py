@@ -81,7 +81,7 @@ def test_installed_runnable_or_neither(live: Live, tmp_path: Path) -> None:
     bare = listed(live, env={"PATH": str(tmp_path)})
     assert {one["state"] for one in bare.values() if one["source"] == "built-in"} == {"not installed"}
     head, *rows = live.agh("agent", "list", env=env).stdout.splitlines()
-    assert head.split() == ["AGENT", "STATE", "COMMAND", "FROM"]
+    assert head.split() == ["AGENT", "STATE", "VERSION", "COMMAND", "FROM"]
     assert len(rows) == len(found)
     assert {rows[0].split()[0], rows[1].split()[0]} == {"opencode", "echo"}, "what is installed comes first"
 
@@ -100,7 +100,7 @@ def test_show_says_how_it_is_started_and_logged_in_to(live: Live) -> None:
 def test_an_unknown_name_is_guessed(live: Live, args: tuple[str, ...]) -> None:
     error = failed(live, *args, "cluade", code=4)
     assert (error["code"], error["hint"]) == ("agent_not_found", "did you mean claude?")
-    assert failed(live, *args, "zzz", code=4)["hint"] == "agh agent list"
+    assert failed(live, *args, "zzz", code=4)["hint"] == "agh agent list; agh agent search zzz"
     assert live.sessions() == []
 
 
