@@ -64,9 +64,11 @@ def _unpack_tar(path: str, url: str, directory: str) -> None:
                 # A symbolic link starts from its own directory, a hard link from the archive's top.
                 start = posixpath.dirname(member.name) if member.issym() else ""
                 _check_name(url, posixpath.normpath(posixpath.join(start, member.linkname)))
+                if not hasattr(tarfile, "data_filter"):  # links to links need a look at the disk
+                    raise ArchiveRefused(url, "it has links, which this Python cannot unpack safely")
             elif not (member.isfile() or member.isdir()):
                 raise ArchiveRefused(url, f"{member.name} is neither a file nor a directory")
-        if hasattr(tarfile, "data_filter"):  # it checks once more, also against links that are on the disk
+        if hasattr(tarfile, "data_filter"):  # looks where each link really leads
             archive.extraction_filter = tarfile.data_filter
         archive.extractall(directory, members)
 
