@@ -107,7 +107,9 @@ def test_stop_reasons() -> None:
 
 def test_failure_kinds() -> None:
     kinds = used(r'\bfail\(\s*"\w+",\s*"(\w+)"') | used(r'\bkind = "(\w+)"') | used(r'"(\w+_failure)"')
-    kinds |= {status.settled({"state": state}, False)["failure"]["kind"] for state in status.LIVE_STATES}
+    kinds |= {
+        status.effective_meta({"state": state}, False)["failure"]["kind"] for state in status.LIVE_STATES
+    }
     written = set(keys("Failure kinds"))
     assert kinds - {"provider_failure", "on_agent_failure"} <= written  # a marker, a key of a profile
     assert {kind for kind in written if f'"{kind}"' not in SOURCE} == set()

@@ -15,7 +15,7 @@ from tests.support.live import Live, Session
 from tests.support.wait import wait_until
 
 DESIGN = Path(__file__).parent.parent / "docs/design.md"
-COMMAND_BOUND, KEEPER_BOUND = 30, 40  # of `session new`; docs/design.md says where they should be
+COMMAND_BOUND, KEEPER_BOUND = 25, 35  # of `session new`
 ROW = re.compile(r"^\| `([\w.]+)` \| (.+) \|$", re.M)
 Rows = dict[str, str]
 

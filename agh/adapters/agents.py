@@ -108,7 +108,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def record(fields: Mapping[str, Any], source: str) -> AgentRecord:
+def parse_agent(fields: Mapping[str, Any], source: str) -> AgentRecord:
     """Check the fields that a plugin or a file defines; raise an error that names the source and the key."""
     allowed = set(AgentRecord.__dataclass_fields__) - {"source"}
     values: dict[str, Any] = {}
@@ -154,7 +154,7 @@ def _find_pin_problem(pin: Mapping[str, Any]) -> str:
     return "" if isinstance(pin.get("version"), str) else "it needs a version"
 
 
-def from_file(path: str, bases: Callable[[], Mapping[str, AgentRecord]] = dict) -> AgentRecord:
+def read_agent(path: str, bases: Callable[[], Mapping[str, AgentRecord]] = dict) -> AgentRecord:
     """Read an agent from a TOML file and name it after the file. `bases` returns what it can extend."""
     import tomllib
 
@@ -167,13 +167,13 @@ def from_file(path: str, bases: Callable[[], Mapping[str, AgentRecord]] = dict) 
         raise AgentInvalid(path, "an agent's name is that of its file; take `name` out of it")
     name = os.path.basename(path).removesuffix(".toml")
     if not fields.get("extends"):
-        return record({"name": name, **fields}, path)
+        return parse_agent({"name": name, **fields}, path)
     base = bases().get(str(fields["extends"]))
     if base is None:
         raise AgentInvalid(
             path, f"extends: no built-in agent and no plugin's is called {fields['extends']!r}"
         )
-    return _extend(base, record({"argv": base.argv, "name": name, **fields}, path), fields)
+    return _extend(base, parse_agent({"argv": base.argv, "name": name, **fields}, path), fields)
 
 
 def _extend(base: AgentRecord, own: AgentRecord, fields: Mapping[str, Any]) -> AgentRecord:

@@ -20,9 +20,8 @@ from agh.catalog.entries import Entry
 from agh.catalog.plan import Plan, agent_file, make_plan, programs_path
 from agh.config import agent_files
 from agh.errors import AgentDefined, AgentInvalid, AgentNotPinned, AghError, ChecksumWrong, InstallFailed
-from agh.home import ensure_home, home_path, make_private_dir
-from agh.store.replace import replace_file
-from agh.store.sessions import naming
+from agh.home import ensure_home, home_path, make_private_dir, replace_file
+from agh.store.sessions import lock_names
 
 HEADER = "# Written by `agh agent install`, and changed by `agh agent update`. What you add here stays.\n"
 MOST_BYTES, MOST_SECONDS = 2 << 30, 1800.0
@@ -46,7 +45,7 @@ def install(plan: Plan) -> None:
         _install_archive(plan)
     else:
         _install_package(plan)
-    with naming():
+    with lock_names():
         _write_file(plan)
 
 
@@ -63,7 +62,7 @@ def uninstall(name: str) -> str:
     if not os.path.lexists(path):
         raise AgentNotPinned(name)
     check_file(name)
-    with naming():
+    with lock_names():
         os.unlink(path)
     shutil.rmtree(programs_path(name), ignore_errors=True)
     return path

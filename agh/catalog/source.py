@@ -14,8 +14,7 @@ from typing import NamedTuple
 from agh import config
 from agh.catalog.entries import Catalog, Entry, read_catalog
 from agh.errors import AghError, CatalogInvalid, DownloadFailed
-from agh.home import cache_path, make_private_dir
-from agh.store.replace import replace_private_file
+from agh.home import cache_path, make_private_dir, replace_private_file
 
 SNAPSHOT = os.path.join(os.path.dirname(__file__), "snapshot.json")
 FRESH, RETRY = 24 * 3600.0, 600.0  # seconds that a copy counts as new; seconds between two attempts

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from agh.core.events import TURN_END_TYPES, Row, draft
 from agh.core.exchange import TRUSTED, Imported, Importer, LongRow, Record, TableRow, select_metadata
 from agh.errors import AghError, ImportInvalid, SessionExists, StoreFailed
-from agh.home import SESSION_ID, new_session_id, session_id_of, session_path
+from agh.home import SESSION_ID, Session, new_session_id, session_id_of, session_of
 from agh.sessions.build import build, fill
 from agh.store import lock as locks
 from agh.store import meta, sessions
@@ -36,10 +36,10 @@ _WAITING = ("queued", "dispatching")
 
 
 class Index(NamedTuple):
-    """What this home has already: agents' own session ids, and imported files, each with its directory."""
+    """What this home has already: agents' own session ids, and imported files, each with its session."""
 
-    agent_sessions: dict[str, str]
-    files: dict[tuple[str, int, int], str]
+    agent_sessions: dict[str, Session]
+    files: dict[tuple[str, int, int], Session]
 
 
 def import_file(
@@ -101,11 +101,11 @@ def _read_records(importer: Importer, records: Iterable[Record]) -> Iterator[Rec
 def index_home() -> Index:
     """Index the metadata of every session."""
     index = Index({}, {})
-    for directory, metadata in sessions.scan():
+    for session, metadata in sessions.scan():
         if isinstance(metadata, dict):
-            index.agent_sessions.update(dict.fromkeys(metadata.get("acp_session_ids") or [], directory))
+            index.agent_sessions.update(dict.fromkeys(metadata.get("acp_session_ids") or [], session))
             if source := metadata.get("imported"):
-                index.files[source["path"], source["size"], source["mtime_ns"]] = directory
+                index.files[source["path"], source["size"], source["mtime_ns"]] = session
     return index
 
 
@@ -118,7 +118,7 @@ def _file_stamp(path: str) -> tuple[str, int, int]:
 def _import_exported(
     path: str, importer: Importer, imported: Imported, session: Outcome, new_id: bool, trust: bool
 ) -> Outcome:
-    target = session_path(str(imported.session["id"]) if not new_id else new_session_id())
+    target = session_of(str(imported.session["id"]) if not new_id else new_session_id())
     if new_id:
         # They belong to the origin: two sessions must not share an agent's conversation, nor its files.
         session |= {"acp_session_id": None, "acp_session_ids": [], "name": None, "worktree": None}
@@ -131,7 +131,7 @@ def _import_exported(
             imported = importer.read(path)
     if all(_same(*pair) for pair in _side_by_side(target, imported.records)):
         return _outcome(path, target, "unchanged", 0)
-    raise SessionExists(os.path.basename(target))
+    raise SessionExists(target.id)
 
 
 def _import_conversation(
@@ -142,7 +142,7 @@ def _import_conversation(
     source = {**imported.source, "from": importer.name, "path": absolute, "size": size, "mtime_ns": changed}
     created = datetime.fromisoformat(session["created_at"])
     noise = sha256(f"{importer.name}\0{agent_session}".encode()).digest()
-    target = index.agent_sessions.get(agent_session) or session_path(
+    target = index.agent_sessions.get(agent_session) or session_of(
         session_id_of(int(created.timestamp() * 1000), noise)
     )
     if not records:
@@ -163,7 +163,7 @@ def _import_conversation(
     return _append_new(path, target, records, source, agent_session)
 
 
-def _append_new(path: str, target: str, records: Records, source: Outcome, agent_session: str) -> Outcome:
+def _append_new(path: str, target: Session, records: Records, source: Outcome, agent_session: str) -> Outcome:
     """Append the events that only the file has; nothing if the log has events that the file lacks."""
     lock = locks.take(target)
     if lock is None:
@@ -224,10 +224,10 @@ def _with_end(records: Iterable[Record], agent_session: str, ended: Iterable[str
 
 
 def _side_by_side(
-    directory: str, records: Iterable[Record], closed: bool = True
+    session: Session, records: Iterable[Record], closed: bool = True
 ) -> Iterator[tuple[Row | None, Row | LongRow | None]]:
     """Pair each event of the log with that of the file; None where one of them has no more."""
-    with Reader(directory) as reader:
+    with Reader(session) as reader:
         ours = (row for row in reader.rows() if closed or f'"closed_by":"{CLOSED}"' not in row.content)
         theirs = (record for record in records if not isinstance(record, TableRow))
         yield from zip_longest(ours, theirs)
@@ -240,13 +240,13 @@ def _same(ours: Row | None, theirs: Row | LongRow | None) -> bool:
     return theirs is None or (ours is not None and ours[1:] == theirs[1:])
 
 
-def _turn_ends(directory: str) -> list[Row]:
-    with Reader(directory) as reader:
+def _turn_ends(session: Session) -> list[Row]:
+    with Reader(session) as reader:
         return list(reader.rows(Query(TURN_END_TYPES)))
 
 
 def _outcome(
-    path: str, directory: str | None, status: str, events: int, reason: str | None = None
+    path: str, session: Session | None, status: str, events: int, reason: str | None = None
 ) -> Outcome:
-    session_id = os.path.basename(directory) if directory else None
+    session_id = session.id if session else None
     return {"path": path, "session_id": session_id, "status": status, "events": events, "reason": reason}

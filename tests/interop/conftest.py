@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from agh import home
 from agh.keeper import client
 from tests.interop.wire import check_all
 from tests.support.program import Agh
@@ -147,7 +148,7 @@ class Session:
 
     def decide(self, verdict: str) -> None:
         """Answer the oldest request that waits, without the cost of a command."""
-        client.call(str(self.home), "decide", verdict=verdict)
+        client.call(home.Session.at(self.home), "decide", verdict=verdict)
 
     def events(self, *types: str) -> list[Event]:
         chosen = [word for type in types for word in ("--type", type)]

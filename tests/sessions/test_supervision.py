@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 
+from agh import home
 from agh.keeper.turns import supervise as supervise_turns
 from agh.store.views import session_view
 from tests.support.live import Event, Live, Session
@@ -48,7 +49,7 @@ def supervise(live: Live, *more: str, **limits: str) -> None:
 
 def view(session: Session) -> dict[str, Any]:
     """What `status` and `list` show."""
-    return session_view(str(session.directory))
+    return session_view(home.Session.at(session.directory))
 
 
 def marker(session: Session, kind: str) -> Event:

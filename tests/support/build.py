@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from agh.core.events import Draft, Row, draft, marker
-from agh.home import ensure_home, make_private_dir, new_session_id
-from agh.store import lock, meta, writer
+from agh.home import Session, ensure_home, make_private_dir, new_session_id
+from agh.store import lock, meta
+from agh.store.create import create_log
 from agh.store.lock import Lock
 from agh.store.writer import Writer
 
@@ -31,7 +32,7 @@ class Home:
         """A stopped session with these events; `fields` overrides its metadata."""
         directory = self.directory(**fields)
         with held(directory) as owner:
-            writer.create(owner)
+            create_log(owner)
             if drafts:
                 with Writer(owner, "general") as log:
                     log.append(drafts)
@@ -55,7 +56,7 @@ class Home:
             "updated_at": AT,
             **fields,
         }
-        meta.write(str(directory), made)
+        meta.write(Session.at(directory), made)
         return directory
 
 
@@ -69,7 +70,7 @@ def shared_home(factory: pytest.TempPathFactory) -> Iterator[Home]:
 
 
 def held(directory: Path) -> Lock:
-    owner = lock.take(str(directory))
+    owner = lock.take(Session.at(directory))
     assert owner is not None
     return owner
 

@@ -21,8 +21,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from agh import home
 from agh.cli.main import root
-from agh.cli.session.new import checked, new_command
+from agh.cli.session.new import check_options, new_command
 from agh.errors import AghError
 from agh.home import SESSION_ID
 from agh.keeper import client, protocol
@@ -154,11 +155,11 @@ class Session:
     # The same without a process of its own, for what a test needs and does not look at.
 
     def call(self, verb: str, **args: Any) -> dict[str, Any]:
-        return client.call(str(self.directory), verb, **args)
+        return client.call(home.Session.at(self.directory), verb, **args)
 
     def revive(self) -> int:
         """Make the session live if it is not; the pid of its keeper, which is then a child of ours."""
-        hello = ensure_live(str(self.directory))
+        hello = ensure_live(home.Session.at(self.directory))
         if hello["started"]:
             self.live.children.append(hello["pid"])
         return int(hello["pid"])
@@ -207,7 +208,7 @@ class Session:
         return found
 
     def fetch(self, sql: str, *values: object) -> list[Any]:
-        with Reader(str(self.directory)) as reader:
+        with Reader(home.Session.at(self.directory)) as reader:
             return reader.fetch(sql, values)
 
     def events(self, *types: str, turn: str | None = None) -> list[Event]:
@@ -239,7 +240,7 @@ class Session:
         return self.call("hello")
 
     def is_live(self) -> bool:
-        return lock.is_held(str(self.directory))
+        return lock.is_held(home.Session.at(self.directory))
 
     @property
     def keeper(self) -> int:
@@ -338,7 +339,7 @@ class Live:
         asked = new_command.make_context("new", argv, **root.context_settings).params
         del asked["output"]
         directory, hello = create(
-            **checked(**{**asked, "workspace": asked["workspace"] or str(self.workspace)})
+            **check_options(**{**asked, "workspace": asked["workspace"] or str(self.workspace)})
         )
         self.children.append(hello["pid"])
         return self.session(os.path.basename(directory))
@@ -389,7 +390,7 @@ class Live:
                 self.cookies.add(session.meta()["launch"]["cookie"])
             if session.is_live():
                 try:
-                    client.call(str(session.directory), "stop", limit=PATIENCE)
+                    client.call(home.Session.at(session.directory), "stop", limit=PATIENCE)
                 except AghError:  # it has not come so far as to answer: its leash will end the rest
                     for one in self.processes():
                         if "agh.keeper.main" in one.argv and str(session.directory) in one.argv:

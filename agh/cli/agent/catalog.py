@@ -12,7 +12,7 @@ from agh.catalog import install as installing
 from agh.catalog.plan import WAYS, Plan, agent_names, make_plan
 from agh.catalog.source import load_catalog, read_bundled
 from agh.console import terminal
-from agh.console.output import columns, output_option, talk, write_result
+from agh.console.output import columns, output_option, remark, write_result
 from agh.errors import InstallFailed
 
 
@@ -49,9 +49,9 @@ def search(words: tuple[str, ...], refresh: bool, offline: bool, output: str) ->
     rows = sorted((row for row in rows if _matches(row, words)), key=lambda row: str(row["name"]))
     write_result("agents", rows, output, lambda: _table(rows))
     if listing.remark:
-        talk(listing.remark)
+        remark(listing.remark)
     if not rows:
-        talk(f"no agent matches {' '.join(words)}")
+        remark(f"no agent matches {' '.join(words)}")
 
 
 @click.command(
@@ -83,7 +83,7 @@ def install(entry: str, via: str | None, sha256: str, dry_run: bool, offline: bo
     )
     installing.check_file(plan.name)
     if listing.remark:
-        talk(listing.remark)
+        remark(listing.remark)
     if not dry_run:
         _announce(plan)
         installing.install(plan)
@@ -103,14 +103,14 @@ def update(names: tuple[str, ...], offline: bool, output: str) -> None:
     """
     listing = load_catalog(False if offline else None)
     if listing.remark:
-        talk(listing.remark)
+        remark(listing.remark)
     updates = installing.update(names, listing.entries, registry.offered_agents(), _announce)
     rows = [row._asdict() for row in updates]
     write_result("updates", rows, output, lambda: _updates_table(updates))
     if failed := [row for row in updates if row.status == "failed"]:
         raise InstallFailed(failed[0].name, failed[0].reason)
     if not updates:
-        talk("no agent was installed with agh agent install")
+        remark("no agent was installed with agh agent install")
 
 
 @click.command("uninstall", epilog="Example:  agh agent uninstall codex")
@@ -133,7 +133,7 @@ def _matches(row: dict[str, Any], words: tuple[str, ...]) -> bool:
 
 def _announce(plan: Plan) -> None:
     """Say what is about to be downloaded, and what sessions will run."""
-    talk(f"downloading {plan.download}")
+    remark(f"downloading {plan.download}")
 
 
 def _report(plan: Plan, dry_run: bool) -> str:

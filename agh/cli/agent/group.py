@@ -13,7 +13,7 @@ from agh.adapters import registry
 from agh.adapters.agents import AgentRecord
 from agh.cli.lazy import LazyGroup
 from agh.console import terminal
-from agh.console.output import columns, output_option, talk, write_result
+from agh.console.output import columns, output_option, remark, write_result
 from agh.store import workspaces
 
 CATALOG = {name: f"agh.cli.agent.catalog:{name}" for name in ("search", "install", "update", "uninstall")}
@@ -34,11 +34,11 @@ def list_agents(workspace: str | None, output: str) -> None:
 
     VERSION is the version that `agh agent install` pinned. `agh agent search` lists more agents.
     """
-    directory = workspaces.existing(workspace).path
+    directory = workspaces.find_existing(workspace).path
     agents = [describe(record) for record in registry.agents(directory).values()]
     write_result("agents", agents, output, lambda: _table(agents))
     if ignored := config.untrusted_note(directory):
-        talk(ignored)
+        remark(ignored)
 
 
 @agent.command("show", epilog="Example:  agh agent show opencode")
@@ -47,7 +47,7 @@ def list_agents(workspace: str | None, output: str) -> None:
 @output_option()
 def show_agent(name: str, workspace: str | None, output: str) -> None:
     """Show one agent: how it is started, installed and logged in to."""
-    row = describe(registry.agent(name, workspaces.existing(workspace).path))
+    row = describe(registry.agent(name, workspaces.find_existing(workspace).path))
     write_result("agent", row, output, lambda: "\n".join(_lines(row)))
 
 

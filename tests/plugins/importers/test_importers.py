@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from agh.adapters import registry
+from agh.home import Session
 from agh.sessions.import_ import import_file, index_home
 from agh.store.reader import Reader
 from agh.store.views import messages
@@ -387,7 +388,7 @@ def test_what_a_file_has_more_is_appended(home: Home, kind: str, request: pytest
         return found["status"], home.path / "sessions" / str(found["session_id"])
 
     def shown(directory: Path) -> list[tuple[object, ...]]:
-        told = messages(str(directory))
+        told = messages(Session.at(directory))
         return [(one["role"], one.get("content"), one.get("tool_result"), one["timestamp"]) for one in told]
 
     _, directory = take()
@@ -399,7 +400,7 @@ def test_what_a_file_has_more_is_appended(home: Home, kind: str, request: pytest
         kept.path.write_text("".join(lines))
         assert take() == ("grown", directory), cut
         assert shown(directory) == expected
-        with Reader(str(directory)) as reader:
+        with Reader(Session.at(directory)) as reader:
             rows = list(reader.rows())
         assert [row.sequence for row in rows] == list(range(1, len(rows) + 1))
         ends = [row.turn_id for row in rows if row.type == "done"]

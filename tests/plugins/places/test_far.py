@@ -101,9 +101,8 @@ class Far:
 def launch_of(tmp_path: Path, *argv: str, run: str = "1", session: str = "", package: str = "") -> Launch:
     session = session or f"sess-{tmp_path.name[-20:]}{os.getpid()}"
     environ = {"AGH_LAUNCH": run, "AGH_SESSION_ID": session}
-    return Launch(
-        AgentRecord("bot", argv, package=package), [*argv], environ, str(tmp_path), session_id=session
-    )
+    record, folder = AgentRecord("bot", argv, package=package), str(tmp_path)
+    return Launch(record, [*argv], environ, folder, session_id=session, cwd=folder)
 
 
 Begin = Callable[..., Far]

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
+from agh.home import Session
 from agh.keeper import client
 from tests.plugins.serve.server import Server
 from tests.support.build import Home, conversation
@@ -270,6 +271,6 @@ def test_curl_lines(live: Live, server: Server, home: Home, tmp_path: Path) -> N
     assert (
         json.loads(curl("-X", "POST", f"{base}/sessions/{session.id}/resume"))["session"]["state"] == "active"
     )
-    assert client.answers(str(session.directory))
+    assert client.answers(Session.at(session.directory))
     attached = json.loads(curl("-X", "POST", f"{base}/workspaces/ws_alpha/sessions/{session.id}/attach"))
     assert attached["attach"]["attached_to"].startswith("http:")

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from agh.adapters.agents import AgentRecord, record
+from agh.adapters.agents import AgentRecord, parse_agent
 from agh.adapters.builtin import AGENTS
 from agh.adapters.opening import opening
 from agh.errors import AgentInvalid, SystemPromptRefused
 
 PLAIN = AgentRecord("plain", ("plain",))
-CLAUDE = record(next(one for one in AGENTS if one["name"] == "claude"), "built-in")
+CLAUDE = parse_agent(next(one for one in AGENTS if one["name"] == "claude"), "built-in")
 APPEND, OVERRIDE = {"mode": "append", "text": "be brief"}, {"mode": "override", "text": "be brief"}
 
 
@@ -60,4 +60,4 @@ def test_an_agent_that_takes_none_is_an_error(capabilities: dict[str, Any], prom
 @pytest.mark.parametrize("value", [{"colour": "x"}, {"system_prompt": 5}, {"system_prompt": ""}])
 def test_a_record_that_says_it_wrongly(value: Any) -> None:
     with pytest.raises(AgentInvalid, match="session_meta"):
-        record({"name": "x", "argv": ["x"], "session_meta": value}, "here")
+        parse_agent({"name": "x", "argv": ["x"], "session_meta": value}, "here")

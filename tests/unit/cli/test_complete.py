@@ -13,6 +13,7 @@ from agh.cli.main import root
 from agh.cli.tree import commands
 from agh.config import SETTINGS
 from agh.core.events import TYPES
+from agh.home import Session
 from agh.store.lock import take
 from tests.support.build import ROOT, Home
 from tests.support.imports import HEAVY, below, imported
@@ -73,7 +74,7 @@ def test_of_many_the_newest_are_described(three: Home, monkeypatch: pytest.Monke
 def test_a_live_session_says_so(three: Home) -> None:
     directory = three.directory(id="sess-cccc000004", state="active", stop_reason=None, agent_name="echo")
     assert offered("session", "stop", "sess-c")["sess-cccc000004"] == "echo · failed"  # nobody holds it
-    with take(str(directory)) or pytest.fail():
+    with take(Session.at(directory)) or pytest.fail():
         assert offered("session", "stop", "sess-c")["sess-cccc000004"] == "echo · idle"
 
 

@@ -30,7 +30,7 @@ def waiting(live: Live) -> Iterator[spawn.KeeperProcess]:
 
 def test_it_keeps_the_session_that_is_made_next(live: Live, waiting: spawn.KeeperProcess) -> None:
     session = live.new()
-    assert str(session.directory) == waiting.directory
+    assert str(session.directory) == waiting.session.directory
     assert session.keeper == waiting.pid
     assert session.tell("hello") == "echo: hello"
     second = live.new()
@@ -42,14 +42,14 @@ def test_without_a_request_it_exits_and_leaves_nothing(waiting: spawn.KeeperProc
     wait_until(lambda: is_alive(waiting.pid))
     waiting.connection.close()
     wait_until(lambda: not is_alive(waiting.pid))
-    assert not os.path.exists(waiting.directory)
+    assert not os.path.exists(waiting.session.directory)
 
 
 def test_one_that_has_died_is_replaced(live: Live, waiting: spawn.KeeperProcess) -> None:
     kill(waiting.pid)
     wait_until(lambda: not is_alive(waiting.pid))
     session = live.new()
-    assert str(session.directory) == waiting.directory
+    assert str(session.directory) == waiting.session.directory
     assert session.keeper != waiting.pid
     assert session.tell("hello") == "echo: hello"
 
@@ -60,7 +60,7 @@ def test_one_that_has_waited_long_is_not_used(
     """The session's id would tell the time at which the command was started."""
     monkeypatch.setattr(spawn, "AHEAD_LIMIT", 0)
     session = live.new()
-    assert str(session.directory) != waiting.directory
+    assert str(session.directory) != waiting.session.directory
     assert session.keeper != waiting.pid
 
 

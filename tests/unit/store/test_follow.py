@@ -13,6 +13,7 @@ import pytest
 
 from agh.core.events import Row
 from agh.errors import EventsMissing, Usage
+from agh.home import Session
 from agh.store import lock, watch
 from agh.store.follow import follow
 from agh.store.reader import EVERYTHING, Query, Reader
@@ -56,6 +57,7 @@ for _ in sys.stdin:
 # Follows a session and tells how much CPU it took while nothing happened.
 IDLES = """
 import resource, signal, sys, time
+from agh.home import Session
 from agh.store.follow import follow
 from agh.store.reader import EVERYTHING
 
@@ -68,7 +70,7 @@ def over(*_):
     sys.exit()
 
 signal.signal(signal.SIGALRM, over)
-for _ in follow([(sys.argv[1], 0)], EVERYTHING):
+for _ in follow([(Session.at(sys.argv[1]), 0)], EVERYTHING):
     cpu, started = spent(), time.monotonic()
     signal.setitimer(signal.ITIMER_REAL, 2)
 """
@@ -88,7 +90,7 @@ def _ready(stream: IO[str] | None) -> None:
 def _follow(
     directories: list[Path], query: Query = EVERYTHING, after: int = 0
 ) -> Iterator[tuple[Path, list[Row]]]:
-    for directory, rows in follow([(str(one), after) for one in directories], query):
+    for directory, rows in follow([(Session.at(one), after) for one in directories], query):
         yield Path(directory), rows
 
 
@@ -164,7 +166,7 @@ def test_a_writer_that_is_killed_ends_the_stream(home: Home, waiting: str) -> No
         acknowledged = [int(line) for line in writer.stdout if line.endswith("\n")]
     assert got == list(range(1, len(got) + 1))
     assert len(got) >= acknowledged[-1]
-    assert not lock.is_held(str(directory))
+    assert not lock.is_held(Session.at(directory))
 
 
 def test_the_last_commit_of_a_killed_writer_is_in_the_stream(home: Home) -> None:
@@ -184,7 +186,7 @@ def test_the_last_commit_of_a_killed_writer_is_in_the_stream(home: Home) -> None
     with index.open("r+b") as file:  # as it was before the commit: the kill came a moment earlier
         file.write(before)
     got = [row.sequence for _, rows in stream for row in rows]
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         assert reader.last_sequence() == 3
     assert got == [3]
 
@@ -192,16 +194,16 @@ def test_the_last_commit_of_a_killed_writer_is_in_the_stream(home: Home) -> None
 def test_a_caller_with_a_clock_is_called_at_least_that_often(home: Home, waiting: str) -> None:
     directory = home.session([user("a")])
     with held(directory) as owner, Writer(owner, "general") as log:
-        stream = follow([(str(directory), 0)], EVERYTHING, tick=0.02)
+        stream = follow([(Session.at(directory), 0)], EVERYTHING, tick=0.02)
         assert [row.sequence for row in next(stream).rows] == [1]
         started = time.monotonic()
-        assert [next(stream) for _ in range(3)] == [("", [])] * 3
+        assert [next(stream) for _ in range(3)] == [(None, [])] * 3
         assert time.monotonic() - started < 1
         log.append([user("b")])
-        assert next(batch for batch in stream if batch.directory).rows[0].sequence == 2
+        assert next(batch for batch in stream if batch.session).rows[0].sequence == 2
         log.close()
         owner.release()
-        assert [batch for batch in stream if batch.directory] == [(str(directory), [])]
+        assert [batch for batch in stream if batch.session] == [(Session.at(directory), [])]
 
 
 def test_a_row_comes_soon_after_its_commit(home: Home, waiting: str) -> None:
@@ -246,13 +248,13 @@ def test_a_follower_leaves_no_descriptor(home: Home, end: str) -> None:
 
 def test_a_session_that_is_missing_closes_those_that_were_opened(home: Home) -> None:
     directories = [home.session(conversation()), home.directory()]
-    closed: list[str] = []
+    closed: list[Session] = []
     with pytest.MonkeyPatch.context() as patch:
         close: Callable[[Reader], None] = Reader.close
-        patch.setattr(Reader, "close", lambda self: (closed.append(self.directory), close(self)))
+        patch.setattr(Reader, "close", lambda self: (closed.append(self.session), close(self)))
         with pytest.raises(EventsMissing):
             list(_follow(directories))
-    assert closed == [str(directories[0])]
+    assert closed == [Session.at(directories[0])]
 
 
 def test_an_idle_follower_takes_no_cpu(home: Home) -> None:

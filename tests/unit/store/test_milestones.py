@@ -11,6 +11,7 @@ from agh.core.events import Draft, marker
 from agh.core.inject import history
 from agh.core.redact import redactor
 from agh.core.transcript import transcript
+from agh.home import Session
 from agh.store import milestones
 from agh.store.milestones import START, Milestone, mark, tail
 from agh.store.reader import Reader
@@ -49,7 +50,7 @@ def _log(home: Home, turns: int, seed: int) -> Path:
 def test_the_tail_is_the_end_of_the_whole(home: Home, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(milestones, "STRIDE", 20)
     directory = _log(home, 40, seed)
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         assert len(reader.fetch("SELECT 1 FROM milestones")) > 5
         whole = [one for one in transcript(reader.rows()) if one["role"] != "marker"]
         for count in (1, 2, 7, 30, len(whole), len(whole) + 1):
@@ -66,14 +67,14 @@ def test_a_recap_and_a_history_do_not_depend_on_milestones(
 ) -> None:
     monkeypatch.setattr(milestones, "STRIDE", 20)
     directory = _log(home, 40, 1)
-    with_them = [recap_view(str(directory), limit, redactor(), AT) for limit in (1, 20, 100)]
-    with Reader(str(directory)) as reader:
+    with_them = [recap_view(Session.at(directory), limit, redactor(), AT) for limit in (1, 20, 100)]
+    with Reader(Session.at(directory)) as reader:
         before, talk = tail(reader, 30)
         assert before != START
         whole = [one for one in transcript(reader.rows()) if one["role"] != "marker"]
     assert history(talk, 300, omitted=before.messages) == history(whole, 300)
     monkeypatch.setattr(milestones, "_newest", lambda reader, messages=None: START)
-    assert [recap_view(str(directory), limit, redactor(), AT) for limit in (1, 20, 100)] == with_them
+    assert [recap_view(Session.at(directory), limit, redactor(), AT) for limit in (1, 20, 100)] == with_them
 
 
 def test_a_milestone_is_set_only_where_the_last_is_far(home: Home) -> None:

@@ -23,6 +23,7 @@ from agh.errors import (
     EventsUnreadable,
     Usage,
 )
+from agh.home import Session
 from agh.store import reader as reading
 from agh.store.reader import EVERYTHING, Query, Reader
 from agh.store.writer import Writer
@@ -46,7 +47,7 @@ os._exit(0)
 
 
 def _read(directory: Path, query: Query = EVERYTHING) -> list[Row]:
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         return list(reader.rows(query))
 
 
@@ -78,7 +79,7 @@ def _fields(drafts: list[Any]) -> list[tuple[str, str, str, str]]:
 def test_reading_a_stopped_session_changes_nothing(home: Home) -> None:
     directory = home.session(conversation())
     before = tree(home.path)
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         list(reader.rows())
         reader.newest(EVERYTHING, 3)
         reader.snapshot(lambda: (reader.last_sequence(), list(reader.rows())))
@@ -91,7 +92,7 @@ def test_reading_a_stopped_session_changes_nothing(home: Home) -> None:
 
 def test_nothing_can_be_written_through_a_reader(home: Home) -> None:
     for directory in (home.session(conversation()), _hot(home.session([user("zero")]))):
-        with Reader(str(directory)) as reader, pytest.raises((AghError, sqlite3.Error)):
+        with Reader(Session.at(directory)) as reader, pytest.raises((AghError, sqlite3.Error)):
             reader.fetch("INSERT INTO token_usage (turn_id, timestamp) VALUES ('t', '')")
 
 
@@ -122,7 +123,7 @@ def test_a_path_with_odd_characters(home: Home, monkeypatch: pytest.MonkeyPatch)
 
 def test_new_rows_are_seen_when_a_writer_comes(home: Home) -> None:
     directory = home.session([user("a")])
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         assert reader.last_sequence() == 1
         with held(directory) as owner, Writer(owner, "general") as log:
             log.append([user("b")])
@@ -134,7 +135,7 @@ def test_new_rows_are_seen_when_a_writer_comes(home: Home) -> None:
 
 def test_new_rows_are_seen_when_a_writer_has_come_and_gone(home: Home) -> None:
     directory = home.session([user("a")])
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         assert reader.last_sequence() == 1
         for number in range(2, 5):
             with held(directory) as owner, Writer(owner, "general") as log:
@@ -159,7 +160,7 @@ def test_a_writer_that_goes_while_the_header_is_read_is_no_damage(
             return found
 
         monkeypatch.setattr(reading.os, "lstat", look_and_close)
-        with Reader(str(directory)) as reader:
+        with Reader(Session.at(directory)) as reader:
             assert len(reader.newest(EVERYTHING, 1)[0].content) > 100_000
 
 
@@ -167,7 +168,7 @@ def test_a_snapshot_is_one_moment(home: Home) -> None:
     directory = home.session([user("a")])
     with held(directory) as owner, Writer(owner, "general") as log:
         log.append([user("b")])
-        with Reader(str(directory)) as reader:
+        with Reader(Session.at(directory)) as reader:
 
             def read() -> tuple[int, int]:
                 first = reader.last_sequence()
@@ -182,7 +183,7 @@ def test_a_snapshot_is_one_moment(home: Home) -> None:
 def test_a_snapshot_is_one_moment_even_if_a_writer_comes(home: Home, gone_again: bool) -> None:
     directory = home.session([user("a")])
     writers: list[Writer] = []
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
 
         def read() -> tuple[int, int]:
             first = reader.last_sequence()
@@ -203,7 +204,7 @@ def test_a_snapshot_is_one_moment_even_if_a_writer_comes(home: Home, gone_again:
 
 def test_newest_is_ascending(home: Home) -> None:
     directory = home.session([says(str(number)) for number in range(10)])
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         assert [row.sequence for row in reader.newest(EVERYTHING, 3)] == [8, 9, 10]
         assert [row.sequence for row in reader.newest(EVERYTHING, 99)] == list(range(1, 11))
         assert [row.sequence for row in reader.newest(EVERYTHING, 99, after=8)] == [9, 10]
@@ -255,7 +256,7 @@ def mixed(home: Home) -> Path:
     ],
 )
 def test_every_filter(mixed: Path, query: Query, expected: list[int]) -> None:
-    with Reader(str(mixed)) as reader:
+    with Reader(Session.at(mixed)) as reader:
         assert [row.sequence for row in reader.rows(query)] == expected
         assert [row.sequence for row in reader.newest(query, 100)] == expected
         assert [row.sequence for row in reader.newest(query, 1)] == expected[-1:]
@@ -285,7 +286,7 @@ def test_every_filter(mixed: Path, query: Query, expected: list[int]) -> None:
 )
 def test_a_where_that_does_not_work_is_a_usage_error(mixed: Path, where: str) -> None:
     before = tree(mixed)
-    with Reader(str(mixed)) as reader:
+    with Reader(Session.at(mixed)) as reader:
         for ask in (reader.rows, lambda query: reader.newest(query, 5)):
             with pytest.raises(Usage, match="--where: ") as refused:
                 list(ask(Query(where=where)))
@@ -296,19 +297,19 @@ def test_a_where_that_does_not_work_is_a_usage_error(mixed: Path, where: str) ->
 
 @pytest.mark.parametrize("where", ["1) OR (1", "1) /*"])
 def test_a_where_cannot_break_out_of_its_brackets(mixed: Path, where: str) -> None:
-    with Reader(str(mixed)) as reader, pytest.raises(Usage):
+    with Reader(Session.at(mixed)) as reader, pytest.raises(Usage):
         reader.page(Query(where=where), 1, 2)
 
 
 def test_a_where_that_is_too_big_is_no_damage(mixed: Path) -> None:
-    with Reader(str(mixed)) as reader, pytest.raises(Usage):
+    with Reader(Session.at(mixed)) as reader, pytest.raises(Usage):
         reader.page(Query(where="zeroblob(2000000000) IS NULL"), 0, 6)
 
 
 def test_pages_are_bounded_by_rows_and_bytes(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = home.session([says("x" * 1000) for _ in range(50)])
     monkeypatch.setattr(reading, "PAGE_BYTES", 5000)
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         pages = list(reader.pages())
         assert [row.sequence for page in pages for row in page] == list(range(1, 51))
         assert {len(page) for page in pages[:-1]} == {5}
@@ -324,7 +325,7 @@ def test_a_row_larger_than_a_page_is_still_read(home: Home, monkeypatch: pytest.
 
 def test_pages_of_a_thousand_rows(home: Home) -> None:
     directory = home.session([says("x") for _ in range(2500)])
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         assert [len(page) for page in reader.pages()] == [1000, 1000, 500]
         assert [len(page) for page in reader.pages(after=2000)] == [500]
 
@@ -333,7 +334,7 @@ def test_a_page_is_not_held_open_while_it_is_printed(home: Home) -> None:
     directory = home.session([says("x" * 1000) for _ in range(1500)])
     with held(directory) as owner, Writer(owner, "general") as log:
         log.append([says("y")])
-        with Reader(str(directory)) as reader:
+        with Reader(Session.at(directory)) as reader:
             pages = reader.pages()
             next(pages)
             log.append([says("z")])
@@ -395,7 +396,7 @@ def test_a_newer_version_in_the_wal_is_refused(home: Home) -> None:
 
 def test_a_log_that_goes_away_while_it_is_open_is_missing(home: Home) -> None:
     directory = home.session([user("a")])
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         assert reader.last_sequence() == 1
         shutil.rmtree(directory)
         with pytest.raises(EventsMissing):

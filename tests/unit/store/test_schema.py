@@ -10,6 +10,7 @@ import pytest
 
 from agh.core.events import event_id
 from agh.errors import EventsNewer
+from agh.home import Session
 from agh.store import inputs, schema
 from agh.store.reader import Reader
 from agh.store.writer import Writer
@@ -171,7 +172,7 @@ def test_a_log_of_the_first_version_is_read_as_it_is_and_brought_up_by_a_writer(
     first.close()
     for command in ("status", "queue list", "recap", "events", "usage"):
         agh("session", *command.split(), directory.name)
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         assert reader.fetch("PRAGMA user_version") == [(1,)]
     with held(directory) as owner, Writer(owner, "general") as log, log.transaction() as db:
         inputs.add(db, generation=0, mode="queue", prompt=[], turn_id="t", key=None, retries=2)
@@ -185,7 +186,7 @@ def test_a_newer_log_is_refused_by_name_and_left_alone(home: Home) -> None:
     newer.close()
     before = tree(directory)
     with pytest.raises(EventsNewer, match=f"has format {schema.VERSION + 1}.*up to {schema.VERSION}"):
-        Reader(str(directory))
+        Reader(Session.at(directory))
     with held(directory) as owner, pytest.raises(EventsNewer):
         Writer(owner, "general")
     assert tree(directory) == before

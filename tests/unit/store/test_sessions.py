@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agh.errors import AmbiguousSession, HomeUnsafe, MetaInvalid, SessionNotFound
+from agh.home import Session
 from agh.store import sessions
 from tests.support.build import Home, tree
 from tests.support.hostile import HOSTILE_IDS
@@ -58,7 +59,7 @@ def test_ids_are_listed_oldest_first_and_strangers_are_not(three: Home) -> None:
 )
 def test_an_id_a_prefix_or_a_name(three: Home, reference: str, expected: str) -> None:
     before = tree(three.path)
-    assert sessions.resolve(reference) == str(three.path / "sessions" / expected)
+    assert sessions.resolve(reference) == Session.at(three.path / "sessions" / expected)
     assert tree(three.path) == before
 
 

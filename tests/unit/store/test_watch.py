@@ -19,8 +19,9 @@ WOKEN = 0.9 * watching.IDLE
 
 HOLDS = """
 import sys
+from agh.home import Session
 from agh.store import lock
-owner = lock.take(sys.argv[1])
+owner = lock.take(Session.at(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
 """

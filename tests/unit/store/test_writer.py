@@ -13,7 +13,9 @@ import pytest
 
 from agh.core.events import Draft, Row
 from agh.errors import AghError, Bug, EventsMissing, SessionBusy, StoreFailed
+from agh.home import Session
 from agh.store import lock, writer
+from agh.store.create import create_log
 from agh.store.reader import Reader
 from agh.store.writer import Writer
 from tests.support.build import Home, child, conversation, held, rows, says, user
@@ -45,12 +47,13 @@ import resource, sys
 from pathlib import Path
 from agh.errors import StoreFailed
 from agh.store import writer
+from agh.store.create import create_log
 from tests.support.build import held
 owner = held(Path(sys.argv[1]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
 try:
     if sys.argv[2] == "create":
-        writer.create(owner)
+        create_log(owner)
     else:
         writer.Writer(owner, "general").append([])
 except Exception as error:
@@ -59,7 +62,7 @@ except Exception as error:
 
 
 def _read(directory: Path) -> list[Row]:
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         return list(reader.rows())
 
 
@@ -97,7 +100,7 @@ def test_a_writer_keeps_the_lock_with_its_owner(home: Home) -> None:
     directory = home.session()
     with held(directory) as owner:
         Writer(owner, "general").close()
-        assert lock.is_held(str(directory))
+        assert lock.is_held(Session.at(directory))
 
 
 def test_every_commit_is_synced(home: Home) -> None:
@@ -174,7 +177,7 @@ def test_all_files_are_private(home: Home) -> None:
     before = os.umask(0)
     try:
         with held(directory) as owner:
-            writer.create(owner)
+            create_log(owner)
             with Writer(owner, "general") as log:
                 log.append(conversation())
                 modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()}
@@ -196,10 +199,10 @@ def test_a_new_log_appears_complete_or_not_at_all(home: Home, monkeypatch: pytes
     with held(directory) as owner:
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(writer.schema, "create", _interrupt)
-            writer.create(owner)
+            create_log(owner)
         with pytest.raises(EventsMissing):
             Writer(owner, "general")
-        writer.create(owner)
+        create_log(owner)
         assert sorted(path.name for path in directory.iterdir()) == ["events.db", "lock", "meta.json"]
         Writer(owner, "general").close()
 
@@ -213,7 +216,7 @@ def test_creating_does_not_destroy(home: Home) -> None:
     directory = home.session(conversation())
     with held(directory) as owner:
         with contextlib.suppress(AghError, OSError):
-            writer.create(owner)
+            create_log(owner)
         assert len(_read(directory)) == len(conversation())
 
 
@@ -272,7 +275,7 @@ def test_long_content_is_stored_from_its_pieces(home: Home) -> None:
         assert [row.content for row in log.append([long])] == [text]
         types = log.connection.execute("SELECT DISTINCT typeof(content) FROM events").fetchall()
         assert types == [("text",)]
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         stored = list(reader.rows())
     assert [row.sequence for row in stored] == [1, 2, 3, 4, 5, 6]
     assert [row.content == text for row in stored] == [False, True, True, False, True, True]

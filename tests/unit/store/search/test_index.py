@@ -278,13 +278,13 @@ def test_someone_else_who_builds_for_long_is_not_waited_for(
     monkeypatch.setattr(indexer, "PATIENCE", 0.05)
     settled(home.session([user("apple")]))
     Path(cache_path()).mkdir(parents=True)
-    owner = lock.take(cache_path())
+    owner = lock.take_directory(cache_path())
     assert owner is not None
     with owner, pytest.raises(IndexFailed):
         find(Query("x"))
     assert not find(Query("x")).behind
     home.session([user("apple")])
-    owner = lock.take(cache_path())
+    owner = lock.take_directory(cache_path())
     assert owner is not None
     with owner:
         answer = find(Query('"apple"'))

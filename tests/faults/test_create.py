@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agh.home import new_session_id
-from agh.store.making import making
+from agh.store.create import create_session
 from tests.support.live import Live
 
 # In the command alone: every act in the home that Python tells of, and the start of the keeper.
@@ -76,6 +76,6 @@ def test_a_directory_that_is_swept_while_it_is_made_is_made_again(
         real_chmod(path, mode)
 
     monkeypatch.setattr(os, "chmod", chmod)
-    with making(new_session_id()) as lock:
-        assert os.path.exists(os.path.join(lock.directory, "events.db"))
+    with create_session(new_session_id()) as lock:
+        assert os.path.exists(os.path.join(lock.session, "events.db"))
     assert swept
