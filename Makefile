@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint docs picture bench bench-against peers soak mutants real-agents slurm podman browser serve-ai serve-fuzz serve-load clean
+.PHONY: demo test lint docs picture bench bench-against peers soak mutants real-agents catalog schema slurm podman browser serve-ai serve-fuzz serve-load clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m tests.demo
@@ -33,6 +33,11 @@ mutants: $(STAMP)
 
 real-agents: $(STAMP)
 	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/real_agents $(ARGS)
+
+# Every package of the bundled list of agents, as npm and PyPI have it; one of each is installed and started.
+catalog: $(STAMP)
+	$(BIN)/python -m pip install -q --group catalog
+	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/real_packages/test_catalog.py $(ARGS)
 
 slurm podman: $(STAMP)
 	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/real_places/test_$@.py $(ARGS)

@@ -47,9 +47,9 @@ FILES = {
 FILES_OF = {
     "agent": {
         "~/.agh/config.toml": FILES["~/.agh/config.toml"],
-        "~/.agh/agents/NAME.toml": "Agents of your own, and the versions that `agh agent install` pinned; also "
-        "`.agh/agents/NAME.toml` in a trusted workspace.",
-        "~/.agh/agents/bin/": "Programs that `agh agent install` unpacked.",
+        "~/.agh/agents/NAME.toml": "Agents of your own, and versions that `agh agent install` pinned; "
+        "also `.agh/agents/NAME.toml` in a trusted workspace.",
+        "~/.agh/agents/bin/": "What `agh agent install` installed, by agent and version.",
         "~/.cache/agh/": "The last copy of the public registry; it may be removed.",
     },
     "config": {name: FILES[name] for name in ("~/.agh/config.toml",)},

@@ -88,7 +88,7 @@ def uvx(package: str, command: str = "") -> list[str]:
 
 def pinned_program(pin: Mapping[str, Any]) -> list[str]:
     """Return the start of an argv that runs exactly the version that is pinned."""
-    if pin["via"] == "binary":
+    if "path" in pin:
         return [str(pin["path"])]
     run = npx if pin["via"] == "npx" else uvx
     return run(str(pin["package"]), str(pin.get("command", "")))
@@ -148,7 +148,7 @@ def _find_pin_problem(pin: Mapping[str, Any]) -> str:
         return ""
     if pin.get("via") not in ("npx", "uvx", "binary"):
         return f"via = {pin.get('via')!r}; known are npx, uvx, binary"
-    key = "path" if pin["via"] == "binary" else "package"
+    key = "path" if "path" in pin or pin["via"] == "binary" else "package"
     if not isinstance(pin.get(key), str) or not pin[key] or pin[key].startswith("-"):
         return f"it needs a {key}"
     return "" if isinstance(pin.get("version"), str) else "it needs a version"

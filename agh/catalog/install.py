@@ -2,22 +2,25 @@
 
 Promises: an installation is a file `agents/NAME.toml` in the home that pins one version. It is written last,
 so a failed or killed installation leaves the agent as it was. A file that the user wrote is never replaced;
-what the user added to a file of ours stays. An archive is unpacked only if its checksum is right.
+what the user added to a file of ours stays. An archive is unpacked only if its checksum is right. Versions
+are installed side by side: an update does not touch what a live session runs.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from agh.adapters.agents import AgentRecord, npx, uvx
+from agh.adapters.agents import AgentRecord
 from agh.catalog.entries import Entry
-from agh.catalog.plan import Plan, agent_file, make_plan, programs_path
+from agh.catalog.plan import BIN_FOLDERS, Plan, agent_file, make_plan, programs_path
 from agh.config import agent_files
 from agh.errors import AgentDefined, AgentInvalid, AgentNotPinned, AghError, ChecksumWrong, InstallFailed
 from agh.home import ensure_home, home_path, make_private_dir, replace_file
@@ -37,16 +40,17 @@ class Update(NamedTuple):
     reason: str = ""
 
 
-def install(plan: Plan) -> None:
-    """Download what the plan says and write the agent's file."""
+def install(plan: Plan) -> Plan:
+    """Download what the plan says and write the agent's file; return the plan as it was carried out."""
     check_file(plan.name)
     ensure_home()
     if plan.binary:
         _install_archive(plan)
     else:
-        _install_package(plan)
+        plan = _install_package(plan)
     with lock_names():
         _write_file(plan)
+    return plan
 
 
 def check_file(name: str) -> None:
@@ -126,15 +130,58 @@ def _update(
     return Update(name, version, new_version, "updated")
 
 
-def _install_package(plan: Plan) -> None:
-    """Let npx or uvx fetch the package, so that what is missing shows now and not in a session."""
-    package = str(plan.pin["package"])
-    via = str(plan.pin["via"])
-    nothing = [*npx(package, "node"), "-e", ""] if via == "npx" else [*uvx(package, "python"), "-c", ""]
+def _install_package(plan: Plan) -> Plan:
+    """Install the package into a directory of its own; return the plan with the path of its program.
+
+    Run from there it starts at once: npx and uvx would ask the network each time which version to run.
+    """
+    package, folder = str(plan.pin["package"]), plan.folder
+    if _read_pin(plan.name).get("package") == package and os.path.isfile(plan.pin["path"]):
+        return plan  # live sessions may be running it
+    shutil.rmtree(folder, ignore_errors=True)  # what an earlier attempt left
+    make_private_dir(folder)
+    try:
+        if plan.pin["via"] == "npx":
+            with open(os.path.join(folder, "package.json"), "x", encoding="utf-8") as file:
+                file.write('{"private": true}\n')  # else npm looks for one in the directories above
+            quiet = ["--no-audit", "--no-fund", "--no-progress", "--loglevel=error"]
+            _run(plan, ["npm", "install", "--prefix", folder, *quiet, package])
+            program = _find_program(folder, package.rpartition("@")[0], os.path.basename(plan.pin["path"]))
+            plan = replace(plan, pin={**plan.pin, "path": os.path.join(folder, BIN_FOLDERS["npx"], program)})
+        else:
+            places = {"UV_TOOL_DIR": f"{folder}/tools", "UV_TOOL_BIN_DIR": f"{folder}/bin"}
+            _run(plan, ["uv", "tool", "install", "--quiet", package], places)
+        if not os.path.isfile(plan.pin["path"]):
+            name = os.path.basename(plan.pin["path"])
+            raise InstallFailed(plan.name, f"{package} has no program {name}")
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return plan
+
+
+def _find_program(folder: str, package: str, wanted: str) -> str:
+    """Return the program of a npm package: the one wanted if it has it, else the one that npx would run."""
+    try:
+        with open(os.path.join(folder, "node_modules", package, "package.json"), "rb") as file:
+            programs = json.load(file).get("bin")
+    except (OSError, ValueError, AttributeError):
+        return wanted
+    name = package.rpartition("/")[2]
+    if not isinstance(programs, dict):
+        return name
+    if wanted in programs or not programs:
+        return wanted
+    return name if name in programs else str(next(iter(programs)))
+
+
+def _run(plan: Plan, argv: list[str], variables: Mapping[str, str] | None = None) -> None:
+    """Run npm or uv; raise with the line that says why if it fails."""
     try:
         outcome = subprocess.run(
-            nothing,
-            cwd=os.path.expanduser("~"),
+            argv,
+            cwd=plan.folder,
+            env={**os.environ, **(variables or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -143,12 +190,12 @@ def _install_package(plan: Plan) -> None:
             timeout=MOST_SECONDS,
         )
     except subprocess.TimeoutExpired:
-        raise InstallFailed(plan.name, f"{via} did not end within {MOST_SECONDS:g} s") from None
+        raise InstallFailed(plan.name, f"{argv[0]} did not end within {MOST_SECONDS:g} s") from None
     except OSError as error:
-        raise InstallFailed(plan.name, f"{via}: {error.strerror}") from None
+        raise InstallFailed(plan.name, f"{argv[0]}: {error.strerror}") from None
     if outcome.returncode:
         lines = [line.strip() for line in outcome.stderr.splitlines() if line.strip()]
-        raise InstallFailed(plan.name, f"{via}: {_choose_line(lines)}", stderr=lines[-20:])
+        raise InstallFailed(plan.name, f"{argv[0]}: {_choose_line(lines)}", stderr=lines[-20:])
 
 
 def _choose_line(lines: list[str]) -> str:
@@ -164,8 +211,7 @@ def _choose_line(lines: list[str]) -> str:
 def _install_archive(plan: Plan) -> None:
     """Download, check and unpack the archive beside its place, then rename it into it."""
     assert plan.binary
-    folder = programs_path(plan.name)
-    target = os.path.join(folder, os.path.relpath(plan.pin["path"], folder).split(os.sep)[0])
+    folder, target = programs_path(plan.name), plan.folder
     if os.path.isfile(plan.pin["path"]):
         return  # this very archive was unpacked before
     from agh.catalog.archive import unpack  # slow to import, and only needed here
@@ -206,6 +252,12 @@ def _write_file(plan: Plan) -> None:
             env.setdefault(key, value)
     document["pin"] = dict(plan.pin)
     replace_file(path, tomlkit.dumps(document).encode())
+
+
+def _read_pin(name: str) -> Mapping[str, Any]:
+    """Return what the agent's file pins now; nothing if there is no file."""
+    path = agent_file(name)
+    return _read_file(path).get("pin", {}) if os.path.lexists(path) else {}
 
 
 def _read_file(path: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What installing an agent would do: which version, by npx, uvx or a checked archive, under which name.
+"""What installing an agent would do: which version, from npm, PyPI or a checked archive, under which name.
 
 Only computes. agh's own record of an agent is laid over the catalog's entry: the entry says what to install,
 the record how the agent is started and what is peculiar about it.
@@ -19,7 +19,8 @@ from agh.errors import AgentNotInstallable, AgentUnlisted, Usage
 from agh.home import home_path
 
 WAYS = ("npx", "uvx", "binary")
-MISSING_TOOLS = {"npx": "install Node.js, which brings npx", "uvx": "pip install uv, which brings uvx"}
+BIN_FOLDERS = {"npx": "node_modules/.bin", "uvx": "bin"}  # where npm and uv put the programs of a package
+TOOLS = {"npx": ("npm", "install Node.js, which brings npm"), "uvx": ("uv", "pip install uv")}
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,12 @@ class Plan:
         source = "npm" if self.pin["via"] == "npx" else "PyPI"
         return f"{self.pin['package']} from {source}"
 
+    @property
+    def folder(self) -> str:
+        """Return the directory that this version is installed into."""
+        top = programs_path(self.name)
+        return os.path.join(top, os.path.relpath(self.pin["path"], top).split(os.sep)[0])
+
     def describe(self) -> dict[str, Any]:
         """Return the plan as data."""
         return {
@@ -67,7 +74,7 @@ def agent_file(name: str) -> str:
 
 
 def programs_path(name: str) -> str:
-    """Return the directory with the programs of an agent that was installed from an archive."""
+    """Return the directory with the programs that were installed for an agent, by version."""
     return os.path.join(home_path(), "agents", "bin", name)
 
 
@@ -132,18 +139,20 @@ def _plan_way(
         others = ", ".join(entry.ways())
         hint = f"agh agent install {name} --via {entry.ways()[0]}"
         raise AgentNotInstallable(name, f"it is not distributed by {way}, only by {others}", hint=hint)
-    if find_program(way) is None:
-        raise AgentNotInstallable(name, f"{way} is not on PATH", hint=MISSING_TOOLS[way])
+    tool, advice = TOOLS[way]
+    if find_program(tool) is None:
+        raise AgentNotInstallable(name, f"{tool} is not on PATH", hint=advice)
     chosen_version = version or package.version or entry.version
+    plain_name = package.name.rpartition("/")[2].partition("[")[0]
+    program = package.command or (record.argv[0] if record else plain_name)
     pin = {
         "via": way,
         "package": f"{package.name}{'@' if way == 'npx' else '=='}{chosen_version}",
         "version": chosen_version,
         "id": entry.id,
-        **({"command": package.command} if package.command else {}),
+        "path": os.path.join(programs_path(name), chosen_version, BIN_FOLDERS[way], program),
         **({"exact": True} if version else {}),
     }
-    program = package.command or package.name.rpartition("/")[2].partition("[")[0]
     return _plan(name, entry, record, package, program, pin)
 
 

@@ -66,9 +66,9 @@ def search(words: tuple[str, ...], refresh: bool, offline: bool, output: str) ->
 def install(entry: str, via: str | None, sha256: str, dry_run: bool, offline: bool, output: str) -> None:
     """Install an agent of the public registry at one version, and run exactly that from then on.
 
-    npm packages are run with npx and Python packages with uvx. Archives are unpacked below ~/.agh/agents/bin
-    if their checksum is right. The version is written to ~/.agh/agents/NAME.toml. With @VERSION, `agh agent
-    update` leaves the agent alone unless you name it.
+    npm and uv install packages below ~/.agh/agents/bin; archives are unpacked there if their checksum is
+    right. The version is written to ~/.agh/agents/NAME.toml. With @VERSION, `agh agent update` leaves the
+    agent alone unless you name it.
     """
     name, _, version = entry.partition("@")
     listing = load_catalog(False if offline else None)
@@ -86,7 +86,7 @@ def install(entry: str, via: str | None, sha256: str, dry_run: bool, offline: bo
         remark(listing.remark)
     if not dry_run:
         _announce(plan)
-        installing.install(plan)
+        plan = installing.install(plan)
     row = {**plan.describe(), "installed": not dry_run}
     write_result("agent", row, output, lambda: _report(plan, dry_run))
 
@@ -117,10 +117,7 @@ def update(names: tuple[str, ...], offline: bool, output: str) -> None:
 @click.argument("name")
 @output_option()
 def uninstall(name: str, output: str) -> None:
-    """Forget the pinned version of an agent, and delete what was unpacked for it.
-
-    Sessions stay. What npx and uvx have in their own caches stays too.
-    """
+    """Forget the pinned version of an agent, and delete what was installed for it. Sessions stay."""
     path = installing.uninstall(name)
     row = {"name": name, "file": path, "installed": False}
     write_result("agent", row, output, lambda: f"uninstalled {name}: {path} is deleted")

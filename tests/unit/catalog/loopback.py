@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import sys
 import tarfile
 import threading
 import zipfile
@@ -122,13 +123,46 @@ def zipped(*members: tuple[str, bytes], mode: int = 0o100755) -> bytes:
     return stream.getvalue()
 
 
+FAKE_TOOL = """#!{python} -S
+import json, os, sys
+tool, args = os.path.basename(sys.argv[0]), sys.argv[1:]
+folder = {folder!r}
+with open(folder + "/calls", "a") as file:
+    print(tool, *args, file=file)
+if {code}:
+    print({error!r}, file=sys.stderr)
+    sys.exit({code})
+if tool == "npm":
+    name = args[-1].rpartition("@")[0]
+    top = args[args.index("--prefix") + 1] + "/node_modules"
+    programs = {programs!r} or {{name.rpartition("/")[2]: "a.js"}}
+    os.makedirs(top + "/" + name)
+    json.dump({{"bin": programs}}, open(top + "/" + name + "/package.json", "w"))
+    names, target = programs if isinstance(programs, dict) else [name], top + "/.bin"
+else:
+    names, target = [args[-1].partition("==")[0]], os.environ["UV_TOOL_BIN_DIR"]
+os.makedirs(target)
+for name in names:
+    with open(target + "/" + name, "w") as file:
+        file.write({script!r})
+    os.chmod(target + "/" + name, 0o755)
+"""
+
+
 def fake_tools(
-    folder: Path, code: int = 0, error: str = "", names: tuple[str, ...] = ("npx", "uvx")
+    folder: Path, code: int = 0, error: str = "", programs: Any = None, script: str = "#!/bin/sh\n"
 ) -> dict[str, str]:
-    """A PATH with an npx and an uvx that only note what they are asked; the note is `folder`/calls."""
+    """A PATH with an npm and a uv that install a script; `folder`/calls is what they were asked."""
     folder.mkdir(exist_ok=True)
-    for name in names:
-        text = f'#!/bin/sh\necho {name} "$@" >> {folder}/calls\nprintf %s\\\\n "{error}" >&2\nexit {code}\n'
+    for name in ("npm", "uv"):
+        text = FAKE_TOOL.format(
+            python=sys.executable,
+            folder=str(folder),
+            code=code,
+            error=error,
+            programs=programs,
+            script=script,
+        )
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     return {"PATH": f"{folder}{os.pathsep}{os.defpath}"}

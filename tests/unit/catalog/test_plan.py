@@ -12,7 +12,7 @@ import pytest
 from agh.adapters.agents import AgentRecord
 from agh.adapters.builtin import AGENTS
 from agh.catalog.entries import Entry, read_catalog
-from agh.catalog.plan import agent_names, make_plan, platform
+from agh.catalog.plan import agent_names, make_plan, platform, programs_path
 from agh.catalog.source import read_bundled
 from agh.errors import AgentNotInstallable, AgentUnlisted, AghError, Usage
 from tests.unit.catalog.loopback import binary, entry, fake_tools
@@ -50,19 +50,21 @@ def test_agh_s_own_record_is_laid_over_the_entry() -> None:
     plan = make_plan("claude", listed, RECORDS)
     assert (plan.name, plan.extends, plan.argv) == ("claude", "claude", ("claude-agent-acp",))
     assert plan.env == {"NEW": "y"}
-    assert plan.command == ["npx", "--prefix", os.path.expanduser("~"), "-y", "claude-pkg@3.0.0"]
+    assert plan.pin["package"] == "claude-pkg@3.0.0"
+    assert plan.command == [f"{programs_path('claude')}/3.0.0/node_modules/.bin/claude-agent-acp"]
     assert make_plan("claude-acp", listed, RECORDS) == plan, "the catalog's own name works too"
 
 
 def test_an_agent_that_only_the_catalog_has() -> None:
     plan = make_plan("mine", entries(entry("mine", **npx("@scope/tool@1.2.3", args=["acp"]))), RECORDS)
     assert (plan.extends, plan.argv) == ("", ("tool", "acp"))
-    assert plan.command[-2:] == ["@scope/tool@1.2.3", "acp"]
+    assert plan.pin["package"] == "@scope/tool@1.2.3"
+    assert plan.command == [f"{programs_path('mine')}/1.2.3/node_modules/.bin/tool", "acp"]
 
 
 def test_a_program_of_a_package() -> None:
     listed = entries(entry("mine", uvx={"package": "tool==1.0", "cmd": "tool-acp", "args": ["-x"]}))
-    assert make_plan("mine", listed, {}).command == ["uvx", "--from", "tool==1.0", "tool-acp", "-x"]
+    assert make_plan("mine", listed, {}).command == [f"{programs_path('mine')}/1.0/bin/tool-acp", "-x"]
 
 
 def test_a_version_of_one_s_own() -> None:
@@ -120,9 +122,9 @@ def test_what_cannot_be_done_says_why_and_what_to_do(
 
 
 def test_a_missing_tool_is_named(tools: Path) -> None:
-    (tools / "npx").unlink()
+    (tools / "npm").unlink()
     os.environ["PATH"] = str(tools)
-    with pytest.raises(AgentNotInstallable, match="npx is not on PATH") as error:
+    with pytest.raises(AgentNotInstallable, match="npm is not on PATH") as error:
         make_plan("mine", entries(entry("mine")), {})
     assert "Node.js" in error.value.hint
 

@@ -28,7 +28,7 @@ def shop(live: Live) -> Iterator[Shop]:
 
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An npx and an uvx that only note what they are asked."""
+    """An npm and a uv that only note what they are asked."""
     monkeypatch.setenv("PATH", fake_tools(tmp_path / "bin")["PATH"])
     return tmp_path / "bin"
 
@@ -88,28 +88,42 @@ def test_text_of_the_registry_is_harmless_on_a_terminal(live: Live, shop: Shop) 
 
 
 def test_install_pins_a_version_and_sessions_run_it(live: Live, shop: Shop, tools: Path) -> None:
-    (tools / "npx").write_text(
-        f'#!/bin/sh\necho npx "$@" >> {tools}/calls\ncase "$*" in *--package*) exit 0;; esac\n'
-        f"exec {sys.executable} -P -m agh_echo\n"
-    )
+    fake_tools(tools, script=f'#!/bin/sh\necho "$@" > {tools}/args\nexec {sys.executable} -P -m agh_echo\n')
     plan = read(live, "agent", "install", "mine")
     assert (plan["name"], plan["version"], plan["via"], plan["installed"]) == ("mine", "1.0.0", "npx", True)
-    prefix = f"--prefix {os.path.expanduser('~')} -y"
-    assert (tools / "calls").read_text() == f"npx {prefix} --package mine-acp@1.0.0 -- node -e \n"
-    assert pinned(live, "mine") == {
-        "title": "Mine",
-        "argv": ["mine-acp", "--acp"],
-        "pin": {"via": "npx", "package": "mine-acp@1.0.0", "version": "1.0.0", "id": "mine"},
-    }
+    folder = live.home / "agents" / "bin" / "mine" / "1.0.0"
+    (call,) = (tools / "calls").read_text().splitlines()
+    assert call.startswith(f"npm install --prefix {folder} ")
+    assert call.endswith(" mine-acp@1.0.0")
+    program = str(folder / "node_modules" / ".bin" / "mine-acp")
+    pin = {"via": "npx", "package": "mine-acp@1.0.0", "version": "1.0.0", "id": "mine", "path": program}
+    assert pinned(live, "mine") == {"title": "Mine", "argv": ["mine-acp", "--acp"], "pin": pin}
     rows = {row["name"]: row for row in read(live, "agent", "list")}
     assert (rows["mine"]["state"], rows["mine"]["version"]) == ("installed", "1.0.0")
     assert read(live, "agent", "search", "mine")[0]["installed_version"] == "1.0.0"
     session = live.agh("session", "new", "--agent", "mine").stdout.strip()
     meta = json.loads((live.home / "sessions" / session / "meta.json").read_text())
-    assert meta["agent_pin"] == pinned(live, "mine")["pin"]
+    assert meta["agent_pin"] == pin
     assert meta["agent_version"]
-    assert f"npx {prefix} mine-acp@1.0.0 --acp" in (tools / "calls").read_text()
+    assert (tools / "args").read_text() == "--acp\n"
     live.agh("session", "stop", session)
+
+
+def test_a_python_package_too(live: Live, shop: Shop, tools: Path) -> None:
+    shop.registry(entry("mine", uvx={"package": "mine-agent==3.1", "args": ["acp"]}))
+    folder = live.home / "agents" / "bin" / "mine" / "3.1"
+    assert read(live, "agent", "install", "mine")["command"] == [f"{folder}/bin/mine-agent", "acp"]
+    assert (tools / "calls").read_text() == "uv tool install --quiet mine-agent==3.1\n"
+
+
+def test_an_installed_version_is_left_alone(live: Live, shop: Shop, tools: Path) -> None:
+    for _ in range(2):
+        live.agh("agent", "install", "mine")
+    assert len((tools / "calls").read_text().splitlines()) == 1
+    (live.home / "agents" / "bin" / "mine" / "1.0.0" / "node_modules" / ".bin" / "mine-acp").unlink()
+    assert {row["name"]: row["state"] for row in read(live, "agent", "list")}["mine"] == "not installed"
+    live.agh("agent", "install", "mine")
+    assert {row["name"]: row["state"] for row in read(live, "agent", "list")}["mine"] == "installed"
 
 
 def test_install_of_a_built_in_agent_keeps_what_agh_knows_of_it(live: Live, shop: Shop, tools: Path) -> None:
@@ -118,17 +132,37 @@ def test_install_of_a_built_in_agent_keeps_what_agh_knows_of_it(live: Live, shop
     read(live, "agent", "install", "claude@0.98.0")
     assert pinned(live, "claude")["extends"] == "claude"
     row = read(live, "agent", "show", "claude")
-    assert row["command"][-1] == "@agentclientprotocol/claude-agent-acp@0.98.0", (
-        "the pin, not what is on PATH"
-    )
+    folder = live.home / "agents" / "bin" / "claude" / "0.98.0"
+    assert row["command"] == [f"{folder}/node_modules/.bin/claude-agent-acp"], "not what is on PATH"
+    assert row["pin"]["package"] == "@agentclientprotocol/claude-agent-acp@0.98.0"
     assert row["drop_env"] == ["CLAUDECODE"]
     assert row["version"] == "0.98.0"
+
+
+@pytest.mark.parametrize(
+    ("programs", "name"),
+    [
+        ({"other": "b.js", "mine-acp": "a.js"}, "mine-acp"),
+        ({"one": "a.js", "alias": "a.js"}, "one"),
+        ("a.js", "mine-acp"),
+    ],
+    ids=["its own name", "another name", "unnamed"],
+)
+def test_the_program_of_a_package(live: Live, shop: Shop, tools: Path, programs: Any, name: str) -> None:
+    fake_tools(tools, programs=programs)
+    assert os.path.basename(read(live, "agent", "install", "mine")["command"][0]) == name
+
+
+def test_a_package_without_a_program(live: Live, shop: Shop, tools: Path) -> None:
+    shop.registry(entry("mine", uvx={"package": "mine==1.0", "cmd": "missing"}))
+    assert "missing" in refused(live, "agent", "install", "mine", code="install_failed", exit=1)["message"]
+    assert not (live.home / "agents" / "bin" / "mine" / "1.0").exists()
 
 
 def test_a_dry_run_does_nothing(live: Live, shop: Shop, tools: Path) -> None:
     shown = live.agh("agent", "install", "mine", "--dry-run").stdout
     assert "mine-acp@1.0.0 from npm" in shown
-    assert "-y mine-acp@1.0.0 --acp" in shown
+    assert "/mine/1.0.0/node_modules/.bin/mine-acp --acp" in shown
     assert not (tools / "calls").exists()
     assert not (live.home / "agents").exists()
 
