@@ -31,7 +31,7 @@ def build(session: Session, description: dict[str, Any], records: Iterable[Recor
         with sessions.lock_names():
             if metadata["name"] is not None:
                 try:
-                    check_name(metadata["name"])
+                    check_name(metadata["name"], sessions.workspaces(metadata))
                 except AghError:
                     metadata["name"] = None
             publish(lock, metadata)

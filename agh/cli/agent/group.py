@@ -30,7 +30,7 @@ def agent() -> None:
 @click.option("--workspace", metavar="W", help="Also the agents of this workspace (default: this one).")
 @output_option()
 def list_agents(workspace: str | None, output: str) -> None:
-    """List agents: installed, runnable (through npx or uvx), or not installed.
+    """List agents: installed, runnable through npx or uvx, or neither.
 
     VERSION is the version that `agh agent install` pinned. `agh agent search` lists more agents.
     """

@@ -18,18 +18,14 @@ from agh.keeper.session import Live
 from agh.keeper.turns.cancel import ask_to_cancel
 from agh.store.meta import Meta
 from agh.store.reader import Reader
+from agh.store.rows import upsert
 
 
 def store_usage(db: sqlite3.Connection, turn_id: str, usage: dict[str, Any]) -> None:
     """Inside a batch: merge usage into the turn's row; None leaves what is stored."""
     row = {"turn_id": turn_id, **{key: value for key, value in usage.items() if value is not None}}
     row["timestamp"] = timestamp()
-    updates = ", ".join(f"{name} = excluded.{name}" for name in row)
-    db.execute(
-        f"INSERT INTO token_usage ({', '.join(row)}) VALUES ({', '.join('?' * len(row))}) "
-        f"ON CONFLICT (turn_id) DO UPDATE SET {updates}",
-        list(row.values()),
-    )
+    upsert(db, "token_usage", "turn_id", row)
 
 
 def take_context_usage(live: Live, usage: dict[str, Any]) -> None:

@@ -247,7 +247,6 @@ def test_without_the_plugin_no_place_is_known(live: Live) -> None:
         "session", "new", "--agent", "echo", "--on", "ssh:x", env={"AGH_PLUGINS": "echo"}, code=4
     )
     assert "no place is called ssh:x" in result.stderr
-    assert "pip install agh-places" in result.stderr
 
 
 def test_a_workspace_adds_places_to_those_of_the_home(live: Live) -> None:
@@ -271,6 +270,6 @@ def test_a_scope_runs_the_agent_with_our_environment_and_its_own_hands(live: Liv
     reply = session.tell("/env MINE\n/env MORE\n/env AGH_HOME\n/write x.txt text")
     assert f"MINE=yes\nMORE=1\nAGH_HOME={live.home}\n" in reply
     assert "error -32601" in reply
-    session.begin("/crash")
+    session.send("/crash")
     wait_until(lambda: not session.is_live())
     assert session.meta()["failure"]["kind"] == "process_exit"

@@ -12,7 +12,7 @@ from agh.adapters.opening import opening
 from agh.errors import AgentInvalid, SystemPromptRefused
 
 PLAIN = AgentRecord("plain", ("plain",))
-CLAUDE = parse_agent(next(one for one in AGENTS if one["name"] == "claude"), "built-in")
+CLAUDE = parse_agent(next(agent for agent in AGENTS if agent["name"] == "claude"), "built-in")
 APPEND, OVERRIDE = {"mode": "append", "text": "be brief"}, {"mode": "override", "text": "be brief"}
 
 
@@ -39,10 +39,10 @@ def test_claude_takes_them_in_meta() -> None:
 def test_the_capability_of_the_protocol_comes_first() -> None:
     content = [{"type": "text", "text": "be brief"}]
     for agent in (PLAIN, CLAUDE):
-        found = opening(agent, advertised(), APPEND, [])
-        assert found == {"systemPrompt": {"mode": "append", "content": content}}
-        found = opening(agent, advertised(override={}), OVERRIDE, [])
-        assert found == {"systemPrompt": {"mode": "override", "content": content}}
+        fields = opening(agent, advertised(), APPEND, [])
+        assert fields == {"systemPrompt": {"mode": "append", "content": content}}
+        fields = opening(agent, advertised(override={}), OVERRIDE, [])
+        assert fields == {"systemPrompt": {"mode": "override", "content": content}}
         with pytest.raises(SystemPromptRefused) as caught:
             opening(agent, advertised(), OVERRIDE, [])
         assert caught.value.hint == "use --append-system-prompt"

@@ -96,12 +96,12 @@ def test_settling_is_pure_and_twice_is_once(meta: dict[str, Any], held: bool) ->
 @given(metas, st.booleans())
 @LAW
 def test_a_session_that_nobody_holds_is_never_shown_as_live(meta: dict[str, Any], held: bool) -> None:
-    shown = status.view(meta, held, AT)
-    assert shown["phase"] in PHASES and shown["badge"] in BADGES
+    view = status.view(meta, held, AT)
+    assert view["phase"] in PHASES and view["badge"] in BADGES
     if not held:
-        assert shown["state"] not in status.LIVE_STATES
-        assert not shown["attachable"]
-        assert shown["badge"] in {"failed", "paused", "stopped", "unknown"}
+        assert view["state"] not in status.LIVE_STATES
+        assert not view["attachable"]
+        assert view["badge"] in {"failed", "paused", "stopped", "unknown"}
 
 
 def test_a_held_or_stopped_session_reads_as_it_is_stored() -> None:

@@ -29,7 +29,7 @@ kind = "read"
 
 
 def lines_that_differ(before: str, after: str) -> tuple[list[str], list[str]]:
-    """What is gone, and what is new."""
+    """Return what is gone, and what is new."""
     old, new = before.splitlines(), after.splitlines()
     return [line for line in old if line not in new], [line for line in new if line not in old]
 
@@ -52,9 +52,9 @@ def lines_that_differ(before: str, after: str) -> tuple[list[str], list[str]]:
 def test_only_what_was_meant_changes(key: str, value: Any, gone: list[str], new: list[str]) -> None:
     after = set_value(FILE, key, value)
     assert lines_that_differ(FILE, after) == (gone, new)
-    wanted = dict(flatten(tomllib.loads(FILE)))
-    wanted.pop(key, None)
-    assert dict(flatten(tomllib.loads(after))) == wanted | ({} if value is None else {key: value})
+    fields = dict(flatten(tomllib.loads(FILE)))
+    fields.pop(key, None)
+    assert dict(flatten(tomllib.loads(after))) == fields | ({} if value is None else {key: value})
 
 
 @pytest.mark.parametrize(
