@@ -44,6 +44,7 @@ class Oracle:
     """Both schemas. `used` counts the methods that were checked, by side and stability."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.documents = [json.loads((folder / name).read_text()) for name in FILES]
         self.definitions = [_make_strict(document["$defs"]) for document in self.documents]
         self.used: Counter[tuple[str, str, str]] = Counter()
@@ -191,6 +192,8 @@ def check_recordings(folder: Path, recordings: Path) -> int:
             try:
                 conversation.check(sender, frame)
             except Invalid as error:
+                if sender == "agent" and any(words in str(error) for words in DELIBERATE):
+                    continue
                 problems[f"{sender}: {str(error)[:600]}"] += 1
     for problem, count in problems.most_common():
         print(f"{count} times {problem}\n")
