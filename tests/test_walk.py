@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import walk
-from tests.support.live import Live, Session, wait_until
-from tests.support.live import live as live  # the fixture
+from tests.support.live import Live, Session
+from tests.support.wait import wait_until
 
 DESIGN = Path(__file__).parent.parent / "docs/design.md"
 COMMAND_BOUND, KEEPER_BOUND = 30, 40  # of `session new`; docs/design.md says where they should be

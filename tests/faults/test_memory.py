@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.live import Live, memory_of, wait_until
+from tests.support.live import Live, memory_of
+from tests.support.wait import wait_until
 
 MIB = 1 << 20
 SIZE = 8 * MIB

@@ -13,7 +13,8 @@ import pytest
 
 from agh.store.reader import Reader
 from tests.support.build import Home, Writer, child, held, says
-from tests.support.live import GONE_WITHIN, Live, Session, carrying, wait_until
+from tests.support.live import GONE_WITHIN, Live, Session, carrying
+from tests.support.wait import wait_until
 
 # Reads orders [directory, size]: a forked writer appends to the log while no file may grow beyond the size;
 # it tells the sequence that was acknowledged last, and what ended it.

@@ -17,8 +17,8 @@ import pytest
 from agh.core.events import Row
 from agh.errors import EventsDamaged
 from agh.store.reader import Reader
-from tests.cli.program import in_process
 from tests.support.build import Home, Writer, child, held, says, tree
+from tests.support.program import in_process
 from tests.support.rounds import Rounds
 
 HEADER, FRAME = 32, 24 + 4096

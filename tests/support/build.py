@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agh.core.events import Draft, Row, draft, marker
 from agh.home import ensure_home, make_private_dir, new_session_id
 from agh.store import lock, meta, writer
@@ -55,6 +57,15 @@ class Home:
         }
         meta.write(str(directory), made)
         return directory
+
+
+@contextmanager
+def shared_home(factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """Yield a home to be filled once and read by many tests."""
+    path = factory.mktemp("shared") / "agh"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AGH_HOME", str(path))
+        yield Home(path)
 
 
 def held(directory: Path) -> Lock:

@@ -14,11 +14,10 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -31,22 +30,11 @@ from agh.sessions.new import create
 from agh.sessions.start import ensure_live
 from agh.store import lock
 from agh.store.reader import Reader
-from tests.conftest import Agh
+from tests.support.program import Agh
+from tests.support.wait import PATIENCE, wait_until
 
-PATIENCE = 20.0
 GONE_WITHIN = 2.0  # seconds from a keeper's death to the end of everything below it
 ECHO = (sys.executable, "-P", "-m", "agh_echo")
-T = TypeVar("T")
-
-
-def wait_until(condition: Callable[[], T], limit: float = PATIENCE, what: object = "") -> T:
-    """The condition's first true value; a test failure when there is none in time."""
-    end, pause = time.monotonic() + limit, 0.002
-    while not (found := condition()):
-        assert time.monotonic() < end, f"waited {limit:g} s in vain: {what or condition}"
-        time.sleep(pause)
-        pause = min(pause * 1.5, 0.05)
-    return found
 
 
 class Event(NamedTuple):
@@ -436,10 +424,3 @@ def living(home: Path, workspace: Path) -> Iterator[Live]:
         yield made
     finally:
         made.end()
-
-
-@pytest.fixture
-def live(private_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
-    monkeypatch.setenv("AGH_ECHO_HOME", str(tmp_path / "echo"))
-    with living(private_home, tmp_path / "work") as made:
-        yield made
