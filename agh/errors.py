@@ -548,6 +548,33 @@ class PermissionUnknown(AghError):
     hint = "agh session permissions ID"
 
 
+class PermissionAmbiguous(AghError):
+    """{0} permission requests wait for an answer; name the one you mean"""
+
+    exit = 2
+    hint = "agh session permissions ID"
+
+
+class PermissionChanged(AghError):
+    """what {0} is about has changed since it was shown; nothing was decided"""
+
+    exit = 4
+    hint = "agh session permissions {1}"
+
+
+class PermissionNotOffered(AghError):
+    """{1} is no answer that the agent offers for {0}; it offers {2}"""
+
+    exit = 2
+
+
+class PermissionSelfAnswered(AghError):
+    """an agent cannot answer for its user; the attempt was recorded"""
+
+    exit = 5
+    hint = "start the session with --allow-self-answers if it may"
+
+
 class PermissionRefused(AghError):
     """{0} was refused ({1}); the turn ended without it"""
 

@@ -44,7 +44,7 @@ def run(
     limit = span(timeout, "--timeout") if timeout else None
     for path in attach:
         check_file(path)
-    directory = sessions.resolve(new_session(name=None, **options)["id"])
+    directory = sessions.resolve(new_session(name=None, no_ask=no_ask, **options)["id"])
     try:
         blocks += attachments(attach, directory)
         receipt = client.call(directory, "prompt", prompt=blocks, retries=retries)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import signal
 import time
 from contextlib import closing
+from functools import partial
 from typing import Any, NamedTuple
 
-from agh.cli.ask import ask_inline, can_ask, refuse_at_once
+from agh.cli.ask import answer_early, ask_inline, can_ask, refuse_at_once
 from agh.cli.turn_view import View, view_for
 from agh.console.output import talk
 from agh.core.events import MARKER_CREATED, TURN_END_TYPES, Row
@@ -40,9 +41,14 @@ class Outcome(NamedTuple):
     refusal: Refusal | None
 
 
-def send_and_tell(directory: str, prompt: list[dict[str, Any]], **args: Any) -> dict[str, Any]:
-    """Queue a prompt, say so if the session had to be started for it, and return the keeper's receipt."""
-    receipt, started = send(directory, prompt, **args)
+def send_and_tell(
+    directory: str, prompt: list[dict[str, Any]], *, refuse: bool = False, **args: Any
+) -> dict[str, Any]:
+    """Queue a prompt, say so if the session had to be started for it, and return the keeper's receipt.
+
+    `refuse` refuses what the agent asks for while it starts.
+    """
+    receipt, started = send(directory, prompt, on_permission=partial(answer_early, refuse), **args)
     if started is not None:
         tell_restored(started)
     return receipt
@@ -77,9 +83,21 @@ def show_turn(
     permission at once instead of asking.
     """
     with Presses(directory, receipt) as presses:  # first of all: from here on Ctrl-C is about the turn
-        view = view_for(output, session_view(directory))
+        session = session_view(directory)
+        if (session.get("activity") or {}).get("pending_permissions"):
+            _answer_outside_turns(directory, refuse)
+        view = view_for(output, session)
         outcome = _watch_turn(directory, receipt, view, presses, timeout, refuse=refuse)
     return exit_code(outcome, directory)
+
+
+def _answer_outside_turns(directory: str, refuse: bool) -> None:
+    """Show what the agent asked for outside any turn, and answer it if that is possible here."""
+    from agh.sessions.permissions import requests
+
+    for request in requests(directory, everything=False):
+        if not request["turn_id"]:
+            answer_early(refuse, directory, request["request_id"])
 
 
 def _watch_turn(
@@ -115,7 +133,7 @@ def _watch_turn(
                 tracker.feed(row)
                 if row.type == "permission" and not row.parsed().get("decision"):
                     if refuse:
-                        refuse_at_once(directory, row)
+                        refuse_at_once(directory, str(row.parsed().get("request_id")))
                     elif can_ask():
                         ask_inline(directory, row, view, deadline)
                 if row.turn_id == turn_id and row.type in TURN_END_TYPES:

@@ -33,7 +33,7 @@ KINDS = (
     "other",
 )
 DECISIONS = ("allow", "deny", "ask")
-_PATTERNS = ("kind", "name", "path", "command")
+PATTERNS = ("kind", "name", "path", "command")
 _TOOL = r"([\w.*?:/-]+)(?:\((.+)\))?"
 _PATH_KINDS = ("read", "edit", "delete", "move")
 _SHELL_TOOLS = ("execute", "bash", "shell", "terminal")
@@ -67,7 +67,7 @@ class Rule(NamedTuple):
     source: str = ""  # the file that it comes from
 
     def __str__(self) -> str:
-        patterns = [f"{key}={value!r}" for key in _PATTERNS if (value := getattr(self, key)) is not None]
+        patterns = [f"{key}={value!r}" for key in PATTERNS if (value := getattr(self, key)) is not None]
         where = f" (rule {self.number}{f' of {self.source}' if self.source else ''})" if self.number else ""
         return f"{self.decision} {' '.join(patterns)}{where}"
 
@@ -130,7 +130,7 @@ def allow_rules(tools: Sequence[str]) -> list[Rule]:
         field = "command" if name.lower() in _SHELL_TOOLS else "path"
         whole, any_arguments = pattern.removesuffix(":*"), pattern.endswith(":*")
         for alternative in (whole, f"{whole} *") if any_arguments else (whole,):
-            rules.append(Rule("allow", **selector, **{field: alternative}))
+            rules.append(Rule("allow", **{**selector, field: alternative}))
     return rules
 
 
@@ -147,14 +147,14 @@ def exactly(text: str) -> str:
 def _read_rule(table: Any, number: int) -> Rule:
     if not isinstance(table, dict):
         raise ValueError(f"rule {number} is not a table")
-    unknown_keys = set(table) - {"decision", *_PATTERNS}
+    unknown_keys = set(table) - {"decision", *PATTERNS}
     if unknown_keys:
         raise ValueError(f"rule {number}: unknown key {sorted(unknown_keys)[0]!r}")
     if table.get("decision") not in DECISIONS:
         raise ValueError(f"rule {number}: decision is one of {', '.join(DECISIONS)}")
-    patterns = {key: table[key] for key in _PATTERNS if key in table}
+    patterns = {key: table[key] for key in PATTERNS if key in table}
     if not patterns or not all(isinstance(value, str) for value in patterns.values()):
-        raise ValueError(f"rule {number}: give at least one pattern of {', '.join(_PATTERNS)}, as text")
+        raise ValueError(f"rule {number}: give at least one pattern of {', '.join(PATTERNS)}, as text")
     return Rule(table["decision"], **patterns, number=number)
 
 
@@ -164,6 +164,8 @@ def _judge_unit(
     """Return what the rules say about one path and one command; None if that does not matter."""
     judgement, doubt = Judgement(), None
     for rule in rules:
+        if unit is not None and unit.extra and rule.command is None and rule.path is None:
+            continue  # it is about the line as a whole
         is_match = _matches(rule, asking, path, unit, workspace)
         if is_match:
             judgement = Judgement(rule.decision, rule)

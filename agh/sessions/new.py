@@ -15,7 +15,7 @@ from agh.errors import AghError, MetaInvalid, NameMismatch, NameTaken, Usage, Wo
 from agh.keeper import client
 from agh.keeper.spawn import next_id
 from agh.sessions import worktree
-from agh.sessions.start import ensure_live, start
+from agh.sessions.start import OnPermission, ensure_live, start
 from agh.store import meta, sessions, workspaces
 from agh.store.lock import Lock
 from agh.store.making import appear, making
@@ -36,6 +36,8 @@ def create(
     system_prompt: dict[str, str] | None = None,
     allowed_tools: list[str] | None = None,
     rules: list[dict[str, str]] | None = None,
+    allow_self_answers: bool = False,
+    on_permission: OnPermission | None = None,
 ) -> tuple[str, dict[str, Any]]:
     """Create a live session; return its directory and its keeper's hello. Bad input leaves nothing behind.
 
@@ -65,12 +67,13 @@ def create(
             metadata["system_prompt"], metadata["allowed_tools"] = system_prompt, allowed_tools or []
             metadata["limits"] = limits or None
             metadata["permission_rules"] = rules or []
+            metadata["allow_self_answers"] = allow_self_answers
             metadata["mcp_servers"] = settings["mcp_servers"]
             for key, value in (options or {}).items():
                 meta.choose(metadata, key, value)
             appear(lock, metadata)
         with lock:
-            return lock.directory, _first_start(lock)
+            return lock.directory, _first_start(lock, on_permission)
 
 
 @contextmanager
@@ -117,10 +120,10 @@ def _named(name: str | None) -> Iterator[None]:
         yield
 
 
-def _first_start(lock: Lock) -> dict[str, Any]:
+def _first_start(lock: Lock, on_permission: OnPermission | None) -> dict[str, Any]:
     """Start the keeper of a new session; remove the session if its options were at fault."""
     try:
-        return start(lock, new=True)
+        return start(lock, on_permission=on_permission, new=True)
     except AghError as error:
         if error.exit == Usage.exit:
             import shutil

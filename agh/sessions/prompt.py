@@ -9,7 +9,7 @@ from agh import config
 from agh.core.prompt import check_size
 from agh.errors import AghError, KeeperDied
 from agh.keeper import client
-from agh.sessions.start import ensure_live
+from agh.sessions.start import OnPermission, ensure_live
 from agh.store import meta
 
 _NOT_NOW = ("keeper_gone", "session_starting", "session_stopping")
@@ -23,7 +23,12 @@ class Sent(NamedTuple):
 
 
 def send(
-    directory: str, prompt: list[dict[str, Any]], *, idempotency_key: str | None = None, **args: Any
+    directory: str,
+    prompt: list[dict[str, Any]],
+    *,
+    idempotency_key: str | None = None,
+    on_permission: OnPermission | None = None,
+    **args: Any,
 ) -> Sent:
     """Queue a prompt, making the session live first if it is not.
 
@@ -43,7 +48,7 @@ def send(
             if error.code not in _NOT_NOW:
                 raise
         _check_size(directory, prompt)
-        hello = ensure_live(directory)
+        hello = ensure_live(directory, on_permission=on_permission)
         started = hello if hello["started"] else started
 
 

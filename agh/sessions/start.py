@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -25,7 +26,7 @@ from agh.errors import (
 )
 from agh.home import open_private
 from agh.keeper import client, spawn
-from agh.keeper.client import CONNECT_LIMIT, read_line
+from agh.keeper.client import CONNECT_LIMIT
 from agh.store import lock as locks
 from agh.store import meta
 from agh.store.lock import Lock
@@ -33,11 +34,17 @@ from agh.store.meta import Meta
 from agh.store.reader import Reader
 from agh.store.watch import Watch
 
+OnPermission = Callable[[str, str], None]
 children: list[int] = []  # keepers started by this process; one that outlives them waits for them
 
 
-def ensure_live(directory: str, **request: Any) -> dict[str, Any]:
-    """Make the session live and return its keeper's hello; `request` is for a start, if one is needed."""
+def ensure_live(
+    directory: str, *, on_permission: OnPermission | None = None, **request: Any
+) -> dict[str, Any]:
+    """Make the session live and return its keeper's hello; `request` is for a start, if one is needed.
+
+    `on_permission` gets the directory and the id of each permission request that comes before it is live.
+    """
     deadline = time.monotonic() + CONNECT_LIMIT
     with Watch() as watch:
         watch.add(directory)
@@ -52,13 +59,13 @@ def ensure_live(directory: str, **request: Any) -> dict[str, Any]:
             lock = locks.take(directory)
             if lock is not None:
                 with lock:
-                    return start(lock, **request) | {"started": True}
+                    return start(lock, on_permission=on_permission, **request) | {"started": True}
             if time.monotonic() > deadline:
                 raise TimedOut(f"the keeper of {os.path.basename(directory)}", CONNECT_LIMIT)
             watch.wait(0.2)
 
 
-def start(lock: Lock, **request: Any) -> dict[str, Any]:
+def start(lock: Lock, *, on_permission: OnPermission | None = None, **request: Any) -> dict[str, Any]:
     """Start the keeper of a session whose lock is held, and return its hello once it is ready.
 
     The process starts first, so that it imports what it needs while the session is checked and repaired here.
@@ -80,11 +87,16 @@ def start(lock: Lock, **request: Any) -> dict[str, Any]:
             children.append(process.pid)
     finally:
         os.close(log)
-    with process.connection:
-        line = read_line(process.connection)
-    if not line:
+    report: dict[str, Any] = {}
+    with process.connection, process.connection.makefile("rb") as lines:
+        for line in lines:
+            report = orjson.loads(line)
+            if "permission" not in report:
+                break
+            if on_permission is not None:
+                on_permission(lock.directory, report["permission"])
+    if not report.keys() & {"ok", "error"}:
         raise KeeperFailed(os.path.basename(lock.directory), _last_line(lock.directory))
-    report = orjson.loads(line)
     if "error" in report:
         raise Relayed(report["error"])
     hello: dict[str, Any] = report["ok"]

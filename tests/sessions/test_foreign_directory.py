@@ -204,7 +204,7 @@ def test_deny_all_of_a_session_is_final(live: Live, source: str) -> None:
     if source == "memory":
         session.begin("/ask path=a.txt")
         pending(session)
-        session.call("decide", verdict="allow_always")
+        session.decide("allow_always")
         session.settle()
     session.agh("set", "permissions=deny-all")
     assert answers(session.tell("/ask path=a.txt")) == ["reject_once"]

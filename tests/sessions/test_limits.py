@@ -38,7 +38,7 @@ def test_max_cost_reached_in_the_middle_of_a_turn(live: Live) -> None:
     viewer = session.start_prompt("/ask path=a.txt\n/usage 10 5 0.7\n/sleep 30\n/say never")
     pending(session)
     session.begin("/say waited")
-    session.call("decide", verdict="allow")
+    session.decide("allow")
     viewer.communicate(timeout=20)
     assert viewer.returncode not in (0, 70)
     stored = paused(session)
@@ -74,7 +74,7 @@ def test_max_turns_by_configuration_and_the_sessions_own(live: Live) -> None:
     pending(session)
     session.begin("/error")
     session.begin("/say third")
-    session.call("decide", verdict="allow")
+    session.decide("allow")
     stored = paused(session)
     assert (stored["stop_reason"], stored["turns"]) == ("max_turns", 2), "a failed turn is a turn"
     assert session.inputs()[-1] == ("queued", "/say third"), "what waits is kept, and not sent"

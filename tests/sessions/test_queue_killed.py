@@ -70,7 +70,7 @@ class Round:
         def is_over() -> bool:
             if [one for one in requests(self.session) if one.status == "pending"] and self.session.is_live():
                 with suppress(AghError):
-                    self.session.call("decide", verdict="allow")
+                    self.session.decide("allow")
             statuses = {status for status, _ in self.session.inputs()}
             return statuses <= ENDS[self.last] or not self.session.is_live()
 

@@ -156,6 +156,12 @@ class Session:
     def call(self, verb: str, **args: Any) -> dict[str, Any]:
         return client.call(str(self.directory), verb, **args)
 
+    def decide(self, verdict: str) -> dict[str, Any]:
+        """Answer the oldest permission request that waits."""
+        oldest = "SELECT request_id FROM permissions WHERE status = 'pending' ORDER BY rowid LIMIT 1"
+        ((request_id,),) = wait_until(lambda: self.fetch(oldest), what="a request")
+        return self.call("decide", request_id=request_id, verdict=verdict)
+
     def revive(self) -> int:
         """Make the session live if it is not; the pid of its keeper, which is then a child of ours."""
         hello = ensure_live(str(self.directory))
@@ -336,7 +342,7 @@ class Live:
             return self.session(self.agh("session", "new", *argv, env=env).stdout.strip())
         # click keeps the first help option that a command was asked for, so it must be the program's.
         asked = new_command.make_context("new", argv, **root.context_settings).params
-        del asked["output"]
+        del asked["output"], asked["no_ask"]
         directory, hello = create(
             **checked(**{**asked, "workspace": asked["workspace"] or str(self.workspace)})
         )

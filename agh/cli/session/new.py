@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from typing import Any
 
 import click
@@ -61,6 +62,11 @@ def session_options(command: Any) -> Any:
         click.option(
             "--permissions", metavar="MODE", help="deny-all, approve-reads (default) or approve-all."
         ),
+        click.option(
+            "--allow-self-answers",
+            is_flag=True,
+            help="Let the agent's own processes answer its permission requests.",
+        ),
         click.option("--on", metavar="PLACE", help="Run the agent there, e.g. ssh:HOST; see agh-places(7)."),
         click.option(
             "--workspace",
@@ -88,6 +94,7 @@ def session_options(command: Any) -> Any:
     metavar="[BRANCH]",
     help="Work in a git worktree of its own, on BRANCH (default: a new one).",
 )
+@click.option("--no-ask", is_flag=True, help="Refuse at once what the agent asks for while it starts.")
 @output_option()
 def new_command(output: str, **options: Any) -> None:
     """Start a session and print its id. It stays live until it is stopped or idle."""
@@ -95,13 +102,19 @@ def new_command(output: str, **options: Any) -> None:
     write_result("session", view, output, lambda: str(view["id"]))
 
 
-def new_session(**options: Any) -> dict[str, Any]:
+def new_session(*, no_ask: bool = False, **options: Any) -> dict[str, Any]:
     """Start a session from the options of a command and return its view."""
     request = checked(**options)
-    directory, hello = create(**request)
+    directory, hello = create(**request, on_permission=partial(_answer_early, no_ask))
     view = session_view(directory)
     tell_started(view, hello, request)
     return view
+
+
+def _answer_early(no_ask: bool, directory: str, request_id: str) -> None:
+    from agh.cli.ask import answer_early
+
+    answer_early(no_ask, directory, request_id)
 
 
 def tell_started(view: dict[str, Any], hello: dict[str, Any], options: dict[str, Any]) -> None:

@@ -80,7 +80,9 @@ def prompt_command(
     limit = span(timeout, "--timeout") if timeout else None
     directory = sessions.resolve(id)
     blocks += attachments(attach, directory)
-    receipt = send_and_tell(directory, blocks, mode=mode, idempotency_key=idempotency_key, retries=retries)
+    receipt = send_and_tell(
+        directory, blocks, refuse=no_ask, mode=mode, idempotency_key=idempotency_key, retries=retries
+    )
     if detach:
         if output in ("json", "jsonl"):
             write_json({"input": receipt})

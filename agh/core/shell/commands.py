@@ -8,12 +8,14 @@ rule that allows sees only commands that are known word for word.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from shlex import quote
 from typing import NamedTuple
 
 from agh.core.shell.patterns import ANY
 from agh.core.shell.words import Line, Simple, Word, split
 
+MAX_FOLDERS = 8
 MAX_UNITS, MAX_STARTS, MAX_DEPTH = 2_000, 32, 8
 _SHELLS = {"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash", "csh", "tcsh"}
 _WRAPPERS = {
@@ -63,6 +65,7 @@ _WRAPPERS = {
 }
 _KEYWORDS = {"!", "{", "}", "if", "then", "else", "elif", "fi", "do", "done", "while", "until", "for", "case",
              "esac", "in", "function", "select", "[[", "]]"}  # fmt: skip
+_CHANGE_FOLDER = {"cd", "pushd", "chdir", "-C", "--chdir", "--directory"}
 _EXEC_FLAGS = {"-exec", "-execdir", "-ok", "-okdir"}
 _CODE_FLAGS = {"python": "c", "perl": "eE", "ruby": "e", "node": "ep", "nodejs": "ep", "php": "r", "lua": "e"}
 _GIT_WITH_VALUE = {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"}
@@ -85,18 +88,22 @@ class Unit(NamedTuple):
 
 
 class Analysis(NamedTuple):
-    """The commands of a line, and the words of which some may be paths."""
+    """The commands of a line, the words of which some may be paths, and the directories it changes to."""
 
     units: tuple[Unit, ...]
     words: tuple[str, ...]
+    folders: tuple[str, ...] = ()
 
 
 def analyse(command: str) -> Analysis:
     """Return what a command line runs."""
     units = _units_of(split(command), 0) or [Unit("", ())]
     texts = tuple(dict.fromkeys((command, " ".join(command.split()))))
-    whole = Unit(None, texts, extra=True)
-    return Analysis((whole, *units[:MAX_UNITS]), tuple(_words_of(split(command), 0))[:MAX_UNITS])
+    whole = Unit(units[0].known if len(units) == 1 else None, texts, extra=True)
+    words = _words_of(split(command), 0)
+    folders = [word for before, word in pairwise(words) if before in _CHANGE_FOLDER]
+    unique = tuple(dict.fromkeys(filter(None, words)))
+    return Analysis((whole, *units[:MAX_UNITS]), unique[:MAX_UNITS], tuple(folders[:MAX_FOLDERS]))
 
 
 def canonical(command: str) -> str:
@@ -133,11 +140,12 @@ def _read(command: Simple, plain: bool, depth: int) -> list[Unit]:
             seen += texts
             extra += units
         else:
-            extra += [Unit(None, tuple(texts), extra=True), *units]
+            known = _known(words[start:]) if plain else None
+            extra += [Unit(known, tuple(texts), extra=True), *units]
     if len(starts) > MAX_STARTS:
         extra.append(Unit(None, (_UNKNOWN,), extra=True))
     seen.append(_join(words))
-    known = " ".join(map(_quoted, words)) if plain and _is_known(command, first) else None
+    known = _known(words) if plain and _is_known(command, first) else None
     inner = _transparent(words[first:], depth) if known is not None and not first else ()
     return [Unit(known, tuple(dict.fromkeys(seen)), inner), *extra]
 
@@ -221,6 +229,11 @@ def _is_script(texts: list[str]) -> bool:
     return is_shell and texts[1:-1] in (["-c"], ["-lc"], ["-l", "-c"], ["-ec"], ["-e", "-c"])
 
 
+def _known(words: list[Word]) -> str | None:
+    """Return the text of words that are all known; None if one is not."""
+    return " ".join(map(_quoted, words)) if all(word.is_literal for word in words) else None
+
+
 def _quoted(word: Word) -> str:
     """Return a word so that it reads like no other; a file name pattern stays as it is."""
     return word.text if word.has_glob and word.bare == word.text else quote(word.text)
@@ -251,7 +264,7 @@ def _words_of(line: Line, depth: int) -> list[str]:
                 words += _words_of(split(word.text), depth + 1)
         if len(words) > MAX_UNITS:
             return [*words[:MAX_UNITS], _UNKNOWN]
-    return [word for word in dict.fromkeys(words) if word]
+    return words
 
 
 def _without_options(words: list[Word]) -> list[Word]:

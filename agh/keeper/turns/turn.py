@@ -30,6 +30,7 @@ def start(live: Live, input: Input) -> None:
     turns.current = Turn(input.turn_id, input.id, after=log.last_sequence, retries=input.retries)
     turns.last_id, live.agent.replaying = input.turn_id, False
     live.activity.note("prompt")
+    live.meta["unanswered_permissions"] = 0
     inputs.set_status(log.db, input.id, "dispatching")
     others = [block for block in input.prompt if block.get("type") != "text"]
     log.record("user_message", turn_id=input.turn_id, text=_text(input), attachments=others or None)

@@ -1,0 +1,28 @@
+"""Where a process comes from: its ancestors, and the launch cookie in its environment. Linux only."""
+
+from __future__ import annotations
+
+from agh.keeper.leash.orphans import COOKIE_VARIABLE
+
+
+def lineage(pid: int) -> list[int]:
+    """Return the process and its ancestors, the nearest first; nothing if it does not exist."""
+    pids: list[int] = []
+    while pid > 0 and pid not in pids:
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                parent = int(file.read().rpartition(b")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            break
+        pids.append(pid)
+        pid = parent
+    return pids
+
+
+def carries(pid: int, cookie: str) -> bool:
+    """Tell whether the environment with which a process was started has this launch cookie."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return f"{COOKIE_VARIABLE}={cookie}".encode() in file.read().split(b"\0")
+    except OSError:
+        return False
