@@ -1,8 +1,9 @@
 """Settings: one table of what can be set, with values from config.toml of the home and of the workspace.
 
 A workspace's `.agh/` is used only if the user's own config.toml lists its path in `trusted_workspaces`;
-otherwise nothing in it is even read. A trusted workspace overrides the home, and a command's flags override
-both. An unknown key or an invalid value is an error that names the file and suggests the right key.
+otherwise nothing in it is even read. A trusted workspace adds to the user's settings and can make them
+stricter, never looser; a command's flags override both. An unknown key or an invalid value is an error that
+names the file and suggests the right key.
 """
 
 from __future__ import annotations
@@ -146,14 +147,36 @@ OWN_ONLY = ("trusted_workspaces",)  # settings that only the user's own config.t
 
 
 def load(workspace: str | None = None) -> dict[str, Any]:
-    """Return every setting with its value."""
-    values = {name: setting.default for name, setting in SETTINGS.items()}
-    for path in config_files(workspace):
-        settings = written(path)
-        for name in TABLES:
-            settings[name] = values[name] | settings.get(name, {})
-        values |= settings
-    return {name: SETTINGS[name].read(value) for name, value in values.items()}
+    """Return every setting with its value. A workspace's settings only add to the user's, or tighten them."""
+    own_path, *others = config_files(workspace)
+    own = {name: setting.default for name, setting in SETTINGS.items()} | written(own_path)
+    values = own
+    for path in others:
+        values = layered(own, written(path))
+    settings = {name: SETTINGS[name].read(value) for name, value in values.items()}
+    if settings["permissions.rules"]:
+        settings["permissions.rules"] = _with_sources(settings["permissions.rules"], own, own_path, others)
+    return settings
+
+
+def layered(own: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
+    """Return the values, as written, that hold in a workspace with these settings."""
+    if not theirs:
+        return own
+    from agh.core.settings.layers import join
+
+    return own | {name: join(name, own[name], value, SETTINGS[name].read) for name, value in theirs.items()}
+
+
+def _with_sources(rules: list[Rule], own: dict[str, Any], own_path: str, others: list[str]) -> list[Rule]:
+    """Return the rules with the file that each comes from; a workspace's follow the user's."""
+    count = len(own["permissions.rules"])
+    return [
+        rule._replace(source=own_path)
+        if index < count
+        else rule._replace(source=others[0], number=index - count + 1, tightens=True)
+        for index, rule in enumerate(rules)
+    ]
 
 
 def config_files(workspace: str | None) -> list[str]:

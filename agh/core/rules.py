@@ -65,6 +65,7 @@ class Rule(NamedTuple):
     command: str | None = None
     number: int = 0  # its place in the list that it comes from
     source: str = ""  # the file that it comes from
+    tightens: bool = False  # it comes from a workspace, so that it cannot allow anything
 
     def __str__(self) -> str:
         patterns = [f"{key}={value!r}" for key in PATTERNS if (value := getattr(self, key)) is not None]

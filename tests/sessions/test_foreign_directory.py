@@ -88,8 +88,9 @@ def test_a_trusted_workspace_is_used(live: Live) -> None:
     session, lines = new(live)
     assert lines == []
     assert [server["name"] for server in session.meta()["mcp_servers"]] == ["theirs"]
-    assert answers(session.tell("/ask path=a.txt")) == ["allow_once"]
     assert left_behind(live) == ["hook-ran"]
+    session.begin("/ask path=a.txt" + STAYS)
+    assert pending(session).status == "pending", "nothing from there relaxes anything"
 
 
 @pytest.mark.parametrize("listed", ["/", "{parent}", "{workspace}/sub", "relative"])

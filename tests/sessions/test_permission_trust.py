@@ -11,7 +11,7 @@ import pytest
 
 from agh.errors import AghError
 from tests.sessions.test_permission_subjects import shown, update
-from tests.support.live import Live, Session
+from tests.support.live import ECHO, Live, Session
 from tests.support.permissions import STAYS, answers, outcomes, pending, raw_request, requests
 from tests.support.terminal import on_a_terminal
 from tests.support.wait import wait_until
@@ -241,3 +241,95 @@ def test_a_resume_shows_it_too(live: Live, early: tuple[str, str]) -> None:
     (live.workspace / "answer").unlink()
     process = session.prompt("hello", "--no-ask")
     assert "the agent asks for permission: run: index ." in process.stderr
+
+
+# Precedence.
+
+
+def decide_in_workspace(live: Live, own: str, theirs: str, *args: str) -> tuple[str | None, str | None]:
+    """Return what becomes of an edit of a.txt with these settings of the user and of a trusted workspace."""
+    live.trust("[permissions]\ntimeout = '0.2s'\n" + own)
+    (live.workspace / ".agh").mkdir(exist_ok=True)
+    (live.workspace / ".agh" / "config.toml").write_text(theirs)
+    session = live.new(args=args)
+    session.tell("/ask path=a.txt")
+    return outcomes(session)[0]
+
+
+ALLOW, DENY, ASK = (
+    f"[[permissions.rules]]\ndecision = '{decision}'\nkind = 'edit'\n"
+    for decision in ("allow", "deny", "ask")
+)
+ALL, NONE = (f"[permissions]\nmode = '{mode}'\n" for mode in ("approve-all", "deny-all"))
+
+
+@pytest.mark.parametrize(
+    ("own", "theirs", "flag", "outcome"),
+    [
+        ("", ALL + ALLOW, None, ("denied", "timeout")),
+        ("", ALLOW, "approve-all", ("allowed", "mode")),
+        (ALLOW, "", None, ("allowed", "rule")),
+        (ALLOW, DENY, None, ("denied", "rule")),
+        (ALLOW, ASK, None, ("denied", "timeout")),
+        (DENY, ALLOW, None, ("denied", "rule")),
+        ("mode = 'approve-all'\n", NONE, None, ("denied", "mode")),
+        ("mode = 'deny-all'\n", ALL + ALLOW, None, ("denied", "mode")),
+        ("mode = 'deny-all'\n" + ALLOW, "", None, ("allowed", "rule")),
+        ("mode = 'deny-all'\n", "", "approve-all", ("allowed", "mode")),
+        (ALLOW, "", "deny-all", ("denied", "mode")),
+        ("", DENY, "approve-all", ("denied", "rule")),
+    ],
+)
+def test_nothing_of_a_workspace_relaxes_anything(
+    live: Live, own: str, theirs: str, flag: str | None, outcome: tuple[str, str]
+) -> None:
+    args = ("--permissions", flag) if flag else ()
+    assert decide_in_workspace(live, own, theirs, *args) == outcome
+
+
+def test_limits_hooks_and_servers_of_a_workspace_are_added(live: Live) -> None:
+    live.trust(
+        '[session.limits]\nmax_turns = 5\n[[hooks]]\nevent = "turn_end"\ncommand = "touch mine"\n'
+        '[[mcp_servers]]\nname = "db"\ncommand = "mine"\n'
+    )
+    (live.workspace / ".agh").mkdir()
+    (live.workspace / ".agh" / "config.toml").write_text(
+        '[session.limits]\nmax_turns = 9\nmax_time = "1h"\n'
+        '[[hooks]]\nevent = "turn_end"\ncommand = "touch theirs"\n'
+        '[[mcp_servers]]\nname = "db"\ncommand = "theirs"\n'
+        '[[mcp_servers]]\nname = "web"\ncommand = "theirs"\n'
+    )
+    session = live.new()
+    session.tell("hello")
+    servers = {server["name"]: server["command"] for server in session.meta()["mcp_servers"]}
+    assert servers == {"db": "mine", "web": "theirs"}
+    wait_until(lambda: {"mine", "theirs"} <= set(os.listdir(live.workspace)))
+    shown_settings = json.loads(live.agh("config", "show", "session.limits", "-o", "json").stdout)["settings"]
+    values = {row["key"]: row["value"] for row in shown_settings}
+    assert (values["session.limits.max_turns"], values["session.limits.max_time"]) == (5, "1h")
+
+
+def test_an_agent_of_a_workspace_cannot_loosen_the_mode(live: Live) -> None:
+    live.trust("[permissions]\ntimeout = '0.2s'\n")
+    folder = live.workspace / ".agh" / "agents"
+    folder.mkdir(parents=True)
+    (folder / "loose.toml").write_text(f"argv = {json.dumps(list(ECHO))}\npermissions = 'approve-all'\n")
+    session = live.session(live.agh("session", "new", "--agent", "loose").stdout.strip())
+    session.tell("/ask path=a.txt")
+    assert outcomes(session) == [("denied", "timeout")]
+
+
+def test_the_event_says_what_decided_and_in_which_order(live: Live) -> None:
+    live.configure(
+        "[[permissions.rules]]\ndecision = 'ask'\nkind = 'delete'\n"
+        "[[permissions.rules]]\ndecision = 'deny'\nkind = 'edit'\npath = 'a.txt'\n"
+    )
+    session = live.new()
+    session.tell("/ask path=a.txt")
+    question, decision = (event.content for event in session.events("permission"))
+    rule = f"deny kind='edit' path='a.txt' (rule 2 of {live.home}/config.toml)"
+    assert (decision["decided_by"], decision["rule"]) == ("rule", rule)
+    assert question["steps"] == [{"by": "rule", "says": rule}]
+    (row,) = json.loads(session.agh("permissions", "--all", "-o", "json").stdout)["permissions"]
+    assert (row["decided_by"], row["rule"]) == ("rule", rule)
+    assert rule in session.agh("permissions", "--all").stdout

@@ -7,11 +7,14 @@ says only ever makes it stricter; what cannot be told is asked.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
 from agh.core import rules
 from agh.core.rules import Asking, Judgement
+from agh.core.settings.layers import stricter
+from agh.home import home_path
 from agh.keeper.agent.boundary import is_open
 from agh.keeper.agent.tool_call import Subject
 from agh.keeper.session import Live
@@ -54,15 +57,17 @@ def decide_beforehand(live: Live, subject: Subject, *, ours: bool) -> Verdict:
         if is_listed:
             return verdict.decide("allow_all", "allowed_tools")
         return verdict.decide("deny", "mode")
+    configured = live.settings["permissions.rules"]
     judgements = {
         "session": rules.judge(rules.read_rules(live.meta.get("permission_rules") or []), asking, workspace),
-        "rule": rules.judge(live.settings["permissions.rules"], asking, workspace),
+        "rule": rules.judge([rule for rule in configured if not rule.tightens], asking, workspace),
+        "workspace": rules.judge([rule for rule in configured if rule.tightens], asking, workspace),
     }
     for source, judgement in judgements.items():
         verdict.note(source, _words(judgement))
     for source, judgement in judgements.items():
         if judgement.decision == "deny":
-            return verdict.decide("deny", source, judgement.rule)
+            return verdict.decide("deny", "session" if source == "session" else "rule", judgement.rule)
     if ours and (grant := _find_grant(live, asking)) is not None:
         verdict.note("this turn", f"allowed as {grant}")
         return verdict.decide("allow", "this turn")
@@ -79,9 +84,7 @@ def _decide_open(
     is_listed: bool,
 ) -> Verdict:
     """Decide what no rule forbids."""
-    mode = str(
-        live.meta.get("permissions") or live.agent.record.permissions or live.settings["permissions.mode"]
-    )
+    mode = _mode(live)
     verdict.note("mode", mode)
     doubt = next((judgement.doubt for judgement in judgements.values() if judgement.doubt), None)
     for source in ("session", "rule"):
@@ -90,7 +93,11 @@ def _decide_open(
             return verdict.decide(None, "rule", judgement.rule)
         covers = inside or (judgement.rule is not None and judgement.rule.path is not None)
         if judgement.decision == "allow" and covers and doubt is None:
+            if source == "rule" and judgements["workspace"].decision == "ask":
+                break
             return verdict.decide("allow_all", source, judgement.rule)
+    if judgements["workspace"].decision == "ask":
+        return verdict.decide(None, "rule", judgements["workspace"].rule)
     if mode == "deny-all":
         return verdict.decide("allow_all", "allowed_tools") if is_listed else verdict.decide("deny", "mode")
     if doubt is not None:
@@ -102,6 +109,19 @@ def _decide_open(
     if mode == "approve-all":
         return verdict.decide("allow_all", "mode")
     return verdict.decide("allow" if _only_reads(subject.asking) else None, "mode")
+
+
+def _mode(live: Live) -> str:
+    """Return the mode in force: the session's own; else the agent's and the configured one.
+
+    A definition of an agent in the user's home may choose any mode; another one can only make it stricter.
+    """
+    own, record = live.meta.get("permissions"), live.agent.record
+    configured = str(live.settings["permissions.mode"])
+    if own or not record.permissions:
+        return str(own or configured)
+    is_users = os.path.dirname(record.source) == os.path.join(home_path(), "agents")
+    return record.permissions if is_users else stricter(record.permissions, configured)
 
 
 def _only_reads(asking: Asking) -> bool:

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
 from agh.adapters.agents import LIMITS, AgentRecord
 from agh.errors import LimitReached
+from agh.home import home_path
 from agh.keeper.session import Live
 from agh.keeper.turns.cancel import ask_to_cancel
 from agh.store.meta import Meta
 
 
 def limits_of(meta: Meta, record: AgentRecord, settings: dict[str, Any]) -> dict[str, float]:
-    """Return the limits in force: the session's, else the agent's, else the configured ones; 0 is none."""
+    """Return the limits in force: the session's, else the agent's or the configured ones; 0 is none.
+
+    A definition of an agent in the user's home may set any limit; another one can only lower it.
+    """
     own = meta.get("limits") or {}
-    return {
-        name: own.get(name) or record.limits.get(name) or settings[f"session.limits.{name}"]
-        for name in LIMITS
-    }
+    is_users = os.path.dirname(record.source) == os.path.join(home_path(), "agents")
+    limits = {}
+    for name in LIMITS:
+        others = [record.limits.get(name) or 0, settings[f"session.limits.{name}"]]
+        candidates = [limit for limit in others if limit]
+        configured = (candidates[0] if is_users else min(candidates)) if candidates else 0
+        limits[name] = own.get(name) or configured
+    return limits
 
 
 def refuse_over_limit(meta: Meta, record: AgentRecord, settings: dict[str, Any]) -> None:

@@ -1,0 +1,46 @@
+"""How a workspace's settings join the user's own: they add to them or tighten them, never loosen. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+# From the strictest to the loosest.
+MODES = ("deny-all", "approve-reads", "approve-all")
+_LEAST = (
+    "permissions.timeout",
+    "session.limits.max_cost",
+    "session.limits.max_turns",
+    "session.limits.max_time",
+    "session.supervision.inactivity_timeout",
+    "session.supervision.tool_inactivity_timeout",
+    "session.supervision.prompt_deadline",
+    "session.queue_cap",
+    "session.input_bytes",
+)
+_ADDED = ("hooks", "permissions.rules")
+
+
+def join(name: str, own: Any, theirs: Any, read: Callable[[Any], Any]) -> Any:
+    """Return the value of a setting, as written, that holds in a workspace which sets it too.
+
+    `own` is the user's value or the default. For a limit, 0 means none.
+    """
+    if name == "permissions.mode":
+        return stricter(own, theirs)
+    if name in _LEAST:
+        limits = [value for value in (own, theirs) if read(value)]
+        return min(limits, key=read) if limits else own
+    if name in _ADDED:
+        return [*own, *theirs]
+    if name == "mcp_servers":
+        names = {server["name"] for server in read(own)}
+        return [*own, *(server for server in theirs if server.get("name") not in names)]
+    if isinstance(own, dict) and isinstance(theirs, dict):
+        return {**theirs, **own}
+    return theirs
+
+
+def stricter(mode: str, other: str) -> str:
+    """Return the stricter of two permission modes."""
+    return min(mode, other, key=MODES.index)
