@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint docs picture bench peers soak mutants real-agents slurm podman browser serve-ai serve-fuzz serve-load clean
+.PHONY: demo test lint docs picture bench bench-against peers soak mutants real-agents slurm podman browser serve-ai serve-fuzz serve-load clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m tests.demo
@@ -63,6 +63,10 @@ serve-load: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m tests.bench --json docs/bench.json $(ARGS)
 	$(BIN)/python -m tests.bench.table docs/bench.json README.md
+
+# Row by row in turn with another checkout: make bench-against TREE=../agh-before
+bench-against: $(STAMP)
+	$(BIN)/python -m tests.bench.against $(TREE) $(ARGS)
 
 $(STAMP): pyproject.toml $(PLUGINS)
 	$(PYTHON) -m venv $(VENV)

@@ -1,10 +1,13 @@
 """The entry point. `--version` and Tab completion run before click is imported; the rest is `agh.cli.main`.
 
+The standard streams are usable before click is imported, however the program was started.
+
 A command that creates a session starts its keeper first, so that both start in parallel.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -25,15 +28,29 @@ def main() -> None:
         from agh.cli.complete import main as complete
 
         complete(sys.argv[2:])
+    _open_standard_streams()
     if _creates_session(sys.argv[1:]):
-        from agh.console.streams import ensure_standard_streams
         from agh.keeper.spawn import start_ahead
 
-        ensure_standard_streams()
         start_ahead()
     from agh.cli.main import main
 
     main()
+
+
+def _open_standard_streams() -> None:
+    """Open a closed 0, 1 or 2 as /dev/null, so that the next file to be opened does not take its number."""
+    for fd in (0, 1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        else:
+            stream.reconfigure(errors="replace")
 
 
 def _creates_session(args: list[str]) -> bool:
@@ -43,8 +60,6 @@ def _creates_session(args: list[str]) -> bool:
 
 def _exit_for(error: OSError) -> None:
     """Exit as any other command does when its output cannot be written."""
-    import os
-
     if isinstance(error, BrokenPipeError):
         os._exit(141)
     os.write(2, f"agh: the output cannot be written: {error.strerror}\n".encode())

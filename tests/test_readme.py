@@ -51,9 +51,9 @@ def test_there_are_the_blocks_we_think() -> None:
 
 
 def test_the_two_commands_are_there() -> None:
-    made = (ROOT / "Makefile").read_text()
-    assert re.search(r"^demo:", made, flags=re.M)
-    assert re.search(r"^test:", made, flags=re.M)
+    text = (ROOT / "Makefile").read_text()
+    assert re.search(r"^demo:", text, flags=re.M)
+    assert re.search(r"^test:", text, flags=re.M)
 
 
 @pytest.mark.slow
@@ -62,7 +62,7 @@ def test_every_block_works_as_it_stands(user: dict[str, str], tmp_path: Path) ->
     (tmp_path / "agh" / "config.toml").write_text('agent = "echo"\n')  # whatever else is installed here
     blocks = [block for block in BLOCKS[1:] if "jq" not in block or shutil.which("jq")]
     script = "\n".join(f"echo '--- {number}'\n{block}" for number, block in enumerate(blocks))
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         cwd=Path(user["HOME"]) / "project",
         env=user,
@@ -71,14 +71,14 @@ def test_every_block_works_as_it_stands(user: dict[str, str], tmp_path: Path) ->
         text=True,
         timeout=110,
     )
-    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert result.returncode == 0, (result.stdout, result.stderr)
     project = Path(user["HOME"]) / "project"
-    assert "echo: why does the login test fail?" in done.stdout
+    assert "echo: why does the login test fail?" in result.stdout
     assert "<html" in (project / "fix-login.html").read_text()
     assert "say hello" in (project / "notes.md").read_text()
-    assert "idle\tfix-login\n" in done.stdout or not shutil.which("jq")
-    assert '"go on"' in done.stdout.rpartition("\nSEEN ")[2]
-    assert done.stdout.count("--- ") == len(blocks)
+    assert "idle\tfix-login\n" in result.stdout or not shutil.which("jq")
+    assert '"go on"' in result.stdout.rpartition("\nSEEN ")[2]
+    assert result.stdout.count("--- ") == len(blocks)
 
 
 def test_the_picture_is_there_and_needs_nothing() -> None:

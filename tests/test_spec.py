@@ -107,7 +107,9 @@ def test_stop_reasons() -> None:
 
 def test_failure_kinds() -> None:
     kinds = used(r'\bfail\(\s*"\w+",\s*"(\w+)"') | used(r'\bkind = "(\w+)"') | used(r'"(\w+_failure)"')
-    kinds |= {status.settled({"state": state}, False)["failure"]["kind"] for state in status.LIVE_STATES}
+    kinds |= {
+        status.effective_meta({"state": state}, False)["failure"]["kind"] for state in status.LIVE_STATES
+    }
     written = set(keys("Failure kinds"))
     assert kinds - {"provider_failure", "on_agent_failure"} <= written  # a marker, a key of a profile
     assert {kind for kind in written if f'"{kind}"' not in SOURCE} == set()
@@ -159,8 +161,8 @@ def test_the_content_of_events_has_no_other_keys(live: Live) -> None:
     session.call("detach", holder="me")
     session.stop()
     session.revive()
-    session.begin("/sleep 60")
-    session.begin("next")
+    session.send("/sleep 60")
+    session.send("next")
     session.call("queue")
     session.call("stop", reason="paused")
     wait_until(lambda: not session.is_live())
@@ -180,10 +182,10 @@ def test_markers() -> None:
 def test_tables_and_columns() -> None:
     connection = sqlite3.connect(":memory:", isolation_level=None)
     schema.create(connection)
-    (found,) = connection.execute("SELECT json_group_array(name) FROM sqlite_master WHERE type = 'table'")
+    (rows,) = connection.execute("SELECT json_group_array(name) FROM sqlite_master WHERE type = 'table'")
     columns = {
         name: [row[1] for row in connection.execute(f"PRAGMA table_xinfo({name})")]
-        for name in json.loads(found[0])
+        for name in json.loads(rows[0])
     }
     connection.close()
     written = {names(table)[0]: names(cells) for table, cells in tables("Tables of events.db")[0]}

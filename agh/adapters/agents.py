@@ -13,6 +13,7 @@ from typing import Any
 
 from agh.config import PERMISSION_MODES
 from agh.errors import AgentInvalid
+from agh.home import home_path
 
 LIMITS = ("max_cost", "max_turns", "max_time")
 SESSION_META = ("system_prompt", "append_system_prompt", "allowed_tools")
@@ -74,7 +75,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def record(fields: Mapping[str, Any], source: str) -> AgentRecord:
+def parse_agent(fields: Mapping[str, Any], source: str) -> AgentRecord:
     """Check the fields that a plugin or a file defines; raise an error that names the source and the key."""
     allowed = set(AgentRecord.__dataclass_fields__) - {"source"}
     values: dict[str, Any] = {}
@@ -106,7 +107,7 @@ def record(fields: Mapping[str, Any], source: str) -> AgentRecord:
     return AgentRecord(**values, source=source)
 
 
-def from_file(path: str) -> AgentRecord:
+def read_agent(path: str) -> AgentRecord:
     """Read an agent from a TOML file and name it after the file."""
     import tomllib
 
@@ -117,7 +118,7 @@ def from_file(path: str) -> AgentRecord:
         raise AgentInvalid(path, str(error)) from None
     if "name" in fields:
         raise AgentInvalid(path, "an agent's name is that of its file; take `name` out of it")
-    return record({"name": os.path.basename(path).removesuffix(".toml"), **fields}, path)
+    return parse_agent({"name": os.path.basename(path).removesuffix(".toml"), **fields}, path)
 
 
 def find_program(name: str, search: str | None = None) -> str | None:
@@ -131,3 +132,8 @@ def find_program(name: str, search: str | None = None) -> str | None:
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
     return None
+
+
+def is_users_own(agent: AgentRecord) -> bool:
+    """Tell whether an agent is defined in the user's home, so that it may loosen the user's settings."""
+    return os.path.dirname(agent.source) == os.path.join(home_path(), "agents")

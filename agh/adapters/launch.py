@@ -29,7 +29,7 @@ class Launch:
     workspace: str  # the directory to run it in
     extra: tuple[str, ...] = ()  # the end of argv: arguments added to the agent's own
     place: str = ""  # the value of --on; empty means this machine
-    named: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [places.NAME] in the settings
+    places: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [places.NAME] in the settings
     session_id: str = ""
     directories: tuple[str, ...] = ()  # others on this machine that the workspace needs
     # A plugin that knows the place fills in:
@@ -42,6 +42,3 @@ class Launch:
     finish: Callable[[], None] = nothing  # ends what may still run after the connection has closed
     # Returns why it ended, from the leash's exit report and its last output; None for the usual reason.
     explain: Callable[[Mapping[str, Any], str], AghError | None] = lambda ended, output: None
-
-    def __post_init__(self) -> None:
-        self.cwd = self.cwd or self.workspace

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from agh import config
 from agh.adapters import calls
-from agh.adapters.agents import AgentRecord, from_file, record
+from agh.adapters.agents import AgentRecord, parse_agent, read_agent
 from agh.adapters.calls import HookRun, PerPlugin
 from agh.adapters.kinds import Kind
 from agh.adapters.restore import Strategy
@@ -123,7 +123,7 @@ def agents(workspace: str | None = None) -> dict[str, AgentRecord]:
     defined: dict[str, AgentRecord] = {}
     for path in _agent_files(workspace):
         try:
-            agent = from_file(path)
+            agent = read_agent(path)
             defined.setdefault(agent.name, agent)
         except AgentInvalid as error:
             warn(f"{error.message}; it is skipped")
@@ -134,7 +134,7 @@ def agent(name: str, workspace: str | None = None) -> AgentRecord:
     """Return the agent of that name. A broken file of that name is an error, not a missing agent."""
     for path in _agent_files(workspace):
         if os.path.basename(path) == f"{name}.toml":
-            return from_file(path)
+            return read_agent(path)
     offered = _offered_agents()
     if name not in offered:
         for path in config.untrusted_files(workspace):
@@ -198,7 +198,7 @@ def add_commands(group: click.Group) -> None:
 
 @cache
 def _offered_agents() -> dict[str, AgentRecord]:
-    return _collect("agh_register_agents", record)
+    return _collect("agh_register_agents", parse_agent)
 
 
 def _collect(hook: str, convert: Callable[[Any, str], Offer] | None = None) -> dict[str, Offer]:

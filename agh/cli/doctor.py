@@ -82,19 +82,19 @@ def examine() -> Iterator[Check]:
 def _sessions() -> Iterator[Check]:
     count = live = escaped = 0
     stale: list[str] = []
-    for directory, _ in sessions.scan():
+    for session, _ in sessions.scan():
         count += 1
-        name = os.path.basename(directory)
-        if lock.is_held(directory):
+        name = session.id
+        if lock.is_held(session):
             live += 1
             continue
         try:
-            escaped += len(find_leftovers(meta.read(directory)))
-            with Reader(directory) as reader:
+            escaped += len(find_leftovers(meta.read(session)))
+            with Reader(session) as reader:
                 ((verdict,),) = reader.fetch("PRAGMA quick_check(1)")
                 if verdict != "ok":
                     raise EventsDamaged(name, verdict)
-            if repair(directory, dry_run=True)["actions"]:
+            if repair(session, dry_run=True)["actions"]:
                 stale.append(name)
         except AghError as error:
             yield Check(name, False, error.message)

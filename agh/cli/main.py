@@ -12,7 +12,6 @@ import click
 
 from agh import __version__
 from agh.cli.lazy import LazyGroup
-from agh.console.streams import ensure_standard_streams
 from agh.core.suggest import closest
 from agh.errors import BROKEN_PIPE, INTERRUPTED, AghError, Bug, OutputFailed, Usage
 
@@ -58,7 +57,6 @@ def root() -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit at once: a short command needs no orderly teardown."""
-    ensure_standard_streams()
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()

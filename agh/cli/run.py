@@ -10,7 +10,7 @@ from agh.cli.session.new import agent_options, new_session
 from agh.cli.session.prompt import attachments, prompt_blocks, prompt_options
 from agh.cli.turn import show_turn
 from agh.console.attachments import check_file
-from agh.console.when import span
+from agh.console.when import parse_duration
 from agh.keeper import client
 from agh.sessions.stop import stop_session
 from agh.store import sessions
@@ -41,15 +41,15 @@ def run(
     The session stays in the list: resume it to go on.
     """
     blocks = prompt_blocks(text, file)
-    limit = span(timeout, "--timeout") if timeout else None
+    limit = parse_duration(timeout, "--timeout") if timeout else None
     for path in attach:
         check_file(path)
-    directory = sessions.resolve(new_session(name=None, no_ask=no_ask, **options)["id"])
+    session = sessions.resolve(new_session(name=None, no_ask=no_ask, **options)["id"])
     try:
-        blocks += attachments(attach, directory)
-        receipt = client.call(directory, "prompt", prompt=blocks, retries=retries)
-        code = show_turn(directory, receipt, output, limit, refuse=no_ask)
+        blocks += attachments(attach, session)
+        receipt = client.call(session, "prompt", prompt=blocks, retries=retries)
+        code = show_turn(session, receipt, output, limit, refuse=no_ask)
     finally:
         if not keep:
-            stop_session(directory)
+            stop_session(session)
     raise click.exceptions.Exit(code)

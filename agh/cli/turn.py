@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from agh.cli.ask import answer_early, ask_inline, can_ask, refuse_at_once
 from agh.cli.turn_view import View, view_for
-from agh.console.output import talk
+from agh.console.output import remark
 from agh.core.events import MARKER_CREATED, TURN_END_TYPES, Row
 from agh.core.refusal import Refusal, RefusalTracker
 from agh.errors import (
@@ -22,6 +22,7 @@ from agh.errors import (
     TurnFailed,
     TurnInterrupted,
 )
+from agh.home import Session
 from agh.keeper import client
 from agh.sessions.prompt import send
 from agh.store.follow import follow
@@ -42,13 +43,13 @@ class Outcome(NamedTuple):
 
 
 def send_and_tell(
-    directory: str, prompt: list[dict[str, Any]], *, refuse: bool = False, **args: Any
+    session: Session, prompt: list[dict[str, Any]], *, refuse: bool = False, **args: Any
 ) -> dict[str, Any]:
     """Queue a prompt, say so if the session had to be started for it, and return the keeper's receipt.
 
     `refuse` refuses what the agent asks for while it starts.
     """
-    receipt, started = send(directory, prompt, on_permission=partial(answer_early, refuse), **args)
+    receipt, started = send(session, prompt, on_permission=partial(answer_early, refuse), **args)
     if started is not None:
         tell_restored(started)
     return receipt
@@ -56,8 +57,8 @@ def send_and_tell(
 
 def tell_restored(hello: dict[str, Any]) -> None:
     """Say how the session was resumed, and warn if the agent lost its context."""
-    for remark in hello.get("remarks") or []:
-        talk(remark)
+    for text in hello.get("remarks") or []:
+        remark(text)
     text = f"resumed by {hello.get('strategy')}"
     if hello.get("meant"):
         has_history = hello.get("strategy") == "inject_history"
@@ -66,11 +67,11 @@ def tell_restored(hello: dict[str, Any]) -> None:
         )
     elif hello.get("context_lost"):
         text = f"warning: the agent lost its memory of this session ({hello.get('reason')}); {text}"
-    talk(text)
+    remark(text)
 
 
 def show_turn(
-    directory: str,
+    session: Session,
     receipt: dict[str, Any],
     output: str,
     timeout: float | None = None,
@@ -82,26 +83,26 @@ def show_turn(
     Ctrl-C cancels the turn; a second one leaves it running. `refuse` refuses the agent's requests for
     permission at once instead of asking.
     """
-    with Presses(directory, receipt) as presses:  # first of all: from here on Ctrl-C is about the turn
-        session = session_view(directory)
-        if (session.get("activity") or {}).get("pending_permissions"):
-            _answer_outside_turns(directory, refuse)
-        view = view_for(output, session)
-        outcome = _watch_turn(directory, receipt, view, presses, timeout, refuse=refuse)
-    return exit_code(outcome, directory)
+    with Presses(session, receipt) as presses:  # first of all: from here on Ctrl-C is about the turn
+        metadata = session_view(session)
+        if (metadata.get("activity") or {}).get("pending_permissions"):
+            _answer_outside_turns(session, refuse)
+        view = view_for(output, metadata)
+        outcome = _watch_turn(session, receipt, view, presses, timeout, refuse=refuse)
+    return exit_code(outcome, session)
 
 
-def _answer_outside_turns(directory: str, refuse: bool) -> None:
+def _answer_outside_turns(session: Session, refuse: bool) -> None:
     """Show what the agent asked for outside any turn, and answer it if that is possible here."""
     from agh.sessions.permissions import requests
 
-    for request in requests(directory, everything=False):
+    for request in requests(session, everything=False):
         if not request["turn_id"]:
-            answer_early(refuse, directory, request["request_id"])
+            answer_early(refuse, session, request["request_id"])
 
 
 def _watch_turn(
-    directory: str,
+    session: Session,
     receipt: dict[str, Any],
     view: View,
     presses: Presses,
@@ -109,13 +110,13 @@ def _watch_turn(
     *,
     refuse: bool,
 ) -> Outcome:
-    turn_id, late = receipt["turn_id"], _timed_out(directory, timeout)
+    turn_id, late = receipt["turn_id"], _timed_out(session, timeout)
     deadline = None if timeout is None else time.monotonic() + timeout
     timed_out, tracker = False, RefusalTracker(turn_id)
     if receipt["status"] == "cancelled":
-        raise PromptDropped(_name(directory))
+        raise PromptDropped(_name(session))
     # With a deadline, ask for empty batches too, so that the clock is checked in time.
-    batches = follow([(directory, int(receipt["after"]))], EVERYTHING, tick=None if timeout is None else 0.1)
+    batches = follow([(session, int(receipt["after"]))], EVERYTHING, tick=None if timeout is None else 0.1)
     with closing(view):
         for _, rows in batches:
             if deadline is not None and time.monotonic() >= deadline:
@@ -125,7 +126,7 @@ def _watch_turn(
                 presses.cancel()
             for row in rows:
                 if _is_drop(row, turn_id):
-                    raise late if timed_out else PromptDropped(_name(directory))
+                    raise late if timed_out else PromptDropped(_name(session))
                 if row.turn_id not in (turn_id, ""):
                     continue
                 presses.started = presses.started or row.turn_id == turn_id
@@ -133,16 +134,16 @@ def _watch_turn(
                 tracker.feed(row)
                 if row.type == "permission" and not row.parsed().get("decision"):
                     if refuse:
-                        refuse_at_once(directory, str(row.parsed().get("request_id")))
+                        refuse_at_once(session, str(row.parsed().get("request_id")))
                     elif can_ask():
-                        ask_inline(directory, row, view, deadline)
+                        ask_inline(session, row, view, deadline)
                 if row.turn_id == turn_id and row.type in TURN_END_TYPES:
                     if timed_out:
                         raise late
                     stop_reason = str(row.parsed().get("stop_reason") or "")
                     return Outcome(row, stop_reason, presses.count > 0, tracker.refusal(stop_reason))
             view.flush()
-    raise KeeperDied(_name(directory))
+    raise KeeperDied(_name(session))
 
 
 def _is_drop(row: Row, turn_id: str) -> bool:
@@ -152,44 +153,43 @@ def _is_drop(row: Row, turn_id: str) -> bool:
     return content.get("kind") == "prompt_dropped" and content.get("turn") == turn_id
 
 
-def _timed_out(directory: str, timeout: float | None) -> TimedOut:
-    return TimedOut("the turn", timeout or 0.0, hint=f"agh session recap {_name(directory)}")
+def _timed_out(session: Session, timeout: float | None) -> TimedOut:
+    return TimedOut("the turn", timeout or 0.0, hint=f"agh session recap {_name(session)}")
 
 
-def exit_code(outcome: Outcome, directory: str) -> int:
+def exit_code(outcome: Outcome, session: Session) -> int:
     """Return 0 for a completed turn and 130 for one we cancelled; raise what says why it ended otherwise."""
     if outcome.stop_reason == "cancelled" and outcome.cancelled_by_us:
         return INTERRUPTED
     error = outcome.row.parsed().get("error")
     if outcome.refusal is not None:
-        raise _refused(outcome.refusal, directory, error)
+        raise _refused(outcome.refusal, session, error)
     if outcome.stop_reason == "end_turn":
         return 0
     reason = error or f"the turn ended with {outcome.stop_reason}"
     if outcome.stop_reason == "interrupted":
-        raise TurnInterrupted(_name(directory), reason)
-    raise TurnFailed(reason, hint=f"agh session events {_name(directory)} --last 5")
+        raise TurnInterrupted(_name(session), reason)
+    raise TurnFailed(reason, hint=f"agh session events {_name(session)} --last 5")
 
 
-def _refused(refusal: Refusal, directory: str, error: str | None) -> PermissionRefused:
+def _refused(refusal: Refusal, session: Session, error: str | None) -> PermissionRefused:
     """Make the error that names what was refused; `error` is what the agent gave as its reason to end."""
     details = {"action": refusal.action, "resource": refusal.resource, "decided_by": refusal.decided_by}
     if error:
         details["error"] = error
-    return PermissionRefused(refusal.name, refusal.reason, _name(directory), **details)
+    return PermissionRefused(refusal.name, refusal.reason, _name(session), **details)
 
 
-def _name(directory: str) -> str:
-    import os
+def _name(session: Session) -> str:
 
-    return os.path.basename(directory)
+    return session.id
 
 
 class Presses:
     """Ctrl-C while a turn runs: the first asks the agent to stop, the second raises KeyboardInterrupt."""
 
-    def __init__(self, directory: str, receipt: dict[str, Any]) -> None:
-        self.directory, self.receipt, self.count = directory, receipt, 0
+    def __init__(self, session: Session, receipt: dict[str, Any]) -> None:
+        self.session, self.receipt, self.count = session, receipt, 0
         self.started = receipt["status"] != "queued"
         self._before: Any = None
 
@@ -203,20 +203,20 @@ class Presses:
     def _pressed(self, *_: object) -> None:
         self.count += 1
         if self.count > 1:
-            talk("detached; the agent goes on")
+            remark("detached; the agent goes on")
             raise KeyboardInterrupt
-        talk("cancelling the turn; press Ctrl-C again to leave it running")
+        remark("cancelling the turn; press Ctrl-C again to leave it running")
         self.cancel()
 
     def cancel(self) -> None:
         """End our own turn, or take our prompt out of the queue; never anyone else's."""
         try:
             if not self.started:
-                client.call(self.directory, "queue", input_id=self.receipt["input_id"])
+                client.call(self.session, "queue", input_id=self.receipt["input_id"])
                 return
         except AghError:
             pass  # it has just started
         try:
-            client.call(self.directory, "cancel", turn_id=self.receipt["turn_id"])
+            client.call(self.session, "cancel", turn_id=self.receipt["turn_id"])
         except AghError:
             pass  # it has just ended: its end is about to be shown

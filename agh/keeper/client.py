@@ -16,6 +16,7 @@ from agh.errors import (
     Relayed,
     TimedOut,
 )
+from agh.home import Session
 from agh.keeper import protocol
 from agh.store import lock, meta
 from agh.store.watch import Watch
@@ -25,23 +26,23 @@ CONNECT_LIMIT = 90.0
 ANSWER_LIMIT = 30.0
 
 
-def call(directory: str, verb: str, *, limit: float = ANSWER_LIMIT, **args: Any) -> dict[str, Any]:
+def call(session: Session, verb: str, *, limit: float = ANSWER_LIMIT, **args: Any) -> dict[str, Any]:
     """Send the keeper a request and return its answer.
 
     Raises KeeperGone if there is no keeper. Raises KeeperDied if it died before it answered: the request
     may have been carried out, so it is not sent again.
     """
-    session_id = os.path.basename(directory)
+    session_id = session.id
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(limit)
         try:
-            with protocol.short_path(directory) as address:
+            with protocol.short_path(session) as address:
                 connection.connect(address)
         except OSError:
             raise KeeperGone(session_id) from None
         try:
             connection.sendall(protocol.encode({"v": protocol.VERSION, "verb": verb, **args}))
-            line = read_line(connection)
+            line = _read_line(connection)
         except TimeoutError:
             raise TimedOut(f"the keeper of {session_id}", limit) from None
         except OSError:
@@ -55,32 +56,34 @@ def call(directory: str, verb: str, *, limit: float = ANSWER_LIMIT, **args: Any)
     return result
 
 
-def answers(directory: str) -> bool:
+def answers(session: Session) -> bool:
     """Tell whether the session's keeper is there and answers at once."""
     try:
-        call(directory, "hello", limit=2)
+        call(session, "hello", limit=2)
+    except Relayed as error:
+        return error.code == "control_version"  # a keeper of another version is one, too
     except AghError:
         return False
     return True
 
 
-def await_started(directory: str, limit: float = READY_LIMIT) -> None:
+def await_started(session: Session, limit: float = READY_LIMIT) -> None:
     """Wait while another command starts the session; its metadata then says how that ended."""
     deadline = time.monotonic() + limit
     with Watch() as watch:
-        watch.add(directory)
-        while meta.read(directory)["state"] == "starting" and lock.is_held(directory):
+        watch.add(session)
+        while meta.read(session)["state"] == "starting" and lock.is_held(session):
             if time.monotonic() > deadline:
-                raise TimedOut(f"the keeper of {os.path.basename(directory)}", limit)
+                raise TimedOut(f"the keeper of {session.id}", limit)
             watch.wait(0.2)
 
 
-def await_end(directory: str, limit: float, pid: int | None = None) -> bool:
+def await_end(session: Session, limit: float, pid: int | None = None) -> bool:
     """Wait until the session's lock is free, or at least the keeper `pid` is gone; False on a timeout."""
     deadline = time.monotonic() + limit
     with Watch() as watch:
-        watch.add(directory)
-        while lock.is_held(directory) and (pid is None or _is_alive(pid)):
+        watch.add(session)
+        while lock.is_held(session) and (pid is None or _is_alive(pid)):
             if time.monotonic() > deadline:
                 return False
             watch.wait(0.2)
@@ -99,7 +102,7 @@ def _is_alive(pid: int) -> bool:
         return True  # there is no /proc
 
 
-def read_line(connection: socket.socket) -> bytes:
+def _read_line(connection: socket.socket) -> bytes:
     """Read a line; return nothing if the peer is gone before its end."""
     received = bytearray()
     while not received.endswith(b"\n"):

@@ -3,6 +3,12 @@
 `python -m MODULE DIR SOCKET_FD`: the session's directory, and a socket to the command that started it. On the
 socket it receives the descriptors of the session's lock and of its log file, and the request as a line of
 JSON. If the command exits without sending them, the keeper exits too. See spawn.py.
+
+A keeper may outlive the files that it was started from: an upgrade replaces them, and a module that is
+imported after that may be missing, or may not fit those in memory. So every module of agh that a keeper can
+need is loaded before it reports that it is ready, and so are the source of the leash and the modules of
+Python that only failures need.
+Only hashlib stays out: it takes 3.5 MB, and an upgrade of agh does not touch it.
 """
 
 from __future__ import annotations
@@ -17,8 +23,13 @@ from typing import Any, NoReturn
 
 import orjson
 
+# Needed only later, and loaded now, as explained above.
+import agh.core.settings.mcp
+import agh.core.settings.toml_text  # noqa: F401
 from agh.core.events import timestamp
 from agh.errors import AghError, Bug
+from agh.home import Session
+from agh.keeper.leash.spawn import load_leash
 from agh.store.lock import Lock
 
 
@@ -55,9 +66,10 @@ class Ready:
 
 def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:
     """Run `keep` as this process and exit; everything is on disk by then, so there is nothing to clean up."""
-    directory, fd = sys.argv[1], int(sys.argv[2])
+    session, fd = Session.at(sys.argv[1]), int(sys.argv[2])
     os.set_inheritable(fd, False)
     os.chdir("/")
+    load_leash()
     request, descriptors = _receive_request(fd)
     if not descriptors:
         os._exit(0)
@@ -66,7 +78,7 @@ def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:
     for stream in (1, 2):
         os.dup2(log_fd, stream)
     os.close(log_fd)
-    ready, lock = Ready(fd), Lock(lock_fd, directory)
+    ready, lock = Ready(fd), Lock(lock_fd, session)
     code = 0
     try:
         keep(lock, ready, request)
@@ -82,7 +94,9 @@ def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:
 
         hide = redactor(os.environ).text  # the message may quote the agent
         log(hide(traceback.format_exc()))
-        ready.failed(Bug(hide(f"{type(error).__name__}: {error}"), hint=f"see {directory}/keeper.log"))
+        ready.failed(
+            Bug(hide(f"{type(error).__name__}: {error}"), hint=f"see {session.directory}/keeper.log")
+        )
         code = Bug.exit
     os._exit(code)
 
@@ -95,6 +109,12 @@ def _receive_request(fd: int) -> tuple[dict[str, Any], list[int]]:
             more = connection.recv(1 << 16)
             line = line + more if more else b""
     return (orjson.loads(line), list(descriptors)) if line else ({}, [])
+
+
+def preload_for_failures() -> None:
+    """Import what only an error message or a traceback needs."""
+    import difflib  # noqa: F401
+    import traceback  # noqa: F401
 
 
 def log(text: str) -> None:

@@ -12,11 +12,12 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from agh.errors import AghError
-from agh.home import new_session_id, session_path
+from agh.home import Session, new_session_id, session_of
 from agh.keeper.leash.spawn import spawn
 
 DEFAULT_MODULE = "agh.keeper.main"  # keeps sessions of no plugin's kind
@@ -27,7 +28,7 @@ class KeeperProcess(NamedTuple):
     """A keeper that was started, and the socket to it."""
 
     pid: int
-    directory: str
+    session: Session
     connection: socket.socket
 
 
@@ -35,25 +36,25 @@ _ahead: KeeperProcess | None = None
 _since = 0.0
 
 
-def start_keeper(module: str, directory: str, log: int | None = None) -> KeeperProcess:
+def start_keeper(module: str, session: Session, log: int | None = None) -> KeeperProcess:
     """Start a keeper that waits for its request; until then it writes its errors to `log`, if any."""
     ours, theirs = socket.socketpair()
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     output = null if log is None else log
-    command = [sys.executable, "-P", "-m", module, directory, str(theirs.fileno())]
+    command = [sys.executable, "-P", "-m", module, session.directory, str(theirs.fileno())]
     try:
         pid = spawn(command, os.environ, (null, output, output), (theirs.fileno(),))
     finally:
         os.close(null)
         theirs.close()
-    return KeeperProcess(pid, directory, ours)
+    return KeeperProcess(pid, session, ours)
 
 
 def start_ahead() -> None:
     """Start the keeper of the session that this command is going to create."""
     global _ahead, _since
     try:
-        _ahead, _since = start_keeper(DEFAULT_MODULE, session_path(new_session_id())), time.monotonic()
+        _ahead, _since = start_keeper(DEFAULT_MODULE, session_of(new_session_id())), time.monotonic()
     except (AghError, OSError):
         pass  # the command will fail in the same way, and say so
 
@@ -62,20 +63,20 @@ def next_id() -> str:
     """Return the id for a new session: that of the keeper that was started ahead, if there is one."""
     global _ahead
     if _ahead is not None and time.monotonic() - _since < AHEAD_LIMIT:
-        return os.path.basename(_ahead.directory)
+        return _ahead.session.id
     _ahead = None
     return new_session_id()
 
 
-def take_or_start_keeper(module: str, directory: str, log: int) -> KeeperProcess:
+def take_or_start_keeper(module: str, session: Session, log: int) -> KeeperProcess:
     """Return the keeper that was started ahead for this session, or start one now."""
     global _ahead
     waiting, _ahead = _ahead, None
     if waiting is not None:
-        if (module, directory) == (DEFAULT_MODULE, waiting.directory):
+        if (module, session) == (DEFAULT_MODULE, waiting.session):
             return waiting
         waiting.connection.close()
-    return start_keeper(module, directory, log)
+    return start_keeper(module, session, log)
 
 
 def send_request(
@@ -90,9 +91,15 @@ def send_request(
     line = orjson.dumps(request, option=orjson.OPT_APPEND_NEWLINE)
     if not _send(keeper, line, lock, log):
         keeper.connection.close()
-        keeper = start_keeper(module, keeper.directory, log)
+        keeper = start_keeper(module, keeper.session, log)
         _send(keeper, line, lock, log)
     return keeper
+
+
+def read_reports(keeper: KeeperProcess) -> Iterator[bytes]:
+    """Yield what the keeper reports, line by line: at last that it is ready, or why not; not if it died."""
+    with keeper.connection, keeper.connection.makefile("rb") as lines, suppress(ConnectionResetError):
+        yield from (line for line in lines if line.endswith(b"\n"))
 
 
 def _send(keeper: KeeperProcess, line: bytes, *descriptors: int) -> bool:

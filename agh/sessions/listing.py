@@ -37,7 +37,7 @@ def select(
 
     views = list_views(keep)
     if workspace and not views:
-        workspaces.existing(workspace)
+        workspaces.find_existing(workspace)
     return views
 
 

@@ -6,13 +6,13 @@ is picked.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import orjson
 
 from agh.core.permission import SUBJECT, description, digest, headline, offered
 from agh.errors import AghError, KeeperGone, PermissionAmbiguous, PermissionUnknown
+from agh.home import Session
 from agh.keeper import client
 from agh.store import lock
 from agh.store.reader import Reader
@@ -32,22 +32,22 @@ _COLUMNS = (
 )
 
 
-def requests(directory: str, everything: bool) -> list[dict[str, Any]]:
+def requests(session: Session, everything: bool) -> list[dict[str, Any]]:
     """List the requests that wait for an answer, or all there ever were; oldest first."""
     where = "1" if everything else "status = 'pending'"
-    return _read(directory, where)
+    return _read(session, where)
 
 
-def find_request(directory: str, request_id: str) -> dict[str, Any] | None:
+def find_request(session: Session, request_id: str) -> dict[str, Any] | None:
     """Return a request as it is shown; None if there is none with this id."""
-    rows = _read(directory, "request_id = ?", request_id)
+    rows = _read(session, "request_id = ?", request_id)
     return rows[0] if rows else None
 
 
-def decide(directory: str, request: dict[str, Any], verdict: str, by: str = "user") -> dict[str, Any]:
+def decide(session: Session, request: dict[str, Any], verdict: str, by: str = "user") -> dict[str, Any]:
     """Answer a request that was shown; return its id and the decision."""
     return client.call(
-        directory,
+        session,
         "decide",
         request_id=request["request_id"],
         digest=request["digest"],
@@ -56,29 +56,29 @@ def decide(directory: str, request: dict[str, Any], verdict: str, by: str = "use
     )
 
 
-def choose_request(directory: str, request_id: str | None) -> dict[str, Any]:
+def choose_request(session: Session, request_id: str | None) -> dict[str, Any]:
     """Return the request that is named, or the only one that waits."""
     if request_id is not None:
-        request = find_request(directory, request_id)
+        request = find_request(session, request_id)
         if request is None or request["status"] != "pending":
-            raise _nothing_waits(directory, request_id)
+            raise _nothing_waits(session, request_id)
         return request
-    waiting = requests(directory, everything=False)
+    waiting = requests(session, everything=False)
     if not waiting:
-        raise _nothing_waits(directory, "(none waits)")
+        raise _nothing_waits(session, "(none waits)")
     if len(waiting) > 1:
         raise PermissionAmbiguous(len(waiting), requests=[request["request_id"] for request in waiting])
     return waiting[0]
 
 
-def _nothing_waits(directory: str, request_id: str) -> AghError:
-    if lock.is_held(directory):
+def _nothing_waits(session: Session, request_id: str) -> AghError:
+    if lock.is_held(session):
         return PermissionUnknown(request_id)
-    return KeeperGone(os.path.basename(directory))
+    return KeeperGone(session.id)
 
 
-def _read(directory: str, where: str, *values: str) -> list[dict[str, Any]]:
-    with Reader(directory) as reader:
+def _read(session: Session, where: str, *values: str) -> list[dict[str, Any]]:
+    with Reader(session) as reader:
 
         def read() -> tuple[list[Any], list[Any]]:
             rows = reader.fetch(

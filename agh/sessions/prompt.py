@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from agh import config
 from agh.core.prompt import check_size
 from agh.errors import AghError, KeeperDied
+from agh.home import Session
 from agh.keeper import client
 from agh.sessions.start import OnPermission, ensure_live
 from agh.store import meta
@@ -23,7 +24,7 @@ class Sent(NamedTuple):
 
 
 def send(
-    directory: str,
+    session: Session,
     prompt: list[dict[str, Any]],
     *,
     idempotency_key: str | None = None,
@@ -38,7 +39,7 @@ def send(
     key, started, died = idempotency_key or os.urandom(8).hex(), None, False
     while True:
         try:
-            receipt = client.call(directory, "prompt", prompt=prompt, idempotency_key=key, **args)
+            receipt = client.call(session, "prompt", prompt=prompt, idempotency_key=key, **args)
             return Sent(receipt, started)
         except KeeperDied:
             if died:
@@ -47,12 +48,12 @@ def send(
         except AghError as error:
             if error.code not in _NOT_NOW:
                 raise
-        _check_size(directory, prompt)
-        hello = ensure_live(directory, on_permission=on_permission)
+        _check_size(session, prompt)
+        hello = ensure_live(session, on_permission=on_permission)
         started = hello if hello["started"] else started
 
 
-def _check_size(directory: str, prompt: list[dict[str, Any]]) -> None:
+def _check_size(session: Session, prompt: list[dict[str, Any]]) -> None:
     """Refuse a prompt that is too large. A keeper refuses it too, but only once the session is live."""
-    settings = config.load(meta.read(directory)["workspace_path"])
+    settings = config.load(meta.read(session)["workspace_path"])
     check_size(prompt, settings["session.input_bytes"])

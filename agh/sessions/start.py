@@ -24,7 +24,7 @@ from agh.errors import (
     TimedOut,
     WorkspaceGone,
 )
-from agh.home import open_private
+from agh.home import Session, open_private
 from agh.keeper import client, spawn
 from agh.keeper.client import CONNECT_LIMIT
 from agh.store import lock as locks
@@ -34,34 +34,34 @@ from agh.store.meta import Meta
 from agh.store.reader import Reader
 from agh.store.watch import Watch
 
-OnPermission = Callable[[str, str], None]
+OnPermission = Callable[[Session, str], None]
 children: list[int] = []  # keepers started by this process; one that outlives them waits for them
 
 
 def ensure_live(
-    directory: str, *, on_permission: OnPermission | None = None, **request: Any
+    session: Session, *, on_permission: OnPermission | None = None, **request: Any
 ) -> dict[str, Any]:
     """Make the session live and return its keeper's hello; `request` is for a start, if one is needed.
 
-    `on_permission` gets the directory and the id of each permission request that comes before it is live.
+    `on_permission` gets the session and the id of each permission request that comes before it is live.
     """
     deadline = time.monotonic() + CONNECT_LIMIT
     with Watch() as watch:
-        watch.add(directory)
+        watch.add(session)
         while True:
             try:
-                return client.call(directory, "hello", limit=CONNECT_LIMIT) | {"started": False}
+                return client.call(session, "hello", limit=CONNECT_LIMIT) | {"started": False}
             except (KeeperGone, KeeperDied):
                 pass
             except Relayed as error:
                 if error.code not in ("session_starting", "session_stopping"):
                     raise
-            lock = locks.take(directory)
+            lock = locks.take(session)
             if lock is not None:
                 with lock:
                     return start(lock, on_permission=on_permission, **request) | {"started": True}
             if time.monotonic() > deadline:
-                raise TimedOut(f"the keeper of {os.path.basename(directory)}", CONNECT_LIMIT)
+                raise TimedOut(f"the keeper of {session.id}", CONNECT_LIMIT)
             watch.wait(0.2)
 
 
@@ -71,11 +71,11 @@ def start(lock: Lock, *, on_permission: OnPermission | None = None, **request: A
     The process starts first, so that it imports what it needs while the session is checked and repaired here.
     It gets the lock only then; refused, it ends by itself.
     """
-    metadata = meta.read(lock.directory)
+    metadata = meta.read(lock.session)
     module = keeper_module(metadata.get("kind"))
-    log = open_private(os.path.join(lock.directory, "keeper.log"), os.O_WRONLY | os.O_APPEND)
+    log = open_private(os.path.join(lock.session, "keeper.log"), os.O_WRONLY | os.O_APPEND)
     try:
-        process = spawn.take_or_start_keeper(module, lock.directory, log)
+        process = spawn.take_or_start_keeper(module, lock.session, log)
         try:
             if not request.get("new"):
                 request["remarks"] = prepare(lock, metadata, request.get("agent"))
@@ -88,15 +88,12 @@ def start(lock: Lock, *, on_permission: OnPermission | None = None, **request: A
     finally:
         os.close(log)
     report: dict[str, Any] = {}
-    with process.connection, process.connection.makefile("rb") as lines:
-        for line in lines:
-            report = orjson.loads(line)
-            if "permission" not in report:
-                break
-            if on_permission is not None:
-                on_permission(lock.directory, report["permission"])
+    for line in spawn.read_reports(process):
+        report = orjson.loads(line)
+        if "permission" in report and on_permission is not None:
+            on_permission(lock.session, report["permission"])
     if not report.keys() & {"ok", "error"}:
-        raise KeeperFailed(os.path.basename(lock.directory), _last_line(lock.directory))
+        raise KeeperFailed(lock.session.id, _last_line(lock.session))
     if "error" in report:
         raise Relayed(report["error"])
     hello: dict[str, Any] = report["ok"]
@@ -107,7 +104,7 @@ def prepare(lock: Lock, metadata: Meta, agent_name: str | None) -> list[str]:
     """Check that a session can be started, then repair it; return what had to be done to its worktree."""
     from agh.sessions.repair import ended_well, repair_locked
 
-    check(metadata, lock.directory)
+    check(metadata, lock.session)
     if not metadata.get("kind") and (agent_name is not None or not ended_well(metadata)):
         check_agent(metadata, agent_name)  # else the keeper does: it costs less there, and nothing is changed
     remarks = []
@@ -121,13 +118,13 @@ def prepare(lock: Lock, metadata: Meta, agent_name: str | None) -> list[str]:
     return remarks
 
 
-def check(metadata: Meta, directory: str) -> None:
+def check(metadata: Meta, session: Session) -> None:
     """Refuse a session that cannot be started, before anything is touched."""
     if metadata.get("archived"):
         raise SessionArchived(metadata["id"])
     if not metadata.get("worktree") and not os.path.isdir(metadata["workspace_path"]):
         raise WorkspaceGone(metadata["id"], metadata["workspace_path"])
-    with Reader(directory) as reader:
+    with Reader(session) as reader:
         if metadata.get("turns") and not reader.last_sequence():
             raise EventsEmpty(metadata["id"])
 
@@ -151,7 +148,7 @@ def keeper_module(kind: str | None) -> str:
     return registry.kind(kind).keeper
 
 
-def _last_line(directory: str) -> str:
-    with open(os.path.join(directory, "keeper.log"), "rb") as file:
+def _last_line(session: Session) -> str:
+    with open(os.path.join(session, "keeper.log"), "rb") as file:
         lines = file.read()[-4000:].decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else "it said nothing"

@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 from agh import config
 from agh.config import SETTINGS, TABLES
 from agh.errors import ConfigInvalid, Usage
-from agh.home import ensure_home, home_path
-from agh.store.replace import replace_file
-from agh.store.sessions import naming
+from agh.home import ensure_home, home_path, replace_file
+from agh.store.sessions import lock_names
 
 LISTS = ("mcp_servers", "permissions.rules", "hooks", "trusted_workspaces", *TABLES)
 
 
-class Found(NamedTuple):
+class EffectiveSetting(NamedTuple):
     """A setting's value as written, and the file it comes from (or `default`)."""
 
     key: str
@@ -33,24 +32,24 @@ def check_key(key: str) -> None:
         raise Usage(f"there is no setting {key!r}", hint=config.suggest(key))
 
 
-def settings(workspace: str | None) -> list[Found]:
+def settings(workspace: str | None) -> list[EffectiveSetting]:
     """List every setting, sorted by key."""
-    effective = {key: Found(key, setting.default, "default") for key, setting in SETTINGS.items()}
+    effective = {key: EffectiveSetting(key, setting.default, "default") for key, setting in SETTINGS.items()}
     own_path, *others = config.config_files(workspace)
     for key, value in config.written(own_path).items():
-        effective[key] = Found(key, value, own_path)
+        effective[key] = EffectiveSetting(key, value, own_path)
     for path in others:
         theirs = config.written(path)
         joined = config.layered({key: setting.value for key, setting in effective.items()}, theirs)
         for key in theirs:
             if joined[key] != effective[key].value:
-                effective[key] = Found(key, joined[key], path)
+                effective[key] = EffectiveSetting(key, joined[key], path)
     return [effective[key] for key in sorted(effective)]
 
 
 def change(path: str, key: str, value: str | None) -> Any:
     """Set a key in one file, or delete it if the value is None. Return the value written."""
-    from agh.core.settings.toml_text import CannotEdit, changed
+    from agh.core.settings.toml_text import CannotEdit, set_value
 
     by_hand = f"edit it by hand: {path}"
     if key in LISTS or key.partition(".")[0] in TABLES:
@@ -58,7 +57,7 @@ def change(path: str, key: str, value: str | None) -> Any:
     check_key(key)
     new_value = None if value is None else _parse(key, value)
     ensure_home()
-    with naming():
+    with lock_names():
         config.written(path)
         try:
             with open(path, encoding="utf-8", newline="") as file:
@@ -66,7 +65,7 @@ def change(path: str, key: str, value: str | None) -> Any:
         except (FileNotFoundError, NotADirectoryError):
             text = ""
         try:
-            new_text = changed(text, key, new_value)
+            new_text = set_value(text, key, new_value)
         except CannotEdit:
             raise ConfigInvalid(
                 path, f"{key} stands there in a way that cannot be edited", hint=by_hand

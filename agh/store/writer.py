@@ -15,7 +15,6 @@ from agh.errors import Bug, EventsNewer, SessionBusy, StoreFailed
 from agh.store import schema
 from agh.store.lock import Lock
 from agh.store.reader import FILE, Reader
-from agh.store.replace import sync_directory
 from agh.store.rows import INSERT_EVENT
 
 WAL_PAGES = 4000  # 16 MB before the WAL is folded in, so a long turn seldom waits for that
@@ -32,12 +31,12 @@ class Writer:
 
     def __init__(self, lock: Lock, agent_name: str) -> None:
         if lock.fd < 0:
-            raise SessionBusy(os.path.basename(lock.directory))
+            raise SessionBusy(lock.session.id)
         self.lock = lock
-        self.session_id = os.path.basename(lock.directory)
+        self.session_id = lock.session.id
         self.agent_name = agent_name
-        path = os.path.join(lock.directory, FILE)
-        Reader(lock.directory).close()  # raises if the log is damaged, before a write makes it worse
+        path = os.path.join(lock.session, FILE)
+        Reader(lock.session).close()  # raises if the log is damaged, before a write makes it worse
         self.connection = _connect(path, self.session_id)
         self._row: list[object] = []  # a long event, while it is being stored
         self.connection.create_function("let_go", 1, partial(_let_go, self._row))
@@ -127,28 +126,6 @@ def _let_go(row: list[object], at: str) -> str:
     """Free the row that SQLite has already copied, and return its last value."""
     row.clear()
     return at
-
-
-def create(lock: Lock) -> None:
-    """Create an empty log for a new session. It gets its name only when it is complete."""
-    path = os.path.join(lock.directory, FILE)
-    if os.path.lexists(path):
-        raise FileExistsError(path)
-    unfinished = path + ".new"
-    for leftover in (unfinished, unfinished + "-journal", unfinished + "-wal", unfinished + "-shm"):
-        if os.path.lexists(leftover):
-            os.unlink(leftover)
-    os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    session_id = os.path.basename(lock.directory)
-    connection = _connect(unfinished, session_id)
-    try:
-        schema.create(connection)
-    except sqlite3.Error as error:
-        raise StoreFailed(session_id, error) from error
-    finally:
-        connection.close()
-    os.rename(unfinished, path)
-    sync_directory(lock.directory)
 
 
 def _connect(path: str, session_id: str) -> sqlite3.Connection:

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from agh.store import writer
+from agh.home import Session
+from agh.store.create import create_log
 from agh.store.lock import take
 from agh.store.writer import Writer
 from tests.bench import data
@@ -34,12 +35,12 @@ LONGEST_WAIT = 5.0
 
 @contextmanager
 def _live(place: Path) -> Iterator[Writer]:
-    """A session that someone holds, with an event in it."""
+    """Yield a session that someone holds, with an event in it."""
     directory = data.use(place).directory(id="sess-live000000", state="active", stop_reason=None)
-    owner = take(str(directory))
+    owner = take(Session.at(directory))
     assert owner is not None
     with owner:
-        writer.create(owner)
+        create_log(owner)
         with Writer(owner, "claude") as log:
             log.append([says("first")])
             yield log
@@ -47,7 +48,7 @@ def _live(place: Path) -> Iterator[Writer]:
 
 @contextmanager
 def _follower(argv: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A follower that has shown the backlog and now waits."""
+    """Yield a follower that has shown the backlog and now waits."""
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, bufsize=0) as process:
         try:
             _line(process)
@@ -70,10 +71,10 @@ def latency(place: Path, quick: bool) -> Iterator[Figure]:
             ("20 ms polling", [sys.executable, "-c", POLLING, *FOLLOW], (None, None)),
         ):
             with _follower(argv) as process:
-                taken = sorted(_one(log, process) for _ in range(count))
-            note = f"{count} commits, worst {taken[-1]:.2f} ms"
-            yield Figure(f"follow, {name}, median", statistics.median(taken), "ms", limits[0], note=note)
-            yield Figure(f"follow, {name}, p99", percentile(taken, 0.99), "ms", limits[1], note=note)
+                times = sorted(_one(log, process) for _ in range(count))
+            note = f"{count} commits, worst {times[-1]:.2f} ms"
+            yield Figure(f"follow, {name}, median", statistics.median(times), "ms", limits[0], note=note)
+            yield Figure(f"follow, {name}, p99", percentile(times, 0.99), "ms", limits[1], note=note)
 
 
 def _one(log: Writer, process: subprocess.Popen[bytes]) -> float:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from agh.keeper.main import PRELOAD_AFTER
-from tests.support.live import Live, cpu_ticks_of, memory_of
+from tests.support.live import Live
+from tests.support.processes import cpu_ticks_of, memory_of
 
 MEMORY = 34.0  # megabytes, keeper and leash together
 
@@ -14,7 +14,7 @@ def test_an_idle_session_is_light_and_quiet(live: Live) -> None:
     session = live.new()
     session.tell("hello")
     both = (session.keeper, session.leash)
-    time.sleep(PRELOAD_AFTER + 0.3)  # what follows a start and a turn is over
+    time.sleep(0.8)  # what follows a start and a turn is over
     before = [cpu_ticks_of(pid) for pid in both]
     time.sleep(2)
     assert [cpu_ticks_of(pid) for pid in both] == before

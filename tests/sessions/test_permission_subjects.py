@@ -62,7 +62,7 @@ def test_a_path_under_any_name(live: Live, tmp_path: Path, key: str) -> None:
         f"{prefix}{live.workspace}/a",
     ]
     steps = [raw_request({"kind": "edit", "rawInput": {"nested": [{key: path}]}}) for path in inputs]
-    session.begin("\n".join(steps) + STAYS)
+    session.send("\n".join(steps) + STAYS)
     assert decided(session, 3) == [("denied", "timeout"), ("denied", "rule"), ("allowed", "mode")]
 
 
@@ -83,7 +83,7 @@ def test_a_path_in_any_field(live: Live, tool: dict[str, Any]) -> None:
     text = json.dumps({"kind": "edit", **tool})
     path = str(live.workspace / ".env")
     text = text.replace("{{", "{").replace("{}", path).replace('\\"}}', '\\"}')
-    session.begin(raw_request(json.loads(text)) + STAYS)
+    session.send(raw_request(json.loads(text)) + STAYS)
     assert decided(session, 1) == [("denied", "rule")]
 
 
@@ -93,7 +93,7 @@ def test_a_request_is_joined_with_its_tool_call(live: Live) -> None:
     session = live.new(args=APPROVE_ALL)
     steps = [update({"kind": "execute", "rawInput": {"command": "rm -rf x"}}), raw_request({})]
     steps.append(raw_request({"kind": "read", "locations": [{"path": "a.txt"}]}))
-    session.begin("\n".join(steps) + STAYS)
+    session.send("\n".join(steps) + STAYS)
     assert decided(session, 2) == [("denied", "rule")] * 2
 
 
@@ -101,7 +101,7 @@ def test_a_request_that_says_nothing_is_judged_by_the_open_tool_calls(live: Live
     live.configure(SHORT)
     session = live.new(args=APPROVE_ALL)
     silent = {"toolCallId": "unrelated"}
-    session.begin(
+    session.send(
         "\n".join(
             [
                 raw_request(silent),
@@ -129,18 +129,18 @@ def test_a_request_that_says_nothing_is_judged_by_the_open_tool_calls(live: Live
 )
 def test_reading_that_is_not_only_reading_is_asked(live: Live, tool: dict[str, Any]) -> None:
     session = live.new()
-    session.begin(raw_request({"kind": "read", "locations": [{"path": "a.txt"}]}) + STAYS)
+    session.send(raw_request({"kind": "read", "locations": [{"path": "a.txt"}]}) + STAYS)
     assert decided(session, 1) == [("allowed", "mode")]
     session.call("cancel")
-    session.settle()
-    session.begin(raw_request({"kind": "read", **tool}) + STAYS)
+    session.wait_idle()
+    session.send(raw_request({"kind": "read", **tool}) + STAYS)
     assert pending(session).status == "pending"
 
 
 def test_a_path_that_cannot_be_resolved_is_asked_also_when_a_rule_allows_its_kind(live: Live) -> None:
     live.configure("[[permissions.rules]]\ndecision = 'allow'\nkind = 'edit'\n")
     session = live.new(args=APPROVE_ALL)
-    session.begin(raw_request({"kind": "edit", "locations": [{"path": "x" * 5000}]}) + STAYS)
+    session.send(raw_request({"kind": "edit", "locations": [{"path": "x" * 5000}]}) + STAYS)
     assert str(pending(session).resource).startswith("unresolved:")
 
 
@@ -152,7 +152,7 @@ def test_a_rule_without_a_path_does_not_allow_what_is_outside(live: Live, tmp_pa
     session = live.new()
     session.tell(raw_request({"kind": "edit", "locations": [{"path": str(tmp_path / "named")}]}))
     assert outcomes(session) == [("allowed", "rule")]
-    session.begin(raw_request({"kind": "edit", "locations": [{"path": str(tmp_path / "other")}]}) + STAYS)
+    session.send(raw_request({"kind": "edit", "locations": [{"path": str(tmp_path / "other")}]}) + STAYS)
     assert pending(session).resource == str(tmp_path / "other")
 
 
@@ -166,7 +166,7 @@ def test_the_words_of_a_command_are_not_paths_but_what_is_denied_is_seen(live: L
         "cat < secrets/key",
         "cat sec*/key",
     )
-    session.begin(
+    session.send(
         "\n".join(raw_request({"kind": "execute", "rawInput": {"command": one}}) for one in commands) + STAYS
     )
     denied = ("denied", "rule")
@@ -185,7 +185,7 @@ def test_what_is_shown(live: Live) -> None:
     }
     paths = [{"path": str(live.workspace / "a.txt")}, {"path": "/etc/hosts"}]
     tool = {"kind": "edit", "title": "Read README", "locations": paths, "content": [diff]}
-    session.begin(raw_request(tool) + STAYS)
+    session.send(raw_request(tool) + STAYS)
     row = shown(session)
     about = f"edit: /etc/hosts (outside the workspace), {live.workspace}/a.txt"
     assert (row["about"], row["title"], row["outside"]) == (about, "Read README", ["/etc/hosts"])
@@ -203,7 +203,7 @@ def test_what_is_shown(live: Live) -> None:
 def test_the_whole_command_is_shown(live: Live) -> None:
     session = live.new()
     command = "true " + "x" * 500 + " && rm -rf /"
-    session.begin(
+    session.send(
         raw_request({"kind": "execute", "title": "List files", "rawInput": {"command": command}}) + STAYS
     )
     assert shown(session)["about"] == f"run: {command}"
@@ -213,7 +213,7 @@ def test_the_whole_command_is_shown(live: Live) -> None:
 def test_a_write_shows_what_it_changes(live: Live) -> None:
     (live.workspace / "a.txt").write_text("one\n")
     session = live.new()
-    session.begin("/write a.txt two" + STAYS)
+    session.send("/write a.txt two" + STAYS)
     assert shown(session)["diff"].splitlines()[-2:] == ["-one", "+two"]
 
 
@@ -221,20 +221,20 @@ def test_a_grant_is_for_what_was_shown_and_that_tool_call(live: Live) -> None:
     """Reading and writing the file is part of it; another file, or the same one later, is not."""
     session = live.new()
     shown_call = {"kind": "edit", "locations": [{"path": str(live.workspace / "a.txt")}]}
-    session.begin(
+    session.send(
         update(shown_call) + "\n" + raw_request(shown_call) + "\n/sleep 0.5\n/write a.txt x\n/write b.txt x"
     )
     session.decide("allow")
     wait_until(lambda: len(requests(session)) == 3)
     assert outcomes(session) == [("allowed", "user"), ("allowed", "this turn"), (None, None)]
     session.decide("deny")
-    session.settle()
+    session.wait_idle()
     assert (live.workspace / "a.txt").exists() and not (live.workspace / "b.txt").exists()
 
 
 def test_a_grant_ends_with_its_tool_call(live: Live) -> None:
     session = live.new()
-    session.begin("/change a.txt x\n/write a.txt y")
+    session.send("/change a.txt x\n/write a.txt y")
     session.decide("allow")
     wait_until(lambda: len(requests(session)) == 3)
     assert outcomes(session) == [("allowed", "user"), ("allowed", "this turn"), (None, None)]
@@ -255,7 +255,7 @@ def test_a_grant_ends_with_its_tool_call(live: Live) -> None:
 def test_a_grant_for_a_command(live: Live, shown_command: str, run: dict[str, Any], is_covered: bool) -> None:
     session = live.new()
     tool = {"kind": "execute", "rawInput": {"command": shown_command}}
-    session.begin(
+    session.send(
         update(tool) + "\n" + raw_request(tool) + "\n/sleep 0.5\n" + raw("terminal/create", run) + STAYS
     )
     session.decide("allow")

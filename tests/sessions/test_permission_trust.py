@@ -43,7 +43,7 @@ while frame := read():
 
 def test_an_answer_without_a_request_is_refused(live: Live) -> None:
     session = live.new()
-    session.begin("/ask path=a.txt")
+    session.send("/ask path=a.txt")
     pending(session)
     for request_id in (None, "", 7):
         with pytest.raises(AghError, match="names its request"):
@@ -53,7 +53,7 @@ def test_an_answer_without_a_request_is_refused(live: Live) -> None:
 
 def test_of_several_none_is_picked(live: Live) -> None:
     session = live.new()
-    session.begin("\n".join(raw_request({"kind": kind}) for kind in ("move", "delete")) + STAYS)
+    session.send("\n".join(raw_request({"kind": kind}) for kind in ("move", "delete")) + STAYS)
     wait_until(lambda: len(requests(session)) == 2)
     process = session.agh("approve", code=2)
     assert "2 permission requests wait" in process.stderr
@@ -65,7 +65,7 @@ def test_a_request_that_changed_after_it_was_shown_is_another_one(live: Live) ->
     session = live.new()
     first = {"kind": "execute", "rawInput": {"command": "ls"}}
     change = update({"rawInput": {"command": "rm -rf x"}}, kind="tool_call_update")
-    session.begin("\n".join([update(first), raw_request({}), "/sleep 0.5", change]) + STAYS)
+    session.send("\n".join([update(first), raw_request({}), "/sleep 0.5", change]) + STAYS)
     before = shown(session)
     wait_until(lambda: len(requests(session)) == 2)
     process = session.agh("approve", before["request_id"], code=4)
@@ -81,7 +81,7 @@ def test_a_request_that_changed_after_it_was_shown_is_another_one(live: Live) ->
 
 def test_only_what_the_agent_offers_can_be_answered(live: Live) -> None:
     session = live.new()
-    session.begin(raw_request({"kind": "edit"}, ("allow_once", "reject_once")) + STAYS)
+    session.send(raw_request({"kind": "edit"}, ("allow_once", "reject_once")) + STAYS)
     pending(session)
     for verb in ("approve", "deny"):
         assert session.error(verb, "--always", code=2)["code"] == "permission_not_offered"
@@ -106,7 +106,7 @@ def test_an_answer_after_the_deadline_does_nothing(live: Live) -> None:
     live.configure("[permissions]\ntimeout = '0.5s'")
     session = live.new()
     keeper = session.keeper
-    session.begin("/ask path=a.txt")
+    session.send("/ask path=a.txt")
     request = pending(session)
     os.kill(keeper, 19)
     try:
@@ -118,7 +118,7 @@ def test_an_answer_after_the_deadline_does_nothing(live: Live) -> None:
         os.kill(keeper, 18)
     _, error = process.communicate(timeout=20)
     assert process.returncode == 4, error
-    session.settle()
+    session.wait_idle()
     assert outcomes(session) == [("denied", "timeout")]
 
 
@@ -151,7 +151,7 @@ def test_the_agent_cannot_answer_for_its_user(live: Live, how: str) -> None:
         home = f"AGH_HOME={live.home} PATH={os.environ['PATH']}"
         line = f"env -i {home} setsid sh -c '({line}) > out & sleep 0.1'; "
         line += "while ! grep -q exit out; do sleep 0.1; done; cat out"
-    session.begin(
+    session.send(
         raw_request({"kind": "edit", "locations": [{"path": "a.txt"}]}) + f"\n/run {line}\n/say done"
     )
     wait_until(lambda: "exit 5" in session.text())

@@ -184,18 +184,18 @@ def sessions(live: Live, tmp_path: Path) -> dict[str, Session]:
     workspaces = dict.fromkeys(("archived", "stopped", "live"), live.workspace)
     workspaces["gone"] = tmp_path / "gone"
     workspaces["gone"].mkdir()
-    made = {name: live.new(args=("--workspace", path)) for name, path in workspaces.items()}
-    for name, session in made.items():
+    sessions_by_name = {name: live.new(args=("--workspace", path)) for name, path in workspaces.items()}
+    for name, session in sessions_by_name.items():
         session.tell("hello")
         if name != "live":
             session.stop()
-    made["archived"].agh("rename", "stopped-one")
-    made["archived"].agh("archive")
-    made["stopped"].agh("rename", "stopped-one")
-    made["live"].agh("rename", "live-one")
-    made["live"].agh("resume", "--holder", "me")
+    sessions_by_name["archived"].agh("rename", "stopped-one")
+    sessions_by_name["archived"].agh("archive")
+    sessions_by_name["stopped"].agh("rename", "stopped-one")
+    sessions_by_name["live"].agh("rename", "live-one")
+    sessions_by_name["live"].agh("resume", "--holder", "me")
     workspaces["gone"].rmdir()
-    return made
+    return sessions_by_name
 
 
 def check(live: Live, tmp_path: Path, cases: Cases, session: Session | None = None, other: str = "") -> None:

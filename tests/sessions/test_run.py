@@ -61,7 +61,7 @@ def test_kept_alive_when_asked(live: Live) -> None:
 
 def test_in_crons_environment(live: Live, tmp_path: Path) -> None:
     """No terminal, no TERM, no locale, a minimal PATH, and an odd umask."""
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", 'umask 077; cd /; exec env -i HOME="$1" PATH=/usr/bin:/bin AGH_HOME="$2" "$3" run hello',
          "sh", tmp_path / "user", live.home, AGH],
         stdin=subprocess.DEVNULL,
@@ -69,15 +69,15 @@ def test_in_crons_environment(live: Live, tmp_path: Path) -> None:
         text=True,
         timeout=60,
     )  # fmt: skip
-    assert (done.returncode, done.stdout) == (0, "echo: hello\n"), done.stderr
-    assert "\x1b" not in done.stderr
+    assert (result.returncode, result.stdout) == (0, "echo: hello\n"), result.stderr
+    assert "\x1b" not in result.stderr
     wait_until(lambda: not live.processes())
 
 
 def test_without_any_standard_stream(live: Live, tmp_path: Path) -> None:
     script = 'exec env -i HOME="$1" PATH=/usr/bin:/bin AGH_HOME="$2" "$3" run "héllo" <&- >&- 2>&-'
-    done = subprocess.run(["sh", "-c", script, "sh", tmp_path / "user", live.home, AGH], timeout=60)
-    assert done.returncode == 0
+    result = subprocess.run(["sh", "-c", script, "sh", tmp_path / "user", live.home, AGH], timeout=60)
+    assert result.returncode == 0
     (session,) = live.sessions()
     assert session.text() == "echo: héllo"
     wait_until(lambda: not live.processes())

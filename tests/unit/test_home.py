@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from agh import home
 from agh.errors import HomeUnknown, HomeUnsafe, SessionNotFound
+from agh.home import Session
 from agh.store import lock, meta, writer
-from tests.support.build import Home, conversation, held
+from agh.store.create import create_log
+from tests.support.build import Home, conversation, take_lock
 from tests.support.hostile import HOSTILE_IDS
 
 LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -39,14 +41,14 @@ def test_a_hostile_id_is_refused_before_a_path_exists(hostile: str, monkeypatch:
 
     monkeypatch.setattr(home, "sessions_path", no_path)
     with pytest.raises(SessionNotFound):
-        home.session_path(hostile)
+        home.session_of(hostile)
 
 
 @given(st.text())
 @LAW
 def test_what_passes_for_an_id_stays_in_the_sessions_directory(text: str) -> None:
     try:
-        path = home.session_path(text)
+        path = home.session_of(text)
     except SessionNotFound:
         return
     assert os.path.dirname(os.path.normpath(path)) == home.sessions_path()
@@ -55,7 +57,8 @@ def test_what_passes_for_an_id_stays_in_the_sessions_directory(text: str) -> Non
 @given(st.from_regex(home.SESSION_ID, fullmatch=True))
 @LAW
 def test_a_session_is_a_directory_of_its_name(session_id: str) -> None:
-    assert home.session_path(session_id) == os.path.join(home.sessions_path(), session_id)
+    path = os.path.join(home.sessions_path(), session_id)
+    assert home.session_of(session_id) == home.Session(session_id, path) == home.Session.at(path)
 
 
 @given(st.lists(st.integers(0, 36**9 - 1), min_size=2, unique=True))
@@ -67,7 +70,7 @@ def test_ids_sort_by_creation(moments: list[int]) -> None:
             patch.setattr(home.time, "time_ns", lambda moment=moment: moment * 1_000_000 + 999_999)
             made.append(home.new_session_id())
     assert made == sorted(made)
-    assert all(home.SESSION_ID.fullmatch(one) for one in made)
+    assert all(home.SESSION_ID.fullmatch(draft) for draft in made)
 
 
 def test_ids_made_at_once_differ() -> None:
@@ -105,7 +108,7 @@ def test_no_home_at_all_has_its_own_error(monkeypatch: pytest.MonkeyPatch) -> No
 def test_asking_for_the_home_does_not_make_it(private_home: Path) -> None:
     assert home.checked_home() is None
     home.sessions_path()
-    home.session_path("sess-abcdefgh")
+    home.session_of("sess-abcdefgh")
     assert not private_home.exists()
 
 
@@ -113,17 +116,17 @@ def test_directories_and_files_are_private_whatever_the_umask(private_home: Path
     assert home.ensure_home() == str(private_home)
     assert _mode(private_home) == 0o700
     directory = Home(private_home).directory(state="active")
-    with held(directory) as owner:
-        writer.create(owner)
+    with take_lock(directory) as owner:
+        create_log(owner)
         with writer.Writer(owner, "general") as log:
             log.append(conversation())
             modes = {path.name: _mode(path) for path in directory.iterdir()}
     assert set(modes) == {"meta.json", "lock", "events.db", "events.db-wal", "events.db-shm"}
     assert set(modes.values()) == {0o600}
     assert _mode(directory) == _mode(directory.parent) == 0o700
-    meta.write(str(directory), meta.read(str(directory)))
+    meta.write(Session.at(directory), meta.read(Session.at(directory)))
     assert _mode(directory / "meta.json") == 0o600
-    assert not lock.is_held(str(directory))
+    assert not lock.is_held(Session.at(directory))
 
 
 def test_missing_directories_above_the_home_are_private_too(
@@ -196,9 +199,9 @@ def test_the_cache_of_a_home_is_its_own(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_an_id_of_a_known_time_sorts_by_it() -> None:
-    made = [home.session_id_of(1_700_000_000_000 + step, b"abcdefgh") for step in (0, 1, 36, 10**9)]
-    assert made == sorted(made) and len(set(made)) == 4
-    assert all(home.SESSION_ID.fullmatch(one) for one in made)
+    ids = [home.session_id_of(1_700_000_000_000 + step, b"abcdefgh") for step in (0, 1, 36, 10**9)]
+    assert ids == sorted(ids) and len(set(ids)) == 4
+    assert all(home.SESSION_ID.fullmatch(draft) for draft in ids)
 
 
 def test_links_are_resolved_as_the_kernel_does(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from agh.cli.session.new import agent_options, checked, tell_started
+from agh.cli.session.new import agent_options, check_options, tell_started
 from agh.console.output import output_option, write_json, write_text
 from agh.sessions.new import ensure
 from agh.store.views import session_view
@@ -26,10 +26,10 @@ def ensure_command(name: str, output: str, **options: Any) -> None:
     name in another workspace, or of another agent than --agent, is an error. A stopped session is not
     started: the next prompt does that.
     """
-    session_options = checked(**options)
-    directory, hello = ensure(name, **session_options)
+    session_options = check_options(**options)
+    session, hello = ensure(name, **session_options)
     created = hello is not None
-    view = session_view(directory)
+    view = session_view(session)
     if hello is not None:
         tell_started(view, hello, session_options)
     if output == "human":

@@ -14,7 +14,7 @@ import click
 
 from agh.adapters import registry
 from agh.console import terminal
-from agh.console.output import output_option, talk, write_result
+from agh.console.output import output_option, remark, write_result
 from agh.console.progress import progress
 from agh.core.exchange import Importer
 from agh.errors import AghError, FormatUnknown, ImportInvalid, NothingToImport, Usage, WorkspaceGone
@@ -63,7 +63,7 @@ def import_command(
     if not paths and source is None:
         raise Usage("name a file, or what to look for with --from", hint="agh session import --from claude")
     if workspace is not None:
-        workspace = workspaces.existing(workspace).path
+        workspace = workspaces.find_existing(workspace).path
         if not os.path.isdir(workspace):
             raise WorkspaceGone("(import)", workspace, hint="name a directory with --workspace")
     known_kinds = registry.importers()
@@ -93,7 +93,7 @@ def _import_all(
         except AghError as error:
             if len(files) == 1:
                 raise
-            talk(error.message)
+            remark(error.message)
             failures.append(error)
             outcomes.append({"path": path, "session_id": None, "status": "failed", "error": error.as_dict()})
     return outcomes, failures
@@ -170,10 +170,10 @@ def _line(outcome: Outcome) -> str:
 def _remark(outcomes: list[Outcome]) -> None:
     left_out = sorted({key for outcome in outcomes for key in outcome.get("left_out") or []})
     if left_out:
-        talk(f"not taken over: {', '.join(left_out)}; with --trust it would be")
+        remark(f"not taken over: {', '.join(left_out)}; with --trust it would be")
     if len(outcomes) > 1:
         counts = {status: sum(outcome["status"] == status for outcome in outcomes) for status in _STATUSES}
-        talk(", ".join(f"{count} {status}" for status, count in counts.items() if count))
+        remark(", ".join(f"{count} {status}" for status, count in counts.items() if count))
 
 
 _STATUSES = ("imported", "grown", "unchanged", "skipped", "failed")

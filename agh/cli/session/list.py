@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from agh.console import terminal
-from agh.console.output import columns, output_option, talk, write_result
+from agh.console.output import columns, output_option, remark, write_result
 from agh.console.when import age
 from agh.sessions.listing import select
 from agh.store.views import View
@@ -45,7 +45,7 @@ def _tell_nothing(everything: bool) -> None:
 
         if welcome():
             return
-    talk("no sessions" if everything else "no recent sessions; see older ones with --all")
+    remark("no sessions" if everything else "no recent sessions; see older ones with --all")
 
 
 def table(views: list[View]) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from agh.console.limits import limits
-from agh.console.output import output_option, talk, write_result
+from agh.console.output import output_option, remark, write_result
 from agh.errors import Usage
+from agh.home import Session
 from agh.sessions.new import create
 from agh.store.views import session_view
 
@@ -104,28 +104,28 @@ def new_command(output: str, **options: Any) -> None:
 
 def new_session(*, no_ask: bool = False, **options: Any) -> dict[str, Any]:
     """Start a session from the options of a command and return its view."""
-    request = checked(**options)
-    directory, hello = create(**request, on_permission=partial(_answer_early, no_ask))
-    view = session_view(directory)
+    request = check_options(**options)
+    session, hello = create(**request, on_permission=partial(_answer_early, no_ask))
+    view = session_view(session)
     tell_started(view, hello, request)
     return view
 
 
-def _answer_early(no_ask: bool, directory: str, request_id: str) -> None:
+def _answer_early(no_ask: bool, session: Session, request_id: str) -> None:
     from agh.cli.ask import answer_early
 
-    answer_early(no_ask, directory, request_id)
+    answer_early(no_ask, session, request_id)
 
 
 def tell_started(view: dict[str, Any], hello: dict[str, Any], options: dict[str, Any]) -> None:
     """Print remarks about a session that was just started."""
-    for remark in hello.get("remarks") or []:
-        talk(remark)
+    for text in hello.get("remarks") or []:
+        remark(text)
     if view["agent_name"] == "echo" and not options["command"] and not options.get("agent"):
-        talk("no agent is configured or installed: this session runs the embedded echo agent")
+        remark("no agent is configured or installed: this session runs the embedded echo agent")
 
 
-def checked(
+def check_options(
     model: str | None,
     mode: str | None,
     choices: tuple[str, ...],
@@ -141,11 +141,16 @@ def checked(
     """Return the arguments for `create`, or refuse options that make no sense."""
     agent_choices = {key: value for key, value in (("mode", mode), ("model", model)) if value}
     agent_choices |= dict(key_and_value(choice) for choice in choices)
+    limits = {}
+    if (max_cost, max_turns, max_time) != (None, None, None):
+        from agh.console.limits import parse_limits
+
+        limits = parse_limits(max_cost, max_turns, max_time)
     return {
         **options,
         "command": None if command is None else split(command),
         "options": agent_choices,
-        "limits": limits(max_cost, max_turns, max_time),
+        "limits": limits,
         "system_prompt": prompt_option(system_prompt, append_system_prompt),
         "allowed_tools": tools_option(allowed_tools),
     }

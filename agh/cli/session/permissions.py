@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from agh.console import terminal
-from agh.console.output import output_option, talk, write_result
+from agh.console.output import output_option, remark, write_result
 from agh.errors import AghError
 from agh.sessions.permissions import choose_request, decide, requests
 from agh.store import sessions
@@ -50,14 +50,14 @@ def deny_command(id: str, request: str | None, always: bool, output: str) -> Non
 
 
 def _decide(id: str, request_id: str | None, verdict: str, output: str) -> None:
-    directory = sessions.resolve(id)
+    session = sessions.resolve(id)
     try:
-        request = choose_request(directory, request_id)
-        receipt = decide(directory, request, verdict)
+        request = choose_request(session, request_id)
+        receipt = decide(session, request, verdict)
     except AghError as error:
         if output == "human" and error.code.startswith("permission_"):
-            for row in requests(directory, everything=False):
-                talk(format_request(row))
+            for row in requests(session, everything=False):
+                remark(format_request(row))
         raise
     receipt |= {key: request[key] for key in ("about", "command", "paths", "title")}
     shown = terminal.one_line(request["about"], LONGEST)

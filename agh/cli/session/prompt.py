@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from agh.cli.turn import send_and_tell, show_turn
-from agh.console.output import output_option, talk, write_json, write_text
-from agh.console.when import span
+from agh.console.output import output_option, remark, write_json, write_text
+from agh.console.when import parse_duration
 from agh.errors import Usage
+from agh.home import Session
 from agh.store import meta, sessions
 
 
@@ -77,11 +78,11 @@ def prompt_command(
     a second Ctrl-C leaves it running.
     """
     blocks = prompt_blocks(text, file)
-    limit = span(timeout, "--timeout") if timeout else None
-    directory = sessions.resolve(id)
-    blocks += attachments(attach, directory)
+    limit = parse_duration(timeout, "--timeout") if timeout else None
+    session = sessions.resolve(id)
+    blocks += attachments(attach, session)
     receipt = send_and_tell(
-        directory, blocks, refuse=no_ask, mode=mode, idempotency_key=idempotency_key, retries=retries
+        session, blocks, refuse=no_ask, mode=mode, idempotency_key=idempotency_key, retries=retries
     )
     if detach:
         if output in ("json", "jsonl"):
@@ -90,8 +91,8 @@ def prompt_command(
             write_text(f"{receipt['turn_id']}\n")
         return
     if receipt["status"] == "queued":
-        talk("the session is busy; the prompt waits in its queue")
-    raise click.exceptions.Exit(show_turn(directory, receipt, output, limit, refuse=no_ask))
+        remark("the session is busy; the prompt waits in its queue")
+    raise click.exceptions.Exit(show_turn(session, receipt, output, limit, refuse=no_ask))
 
 
 def prompt_blocks(text: str | None, file: Any) -> list[dict[str, Any]]:
@@ -104,10 +105,10 @@ def prompt_blocks(text: str | None, file: Any) -> list[dict[str, Any]]:
     return [{"type": "text", "text": content.encode(errors="replace").decode()}]
 
 
-def attachments(paths: tuple[str, ...], directory: str) -> list[dict[str, Any]]:
+def attachments(paths: tuple[str, ...], session: Session) -> list[dict[str, Any]]:
     if not paths:
         return []
     from agh.console.attachments import attachment
 
-    session = meta.read(directory)
-    return [attachment(path, session) for path in paths]
+    metadata = meta.read(session)
+    return [attachment(path, metadata) for path in paths]

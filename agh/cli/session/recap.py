@@ -9,7 +9,7 @@ import click
 
 from agh.console import terminal
 from agh.console.output import output_option, write_result
-from agh.console.when import moment
+from agh.console.when import parse_time
 from agh.core.markdown import plain
 from agh.core.recap import DEFAULT_LIMIT, MAX_LIMIT
 from agh.core.redact import redactor
@@ -32,7 +32,7 @@ from agh.store.views import recap_view
 @output_option()
 def recap_command(id: str, limit: int, at: str | None, output: str) -> None:
     """Look back, briefly and redacted: the last messages, markers, and what is pending."""
-    generated_at = moment(at, "--at") if at else None
+    generated_at = parse_time(at, "--at") if at else None
     view = recap_view(sessions.resolve(id), limit, redactor(os.environ), generated_at)
     write_result("recap", view, output, lambda: describe(view))
 

@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from agh.console import terminal
-from agh.console.output import output_option, talk, write_result
+from agh.console.output import output_option, remark, write_result
 from agh.console.progress import progress
-from agh.console.when import moment
+from agh.console.when import parse_time
 from agh.core.search import ROLES, expression, highlights
 from agh.errors import DataDamaged, MetaInvalid, Usage
-from agh.home import session_path
+from agh.home import session_of
 from agh.store import meta, sessions
 from agh.store.search.index import Match, Query, find
 
@@ -50,20 +50,20 @@ def search_command(
     fts_query = expression(words)
     if not fts_query:
         raise Usage("there is no letter or digit to look for", hint="agh session search login")
-    here = None if all_workspaces else _with_parents(os.path.realpath(sessions.here()))
-    query = Query(fts_query, roles, moment(since, "--since") if since else None, here, limit)
+    here = None if all_workspaces else _with_parents(os.path.realpath(sessions.working_directory()))
+    query = Query(fts_query, roles, parse_time(since, "--since") if since else None, here, limit)
     result = find(query, lambda items, total: progress(items, "indexing", total), rebuild=rebuild)
     rows = [describe(match) for match in result.matches]
     write_result("matches", rows, output, lambda: "".join(_format_matches(rows)))
     if output == "human" and not rows:
-        talk(
+        remark(
             "nothing found"
             + ("" if all_workspaces else " in the sessions of this directory; try --all-workspaces")
         )
     if result.behind:
-        talk("another search is still building the index: what it has not read yet is not here")
+        remark("another search is still building the index: what it has not read yet is not here")
     for error in result.damaged:
-        talk(f"left out: {error}")
+        remark(f"left out: {error}")
     if result.damaged:
         raise click.exceptions.Exit(DataDamaged.exit)
 
@@ -72,7 +72,7 @@ def describe(match: Match) -> dict[str, Any]:
     """Describe a match, with the current name and title of its session."""
     text, spans = highlights(match.snippet)
     try:
-        session_meta: Any = meta.read(session_path(match.session_id))
+        session_meta: Any = meta.read(session_of(match.session_id))
     except MetaInvalid:
         session_meta = {}
     session = {key: session_meta.get(key) for key in ("name", "title", "agent_name", "workspace_path")}

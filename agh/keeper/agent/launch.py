@@ -66,9 +66,10 @@ def prepare(
         workspace,
         extra=tuple(extra),
         place=place or "",
-        named=settings["places"],
+        places=settings["places"],
         session_id=session_id,
         directories=tuple(directories),
+        cwd=workspace,
     )
 
     def stop_on_failure(run: HookRun) -> None:

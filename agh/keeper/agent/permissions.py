@@ -27,6 +27,7 @@ from agh.keeper.agent.policy import Grant, Verdict, decide_beforehand, rules_to_
 from agh.keeper.agent.tool_call import Subject, outside_of, subject_of
 from agh.keeper.loop import Timer
 from agh.keeper.session import Live
+from agh.store.rows import insert
 
 REQUEST_CANCELLED = -32800
 YES_OR_NO = [
@@ -159,9 +160,7 @@ def ask_about(
     log.record(
         "permission", turn_id=turn_id, raw=raw, request_id=request_id, **fields, steps=verdict.steps or None
     )
-    log.db.execute(
-        f"INSERT INTO permissions ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", list(row.values())
-    )
+    insert(log.db, "permissions", row)
     limit = live.settings["permissions.timeout"]
     timer = live.loop.later(limit, lambda: expire(live, request_id))
     deadline = time.monotonic() + limit

@@ -7,14 +7,14 @@ says only ever makes it stricter; what cannot be told is asked.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import Any
 
+from agh.adapters.agents import is_users_own
 from agh.core import rules
 from agh.core.rules import Asking, Judgement
 from agh.core.settings.layers import stricter
-from agh.home import home_path
+from agh.core.shell.commands import canonical
 from agh.keeper.agent.boundary import is_open
 from agh.keeper.agent.tool_call import Subject
 from agh.keeper.session import Live
@@ -120,8 +120,7 @@ def _mode(live: Live) -> str:
     configured = str(live.settings["permissions.mode"])
     if own or not record.permissions:
         return str(own or configured)
-    is_users = os.path.dirname(record.source) == os.path.join(home_path(), "agents")
-    return record.permissions if is_users else stricter(record.permissions, configured)
+    return record.permissions if is_users_own(record) else stricter(record.permissions, configured)
 
 
 def _only_reads(asking: Asking) -> bool:
@@ -162,8 +161,6 @@ class Grant:
 
 
 def _same_command(shown: str, command: str) -> bool:
-    from agh.core.shell.commands import canonical
-
     return canonical(shown) == canonical(command)
 
 

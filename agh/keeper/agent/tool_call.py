@@ -13,6 +13,8 @@ from typing import Any
 from agh.core.acp.tool_calls import ToolCall
 from agh.core.permission import show_edits
 from agh.core.rules import Asking
+from agh.core.shell.commands import analyse
+from agh.core.shell.patterns import ANY
 from agh.home import MAX_PATH, real_path
 from agh.keeper.agent.boundary import is_inside
 
@@ -91,9 +93,6 @@ def outside_of(paths: tuple[str, ...], workspace: str) -> tuple[str, ...]:
 
 def words_of(command: str, folder: str) -> tuple[str, ...]:
     """Return the words of a command as the paths that they would be if they were meant as such."""
-    from agh.core.shell.commands import analyse
-    from agh.core.shell.patterns import ANY
-
     analysis = analyse(command)
     folders = [folder]
     for name in analysis.folders:  # it may change there from any directory before

@@ -15,6 +15,7 @@ from agh_council.state import State
 from agh_council.store import read_state
 from agh_council.views import outcome_view
 
+from agh import home
 from tests.support.live import Live, Session
 from tests.support.wait import wait_until
 
@@ -93,7 +94,7 @@ class Council:
         return self.live.session(self.id)
 
     def state(self) -> State:
-        return read_state(str(self.session.directory))
+        return read_state(home.Session.at(self.session.directory))
 
     def outcome(self) -> dict[str, Any]:
         return outcome_view(self.state())

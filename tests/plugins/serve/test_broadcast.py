@@ -12,13 +12,14 @@ import pytest
 from agh_serve import broadcast
 from agh_serve.broadcast import Broadcasts
 
+from agh.home import Session
 from agh.store.writer import Writer
-from tests.support.build import Home, held, says
+from tests.support.build import Home, says, take_lock
 
 
 async def sequences(broadcasts: Broadcasts, directory: Path, after: int, pause: float = 0) -> list[int]:
     received = []
-    async with aclosing(broadcasts.stream_batches(str(directory), after)) as batches:
+    async with aclosing(broadcasts.stream_batches(Session.at(directory), after)) as batches:
         async for _, batch in batches:
             received += [framed.row.sequence for framed in batch]
             if pause:
@@ -28,13 +29,13 @@ async def sequences(broadcasts: Broadcasts, directory: Path, after: int, pause: 
 
 def with_writer(home: Home, work: Callable[[Broadcasts, Path, Writer], Coroutine[Any, Any, None]]) -> None:
     directory = home.session([says("first")], state="active", stop_reason=None)
-    owner = held(directory)
+    owner = take_lock(directory)
 
     async def run() -> None:
         broadcasts = Broadcasts()
         with owner, Writer(owner, "general") as writer:
             await asyncio.wait_for(work(broadcasts, directory, writer), 30)
-        assert not broadcasts._by_directory
+        assert not broadcasts._by_session
 
     asyncio.run(run())
 
@@ -51,8 +52,8 @@ def test_everyone_gets_everything(home: Home, monkeypatch: pytest.MonkeyPatch) -
             await asyncio.sleep(0.001)
         late = asyncio.create_task(sequences(broadcasts, directory, 0))
         await asyncio.sleep(0.05)
-        assert len(broadcasts._by_directory) == 1
-        window = broadcasts._by_directory[str(directory)]._window
+        assert len(broadcasts._by_session) == 1
+        window = broadcasts._by_session[Session.at(directory)]._window
         assert sum(len(framed.frame) for framed in window) <= 20_000
         writer.lock.release()
         everything = list(range(1, 902))
@@ -67,7 +68,7 @@ def test_silence_is_told_now_and_then(home: Home, monkeypatch: pytest.MonkeyPatc
 
     async def work(broadcasts: Broadcasts, directory: Path, writer: Writer) -> None:
         silences = 0
-        async with aclosing(broadcasts.stream_batches(str(directory), 1)) as batches:
+        async with aclosing(broadcasts.stream_batches(Session.at(directory), 1)) as batches:
             async for _, batch in batches:
                 assert not batch
                 silences += 1

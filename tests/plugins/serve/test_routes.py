@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
+from agh.home import Session
 from agh.keeper import client
 from tests.plugins.serve.server import Server
 from tests.support.build import Home, conversation
@@ -178,7 +179,7 @@ def test_permissions_are_answered(live: Live, server: Server) -> None:
         ({"decision": "deny"}, "reject_once"),
         ({"always": True}, "allow_always"),
     ):
-        turn = session.begin("/ask path=a.txt Edit a.txt")
+        turn = session.send("/ask path=a.txt Edit a.txt")
         (request,) = wait_until(lambda: server.get(f"{url}/permissions")["permissions"])
         assert (request["title"], request["status"]) == ("Edit a.txt", "pending")
         named = {**body, "request_id": request["request_id"]}
@@ -270,6 +271,6 @@ def test_curl_lines(live: Live, server: Server, home: Home, tmp_path: Path) -> N
     assert (
         json.loads(curl("-X", "POST", f"{base}/sessions/{session.id}/resume"))["session"]["state"] == "active"
     )
-    assert client.answers(str(session.directory))
+    assert client.answers(Session.at(session.directory))
     attached = json.loads(curl("-X", "POST", f"{base}/workspaces/ws_alpha/sessions/{session.id}/attach"))
     assert attached["attach"]["attached_to"].startswith("http:")

@@ -15,6 +15,7 @@ from agh.core.events import Row, draft
 from agh.core.history import turns
 from agh.core.repair import plan
 from agh.errors import AghError, EventsMissing, MetaInvalid, SessionBusy, SessionLive
+from agh.home import Session
 from agh.sessions import repair as recovering
 from agh.sessions.repair import repair, repair_locked
 from agh.store import lock, meta, writer
@@ -26,25 +27,26 @@ from tests.support.build import (
     calls,
     child,
     conversation,
-    done,
-    held,
+    finishes,
     returns,
     rows,
     says,
-    tree,
+    take_lock,
     user,
 )
+from tests.support.files import tree
 
 pytestmark = pytest.mark.timeout(60)
 
 REPAIRS = """
 import json, sys
 from agh.errors import AghError
+from agh.home import Session
 from agh.sessions.repair import repair
 print("ready", flush=True)
 for line in sys.stdin:
     try:
-        print(json.dumps(repair(line.rstrip())["persisted"]), flush=True)
+        print(json.dumps(repair(Session.at(line.rstrip()))["persisted"]), flush=True)
     except AghError as error:
         print(json.dumps(error.code), flush=True)
 """
@@ -52,8 +54,8 @@ for line in sys.stdin:
 DIES = """
 import os, sys
 from pathlib import Path
-from tests.support.build import Writer, calls, held, user
-log = Writer(held(Path(sys.argv[1])), "general")
+from tests.support.build import Writer, calls, take_lock, user
+log = Writer(take_lock(Path(sys.argv[1])), "general")
 log.append([user("a"), calls("c1")])
 os._exit(0)
 """
@@ -66,7 +68,7 @@ def interrupted() -> list[Any]:
         calls("c2", "Read"),
         returns("c2"),
         user("b", turn="turn-2"),
-        done("turn-2"),
+        finishes("turn-2"),
         user("c", turn="turn-3"),
         says("half an ans", turn="turn-3"),
     ]
@@ -84,29 +86,29 @@ def _crashed(home: Home, drafts: list[Any] | None = None, **fields: Any) -> Path
 
 
 def _read(directory: Path) -> list[Row]:
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         return list(reader.rows())
 
 
 def _ask(directory: Path, sql: str) -> list[Any]:
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         return reader.fetch(sql)
 
 
 def _execute(directory: Path, *statements: str) -> None:
-    with held(directory) as owner, Writer(owner, "general") as log, log.transaction() as db:
+    with take_lock(directory) as owner, Writer(owner, "general") as log, log.transaction() as db:
         for statement in statements:
             db.execute(statement)
 
 
 def _codes(found: list[dict[str, Any]]) -> list[str]:
-    return [one["code"] for one in found]
+    return [item["code"] for item in found]
 
 
 def test_open_turns_are_closed_and_metadata_is_put_right(home: Home) -> None:
     directory = _crashed(home)
     before = _read(directory)
-    report = repair(str(directory))
+    report = repair(Session.at(directory))
     after = _read(directory)
     assert after[: len(before)] == before
     assert [(row.type, row.turn_id, row.parsed().get("tool_call_id")) for row in after[len(before) :]] == [
@@ -121,68 +123,68 @@ def test_open_turns_are_closed_and_metadata_is_put_right(home: Home) -> None:
     assert report["session_id"] == directory.name and report["persisted"] is True
     assert _codes(report["issues"]) == ["open_turn", "dangling_tool_call", "open_turn", "stale_metadata"]
     assert _codes(report["actions"]) == ["append_tool_result", "append_error", "append_error", "fix_metadata"]
-    assert all(one["persisted"] for one in report["actions"])
+    assert all(action["persisted"] for action in report["actions"])
     json.dumps(report)
-    stored = meta.read(str(directory))
-    assert (stored["state"], stored["stop_reason"]) == ("stopped", "agent_crashed")
-    assert stored["stop_detail"] == "keeper ended without closing the session"
-    assert stored["last_sequence"] == len(after) and stored["keeper"] is None
-    assert stored["acp_session_id"] == "acp-1", "the way back is kept"
-    assert stored["updated_at"] > AT
-    assert not lock.is_held(str(directory))
+    record = meta.read(Session.at(directory))
+    assert (record["state"], record["stop_reason"]) == ("stopped", "agent_crashed")
+    assert record["stop_detail"] == "keeper ended without closing the session"
+    assert record["last_sequence"] == len(after) and record["keeper"] is None
+    assert record["acp_session_id"] == "acp-1", "the way back is kept"
+    assert record["updated_at"] > AT
+    assert not lock.is_held(Session.at(directory))
 
 
 def test_twice_is_once(home: Home) -> None:
     directory = _crashed(home)
-    repair(str(directory))
+    repair(Session.at(directory))
     before = tree(directory)
     for force in (False, True):
-        report = repair(str(directory), force=force)
+        report = repair(Session.at(directory), force=force)
         assert (report["issues"], report["actions"], report["persisted"]) == ([], [], False)
-        assert repair(str(directory), dry_run=True, force=force)["actions"] == []
+        assert repair(Session.at(directory), dry_run=True, force=force)["actions"] == []
     assert tree(directory) == before
 
 
 def test_a_dry_run_says_the_same_and_changes_nothing(home: Home) -> None:
     directory = _crashed(home)
     before = tree(directory)
-    planned = repair(str(directory), dry_run=True)
+    planned = repair(Session.at(directory), dry_run=True)
     assert tree(directory) == before
-    assert planned["persisted"] is False and not any(one["persisted"] for one in planned["actions"])
-    report = repair(str(directory))
+    assert planned["persisted"] is False and not any(action["persisted"] for action in planned["actions"])
+    report = repair(Session.at(directory))
     assert report["issues"] == planned["issues"]
     assert _codes(report["actions"]) == _codes(planned["actions"])
 
 
 def test_a_starting_session_has_failed_to_start(home: Home) -> None:
     directory = _crashed(home, [], state="starting")
-    assert _codes(repair(str(directory))["actions"]) == ["fix_metadata"]
-    stored = meta.read(str(directory))
-    assert (stored["stop_reason"], (stored["failure"] or {})["kind"]) == ("error", "startup_failure")
+    assert _codes(repair(Session.at(directory))["actions"]) == ["fix_metadata"]
+    record = meta.read(Session.at(directory))
+    assert (record["stop_reason"], (record["failure"] or {})["kind"]) == ("error", "startup_failure")
 
 
 @pytest.mark.parametrize("reason", ["completed", "user_canceled", "paused", "timeout"])
 def test_a_session_that_stopped_cleanly_is_looked_at_by_force_only(home: Home, reason: str) -> None:
     directory = _crashed(home, state="stopped", stop_reason=reason)
     before = tree(directory)
-    assert repair(str(directory))["issues"] == []
+    assert repair(Session.at(directory))["issues"] == []
     assert tree(directory) == before
-    report = repair(str(directory), force=True)
+    report = repair(Session.at(directory), force=True)
     assert _codes(report["actions"]) == ["append_tool_result", "append_error", "append_error"]
-    stored = meta.read(str(directory))
-    assert (stored["state"], stored["stop_reason"]) == ("stopped", reason), "how it ended stays as it was"
+    record = meta.read(Session.at(directory))
+    assert (record["state"], record["stop_reason"]) == ("stopped", reason), "how it ended stays as it was"
 
 
 @pytest.mark.parametrize("reason", ["agent_crashed", "error"])
 def test_a_session_that_ended_in_a_crash_is_looked_at(home: Home, reason: str) -> None:
     directory = _crashed(home, state="stopped", stop_reason=reason)
-    assert repair(str(directory))["persisted"] is True
+    assert repair(Session.at(directory))["persisted"] is True
 
 
 def test_a_session_in_order_is_left_as_it_is(home: Home) -> None:
     directory = home.session(conversation(), state="stopped", stop_reason="agent_crashed")
     before = tree(directory)
-    assert repair(str(directory)) == {
+    assert repair(Session.at(directory)) == {
         "session_id": directory.name,
         "issues": [],
         "actions": [],
@@ -194,26 +196,26 @@ def test_a_session_in_order_is_left_as_it_is(home: Home) -> None:
 def test_a_live_session_is_refused_and_left_alone(home: Home) -> None:
     directory = _crashed(home)
     before = tree(directory)
-    with held(directory):
+    with take_lock(directory):
         for options in ({}, {"dry_run": True}, {"force": True}):
             with pytest.raises(SessionLive):
-                repair(str(directory), **options)
+                repair(Session.at(directory), **options)
     assert tree(directory) == before
 
 
 def test_a_session_that_comes_alive_meanwhile_is_refused(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = _crashed(home)
     monkeypatch.setattr(recovering.locks, "is_held", lambda path: False)
-    with held(directory), pytest.raises(SessionBusy):
-        repair(str(directory))
+    with take_lock(directory), pytest.raises(SessionBusy):
+        repair(Session.at(directory))
     assert len(_read(directory)) == len(interrupted())
 
 
 def test_a_keeper_repairs_with_the_lock_it_holds(home: Home) -> None:
     directory = _crashed(home)
-    with held(directory) as owner:
+    with take_lock(directory) as owner:
         report = repair_locked(owner)
-        assert report["persisted"] and owner.fd >= 0 and lock.is_held(str(directory))
+        assert report["persisted"] and owner.fd >= 0 and lock.is_held(Session.at(directory))
         assert repair_locked(owner)["persisted"] is False
 
 
@@ -230,9 +232,9 @@ def test_orphaned_permissions_expire(home: Home) -> None:
         insert + "('req-0', 'turn-1', 'c2', 'decided', 'read', '{}', '0')",
     )
     before = len(_read(directory))
-    planned = repair(str(directory), dry_run=True)
+    planned = repair(Session.at(directory), dry_run=True)
     assert _codes(planned["actions"])[:2] == ["expire_permission", "expire_permission"]
-    report = repair(str(directory))
+    report = repair(Session.at(directory))
     assert _codes(report["issues"])[:2] == ["orphaned_permission", "orphaned_permission"]
     first, second = _read(directory)[before : before + 2]
     assert (first.type, first.turn_id, first.parsed()["request_id"]) == ("permission", "turn-2", "req-1")
@@ -244,7 +246,7 @@ def test_orphaned_permissions_expire(home: Home) -> None:
         ("req-1", "expired", "expired"),
         ("req-2", "expired", "expired"),
     ]
-    assert repair(str(directory), force=True)["actions"] == []
+    assert repair(Session.at(directory), force=True)["actions"] == []
 
 
 def test_a_prompt_that_was_under_way_is_interrupted_and_queued_ones_stay(home: Home) -> None:
@@ -257,7 +259,7 @@ def test_a_prompt_that_was_under_way_is_interrupted_and_queued_ones_stay(home: H
             for number, status in enumerate(["sent", "dispatching", "queued", "failed", "cancelled"])
         ),
     )
-    report = repair(str(directory))
+    report = repair(Session.at(directory))
     assert _codes(report["issues"]) == ["interrupted_input", "stale_metadata"]
     assert _codes(report["actions"]) == ["interrupt_input", "fix_metadata"]
     assert report["actions"][0]["turn_id"] == "turn-1"
@@ -266,7 +268,7 @@ def test_a_prompt_that_was_under_way_is_interrupted_and_queued_ones_stay(home: H
     (note,) = _read(directory)
     assert (note.type, note.turn_id) == ("transcript_marker.created", "")
     assert (note.parsed()["kind"], note.parsed()["severity"]) == ("prompt_interrupted", "warning")
-    assert repair(str(directory), force=True)["actions"] == []
+    assert repair(Session.at(directory), force=True)["actions"] == []
 
 
 def test_after_a_kill_the_hot_wal_is_repaired(home: Home) -> None:
@@ -274,7 +276,7 @@ def test_after_a_kill_the_hot_wal_is_repaired(home: Home) -> None:
     with child(DIES, directory) as keeper:
         assert keeper.wait(20) == 0
     assert (directory / "events.db-wal").stat().st_size > 0
-    assert repair(str(directory))["persisted"] is True
+    assert repair(Session.at(directory))["persisted"] is True
     assert [row.type for row in _read(directory)] == ["user_message", "tool_call", "tool_result", "error"]
     assert sorted(path.name for path in directory.iterdir()) == ["events.db", "lock", "meta.json"]
 
@@ -282,19 +284,19 @@ def test_after_a_kill_the_hot_wal_is_repaired(home: Home) -> None:
 def test_several_at_once_do_it_once(home: Home) -> None:
     with ExitStack() as stack:
         repairers = [stack.enter_context(child(REPAIRS)) for _ in range(4)]
-        for one in repairers:
-            assert one.stdout is not None and one.stdout.readline() == "ready\n"
+        for repairer in repairers:
+            assert repairer.stdout is not None and repairer.stdout.readline() == "ready\n"
         for _ in range(8):
             directory = _crashed(home)
-            for one in repairers:
-                assert one.stdin is not None
-                one.stdin.write(f"{directory}\n")
-                one.stdin.flush()
-            said = [json.loads(one.stdout.readline()) for one in repairers if one.stdout]
-            assert said.count(True) == 1, said
-            assert set(map(str, said)) <= {"True", "False", "session_live", "session_busy"}
+            for repairer in repairers:
+                assert repairer.stdin is not None
+                repairer.stdin.write(f"{directory}\n")
+                repairer.stdin.flush()
+            documents = [json.loads(repairer.stdout.readline()) for repairer in repairers if repairer.stdout]
+            assert documents.count(True) == 1, documents
+            assert set(map(str, documents)) <= {"True", "False", "session_live", "session_busy"}
             assert len(_read(directory)) == len(interrupted()) + 3
-            assert meta.read(str(directory))["state"] == "stopped"
+            assert meta.read(Session.at(directory))["state"] == "stopped"
 
 
 def test_a_repair_that_is_cut_short_is_finished_by_the_next(
@@ -307,16 +309,16 @@ def test_a_repair_that_is_cut_short_is_finished_by_the_next(
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(writer.Writer, "append", dies)
-        repair(str(directory))
+        repair(Session.at(directory))
     assert len(_read(directory)) == len(interrupted()), "all or nothing"
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(recovering.meta, "write", dies)
-        repair(str(directory))
+        repair(Session.at(directory))
     assert len(_read(directory)) == len(interrupted()) + 3
-    assert meta.read(str(directory))["state"] == "active"
-    assert _codes(repair(str(directory))["actions"]) == ["fix_metadata"]
+    assert meta.read(Session.at(directory))["state"] == "active"
+    assert _codes(repair(Session.at(directory))["actions"]) == ["fix_metadata"]
     assert len(_read(directory)) == len(interrupted()) + 3
-    assert meta.read(str(directory))["last_sequence"] == len(interrupted()) + 3
+    assert meta.read(Session.at(directory))["last_sequence"] == len(interrupted()) + 3
 
 
 def test_one_transaction_or_none(home: Home) -> None:
@@ -330,23 +332,23 @@ def test_one_transaction_or_none(home: Home) -> None:
         "BEGIN SELECT RAISE(ABORT, 'no'); END",
     )
     with pytest.raises(AghError):
-        repair(str(directory))
+        repair(Session.at(directory))
     assert len(_read(directory)) == len(interrupted())
     assert _ask(directory, "SELECT status FROM permissions") == [("pending",)]
-    assert meta.read(str(directory))["state"] == "active"
-    assert not lock.is_held(str(directory))
+    assert meta.read(Session.at(directory))["state"] == "active"
+    assert not lock.is_held(Session.at(directory))
 
 
 def test_damage_is_named_and_left_alone(home: Home) -> None:
     missing = home.directory(state="active")
     with pytest.raises(EventsMissing):
-        repair(str(missing))
-    assert meta.read(str(missing))["state"] == "active"
+        repair(Session.at(missing))
+    assert meta.read(Session.at(missing))["state"] == "active"
     torn = _crashed(home)
     (torn / "meta.json").write_text("{")
     before = tree(torn)
     with pytest.raises(MetaInvalid):
-        repair(str(torn))
+        repair(Session.at(torn))
     assert tree(torn) == before
 
 
@@ -356,7 +358,7 @@ def test_open_turns_are_found_by_the_index(home: Home, monkeypatch: pytest.Monke
     fetch = Reader.fetch
     with monkeypatch.context() as patch:
         patch.setattr(Reader, "fetch", lambda self, sql, *rest: asked.append(sql) or fetch(self, sql, *rest))
-        repair(str(directory), dry_run=True)
+        repair(Session.at(directory), dry_run=True)
     (landmarks,) = [sql for sql in asked if "GROUP BY turn_id" in sql]
     steps = [step for *_, step in _ask(directory, f"EXPLAIN QUERY PLAN {landmarks}")]
     assert any("events USING" in step and "INDEX events_landmarks" in step for step in steps), steps
@@ -394,11 +396,11 @@ def test_the_log_is_repaired_as_the_plan_says(home: Home, drafts: list[Any]) -> 
         log.append(one)
     directory = home.session(log, state="stopped", stop_reason="error")
     expected = plan(rows(log), AT)
-    report = repair(str(directory))
+    report = repair(Session.at(directory))
     after = _read(directory)
     assert after[: len(log)] == rows(log)
     assert [(row.type, row.turn_id) for row in after[len(log) :]] == [
-        (one.type, one.turn_id) for one in expected.drafts
+        (draft.type, draft.turn_id) for draft in expected.drafts
     ]
     assert report["issues"] == expected.issues
-    assert repair(str(directory), force=True)["actions"] == []
+    assert repair(Session.at(directory), force=True)["actions"] == []

@@ -14,8 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agh.errors import MetaInvalid
+from agh.home import Session
 from agh.store import meta
-from tests.support.build import Home, child, tree
+from tests.support.build import Home, child
+from tests.support.files import tree
 
 ID = "sess-abcdefgh"
 LEAST = {"id": ID, "state": "stopped", "agent_name": "general", "workspace_path": "/work"}
@@ -23,12 +25,13 @@ LEAST = {"id": ID, "state": "stopped", "agent_name": "general", "workspace_path"
 # Writes as fast as it can; the size changes all the time.
 WRITER = """
 import sys
+from agh.home import Session
 from agh.store import meta
 print("ready", flush=True)
 stored = {"id": "sess-abcdefgh", "state": "active", "agent_name": "general", "workspace_path": "/work"}
 for number in range(10**9):
     stored |= {"turns": number, "title": "x" * (number * 997 % 9000)}
-    meta.write(sys.argv[1], stored, sync=False)
+    meta.write(Session.at(sys.argv[1]), stored, sync=False)
 """
 
 
@@ -50,14 +53,14 @@ def directory(tmp_path: Path) -> Path:
 def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, fields: dict[str, Any]) -> None:
     directory = tmp_path_factory.getbasetemp() / ID
     directory.mkdir(exist_ok=True)
-    stored: Any = {**fields, **LEAST}
-    meta.write(str(directory), stored, sync=False)
-    assert meta.read(str(directory)) == stored
+    record: Any = {**fields, **LEAST}
+    meta.write(Session.at(directory), record, sync=False)
+    assert meta.read(Session.at(directory)) == record
     assert [path.name for path in directory.iterdir()] == ["meta.json"]
 
 
 def test_people_and_jq_can_read_it(directory: Path) -> None:
-    meta.write(str(directory), {**LEAST, "name": "é"})  # type: ignore[typeddict-item]
+    meta.write(Session.at(directory), {**LEAST, "name": "é"})  # type: ignore[typeddict-item]
     text = (directory / "meta.json").read_text(encoding="utf-8")
     assert json.loads(text)["name"] == "é"
     assert text.endswith("}\n") and text.count("\n") > 3
@@ -87,7 +90,7 @@ def test_anything_but_an_object_about_this_session_is_refused(
         (directory / "meta.json").write_bytes(text.encode() if isinstance(text, str) else text)
     before = tree(directory)
     with pytest.raises(MetaInvalid, match=why) as refused:
-        meta.read(str(directory))
+        meta.read(Session.at(directory))
     assert ID in refused.value.message
     assert tree(directory) == before
 
@@ -95,7 +98,7 @@ def test_anything_but_an_object_about_this_session_is_refused(
 def test_a_directory_in_its_place_is_refused(directory: Path) -> None:
     (directory / "meta.json").mkdir()
     with pytest.raises(MetaInvalid, match="directory"):
-        meta.read(str(directory))
+        meta.read(Session.at(directory))
 
 
 def test_it_is_on_disk_before_it_has_its_name(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,15 +114,15 @@ def test_it_is_on_disk_before_it_has_its_name(directory: Path, monkeypatch: pyte
 
     monkeypatch.setattr(meta.os, "fsync", fsync)
     monkeypatch.setattr(meta.os, "replace", replace)
-    meta.write(str(directory), {"id": ID, "state": "stopped"})
+    meta.write(Session.at(directory), {"id": ID, "state": "stopped"})
     assert done == ["sync file of True", "rename", "sync directory"]
 
 
 def test_a_write_that_fails_leaves_the_old_text_and_nothing_else(directory: Path) -> None:
-    meta.write(str(directory), {"id": ID, "state": "stopped"})
+    meta.write(Session.at(directory), {"id": ID, "state": "stopped"})
     before = tree(directory)
     with pytest.raises(TypeError):
-        meta.write(str(directory), {"id": ID, "state": object()})  # type: ignore[typeddict-item]
+        meta.write(Session.at(directory), {"id": ID, "state": object()})  # type: ignore[typeddict-item]
     assert tree(directory) == before
 
 
@@ -128,7 +131,7 @@ def test_a_link_in_the_way_is_not_followed(directory: Path) -> None:
     victim.write_text("precious")
     (directory / f".meta.json.{os.getpid()}").symlink_to(victim)
     with pytest.raises(OSError, match="symbolic links"):
-        meta.write(str(directory), {"id": ID, "state": "stopped"})
+        meta.write(Session.at(directory), {"id": ID, "state": "stopped"})
     assert victim.read_text() == "precious"
 
 
@@ -139,10 +142,10 @@ def test_a_reader_never_sees_a_torn_text(home: Home) -> None:
         turns = []
         deadline = time.monotonic() + 10
         while len(turns) < 2000 or (turns[-1] == turns[0] and time.monotonic() < deadline):
-            found = meta.read(str(directory))
-            number = found.get("turns", 0)
-            assert number == 0 or len(found["title"] or "") == number * 997 % 9000
+            record = meta.read(Session.at(directory))
+            number = record.get("turns", 0)
+            assert number == 0 or len(record["title"] or "") == number * 997 % 9000
             turns.append(number)
     assert turns == sorted(turns)
     assert turns[-1] > turns[0], "the writer did not write"
-    meta.read(str(directory))
+    meta.read(Session.at(directory))

@@ -23,17 +23,19 @@ from agh.errors import (
     EventsUnreadable,
     Usage,
 )
+from agh.home import Session
 from agh.store import reader as reading
 from agh.store.reader import EVERYTHING, Query, Reader
 from agh.store.writer import Writer
-from tests.support.build import Home, calls, child, conversation, done, held, says, tree, user
+from tests.support.build import Home, calls, child, conversation, finishes, says, take_lock, user
+from tests.support.files import tree
 
 # Appends two events to a log and dies without closing it: the rows are in the WAL only.
 DIES_WRITING = """
 import os, sys
 from pathlib import Path
-from tests.support.build import Writer, held, user
-log = Writer(held(Path(sys.argv[1])), "general")
+from tests.support.build import Writer, take_lock, user
+log = Writer(take_lock(Path(sys.argv[1])), "general")
 log.append([user("one"), user("two")])
 os._exit(0)
 """
@@ -46,7 +48,7 @@ os._exit(0)
 
 
 def _read(directory: Path, query: Query = EVERYTHING) -> list[Row]:
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         return list(reader.rows(query))
 
 
@@ -63,22 +65,22 @@ def _big(home: Home) -> Path:
 
 def test_rows_come_back_as_they_were_stored(home: Home) -> None:
     drafts = conversation()
-    found = _read(home.session(drafts))
-    assert [row.sequence for row in found] == list(range(1, len(drafts) + 1))
-    assert [(row.type, row.turn_id, row.content, row.timestamp) for row in found] == [
+    rows = _read(home.session(drafts))
+    assert [row.sequence for row in rows] == list(range(1, len(drafts) + 1))
+    assert [(row.type, row.turn_id, row.content, row.timestamp) for row in rows] == [
         tuple(one) for one in _fields(drafts)
     ]
-    assert {row.agent_name for row in found} == {"general"}
+    assert {row.agent_name for row in rows} == {"general"}
 
 
 def _fields(drafts: list[Any]) -> list[tuple[str, str, str, str]]:
-    return [(one.type, one.turn_id, one.content, one.timestamp) for one in drafts]
+    return [(draft.type, draft.turn_id, draft.content, draft.timestamp) for draft in drafts]
 
 
 def test_reading_a_stopped_session_changes_nothing(home: Home) -> None:
     directory = home.session(conversation())
     before = tree(home.path)
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         list(reader.rows())
         reader.newest(EVERYTHING, 3)
         reader.snapshot(lambda: (reader.last_sequence(), list(reader.rows())))
@@ -91,7 +93,7 @@ def test_reading_a_stopped_session_changes_nothing(home: Home) -> None:
 
 def test_nothing_can_be_written_through_a_reader(home: Home) -> None:
     for directory in (home.session(conversation()), _hot(home.session([user("zero")]))):
-        with Reader(str(directory)) as reader, pytest.raises((AghError, sqlite3.Error)):
+        with Reader(Session.at(directory)) as reader, pytest.raises((AghError, sqlite3.Error)):
             reader.fetch("INSERT INTO token_usage (turn_id, timestamp) VALUES ('t', '')")
 
 
@@ -122,9 +124,9 @@ def test_a_path_with_odd_characters(home: Home, monkeypatch: pytest.MonkeyPatch)
 
 def test_new_rows_are_seen_when_a_writer_comes(home: Home) -> None:
     directory = home.session([user("a")])
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         assert reader.last_sequence() == 1
-        with held(directory) as owner, Writer(owner, "general") as log:
+        with take_lock(directory) as owner, Writer(owner, "general") as log:
             log.append([user("b")])
             assert reader.last_sequence() == 2
             log.append([user("c")])
@@ -134,10 +136,10 @@ def test_new_rows_are_seen_when_a_writer_comes(home: Home) -> None:
 
 def test_new_rows_are_seen_when_a_writer_has_come_and_gone(home: Home) -> None:
     directory = home.session([user("a")])
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         assert reader.last_sequence() == 1
         for number in range(2, 5):
-            with held(directory) as owner, Writer(owner, "general") as log:
+            with take_lock(directory) as owner, Writer(owner, "general") as log:
                 log.append([user("b")])
             assert reader.last_sequence() == number
             assert len(reader.newest(EVERYTHING, 10)) == number
@@ -149,7 +151,7 @@ def test_a_writer_that_goes_while_the_header_is_read_is_no_damage(
     """The size is looked at first: then the WAL is folded in, so the header tells of more pages."""
     directory = home.session(conversation())
     look = os.lstat
-    with held(directory) as owner:
+    with take_lock(directory) as owner:
         log = Writer(owner, "general")
         log.append([user("x" * 100_000, turn="turn-9")])
 
@@ -159,15 +161,15 @@ def test_a_writer_that_goes_while_the_header_is_read_is_no_damage(
             return found
 
         monkeypatch.setattr(reading.os, "lstat", look_and_close)
-        with Reader(str(directory)) as reader:
+        with Reader(Session.at(directory)) as reader:
             assert len(reader.newest(EVERYTHING, 1)[0].content) > 100_000
 
 
 def test_a_snapshot_is_one_moment(home: Home) -> None:
     directory = home.session([user("a")])
-    with held(directory) as owner, Writer(owner, "general") as log:
+    with take_lock(directory) as owner, Writer(owner, "general") as log:
         log.append([user("b")])
-        with Reader(str(directory)) as reader:
+        with Reader(Session.at(directory)) as reader:
 
             def read() -> tuple[int, int]:
                 first = reader.last_sequence()
@@ -182,12 +184,12 @@ def test_a_snapshot_is_one_moment(home: Home) -> None:
 def test_a_snapshot_is_one_moment_even_if_a_writer_comes(home: Home, gone_again: bool) -> None:
     directory = home.session([user("a")])
     writers: list[Writer] = []
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
 
         def read() -> tuple[int, int]:
             first = reader.last_sequence()
             if not writers:
-                writers.append(Writer(held(directory), "general"))
+                writers.append(Writer(take_lock(directory), "general"))
                 writers[0].append([user("b")])
                 if gone_again:
                     writers[0].close()
@@ -203,7 +205,7 @@ def test_a_snapshot_is_one_moment_even_if_a_writer_comes(home: Home, gone_again:
 
 def test_newest_is_ascending(home: Home) -> None:
     directory = home.session([says(str(number)) for number in range(10)])
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         assert [row.sequence for row in reader.newest(EVERYTHING, 3)] == [8, 9, 10]
         assert [row.sequence for row in reader.newest(EVERYTHING, 99)] == list(range(1, 11))
         assert [row.sequence for row in reader.newest(EVERYTHING, 99, after=8)] == [9, 10]
@@ -217,12 +219,12 @@ def mixed(home: Home) -> Path:
         [
             user("a", at="2026-04-16T01:00:00.000Z"),
             calls("c", "Bash", at="2026-04-16T01:00:01.000Z"),
-            done(at="2026-04-16T01:00:02.000Z"),
+            finishes(at="2026-04-16T01:00:02.000Z"),
             user("b", turn="turn-2", at="2026-04-16T01:00:03.000Z"),
             draft("session_stopped", at="2026-04-16T01:00:04.000Z"),
         ]
     )
-    with held(directory) as owner, Writer(owner, "other") as log:
+    with take_lock(directory) as owner, Writer(owner, "other") as log:
         log.append([says("it's", turn="turn-2", at="2026-04-16T01:00:05.000Z")])
     return directory
 
@@ -255,12 +257,16 @@ def mixed(home: Home) -> Path:
     ],
 )
 def test_every_filter(mixed: Path, query: Query, expected: list[int]) -> None:
-    with Reader(str(mixed)) as reader:
+    with Reader(Session.at(mixed)) as reader:
         assert [row.sequence for row in reader.rows(query)] == expected
         assert [row.sequence for row in reader.newest(query, 100)] == expected
         assert [row.sequence for row in reader.newest(query, 1)] == expected[-1:]
-        assert [row.sequence for row in reader.rows(query, after=3)] == [one for one in expected if one > 3]
-        assert [row.sequence for row in reader.page(query, 1, 4)] == [one for one in expected if 1 < one <= 4]
+        assert [row.sequence for row in reader.rows(query, after=3)] == [
+            item for item in expected if item > 3
+        ]
+        assert [row.sequence for row in reader.page(query, 1, 4)] == [
+            item for item in expected if 1 < item <= 4
+        ]
 
 
 @pytest.mark.parametrize(
@@ -285,7 +291,7 @@ def test_every_filter(mixed: Path, query: Query, expected: list[int]) -> None:
 )
 def test_a_where_that_does_not_work_is_a_usage_error(mixed: Path, where: str) -> None:
     before = tree(mixed)
-    with Reader(str(mixed)) as reader:
+    with Reader(Session.at(mixed)) as reader:
         for ask in (reader.rows, lambda query: reader.newest(query, 5)):
             with pytest.raises(Usage, match="--where: ") as refused:
                 list(ask(Query(where=where)))
@@ -296,19 +302,19 @@ def test_a_where_that_does_not_work_is_a_usage_error(mixed: Path, where: str) ->
 
 @pytest.mark.parametrize("where", ["1) OR (1", "1) /*"])
 def test_a_where_cannot_break_out_of_its_brackets(mixed: Path, where: str) -> None:
-    with Reader(str(mixed)) as reader, pytest.raises(Usage):
+    with Reader(Session.at(mixed)) as reader, pytest.raises(Usage):
         reader.page(Query(where=where), 1, 2)
 
 
 def test_a_where_that_is_too_big_is_no_damage(mixed: Path) -> None:
-    with Reader(str(mixed)) as reader, pytest.raises(Usage):
+    with Reader(Session.at(mixed)) as reader, pytest.raises(Usage):
         reader.page(Query(where="zeroblob(2000000000) IS NULL"), 0, 6)
 
 
 def test_pages_are_bounded_by_rows_and_bytes(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = home.session([says("x" * 1000) for _ in range(50)])
     monkeypatch.setattr(reading, "PAGE_BYTES", 5000)
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         pages = list(reader.pages())
         assert [row.sequence for page in pages for row in page] == list(range(1, 51))
         assert {len(page) for page in pages[:-1]} == {5}
@@ -324,16 +330,16 @@ def test_a_row_larger_than_a_page_is_still_read(home: Home, monkeypatch: pytest.
 
 def test_pages_of_a_thousand_rows(home: Home) -> None:
     directory = home.session([says("x") for _ in range(2500)])
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         assert [len(page) for page in reader.pages()] == [1000, 1000, 500]
         assert [len(page) for page in reader.pages(after=2000)] == [500]
 
 
 def test_a_page_is_not_held_open_while_it_is_printed(home: Home) -> None:
     directory = home.session([says("x" * 1000) for _ in range(1500)])
-    with held(directory) as owner, Writer(owner, "general") as log:
+    with take_lock(directory) as owner, Writer(owner, "general") as log:
         log.append([says("y")])
-        with Reader(str(directory)) as reader:
+        with Reader(Session.at(directory)) as reader:
             pages = reader.pages()
             next(pages)
             log.append([says("z")])
@@ -395,7 +401,7 @@ def test_a_newer_version_in_the_wal_is_refused(home: Home) -> None:
 
 def test_a_log_that_goes_away_while_it_is_open_is_missing(home: Home) -> None:
     directory = home.session([user("a")])
-    with Reader(str(directory)) as reader:
+    with Reader(Session.at(directory)) as reader:
         assert reader.last_sequence() == 1
         shutil.rmtree(directory)
         with pytest.raises(EventsMissing):
@@ -422,9 +428,9 @@ def test_flipped_bits_give_rows_or_a_named_error(home: Home) -> None:
             broken[chance.randrange(len(broken))] ^= 1 << chance.randrange(8)
         path.write_bytes(broken)
         try:
-            found = _read(directory)
+            rows = _read(directory)
             outcomes.add("rows")
-            assert all(isinstance(row, Row) for row in found)
+            assert all(isinstance(row, Row) for row in rows)
         except AghError as error:
             outcomes.add(error.code)
     assert {"rows", "events_damaged"} <= outcomes

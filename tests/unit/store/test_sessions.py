@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from agh.errors import AmbiguousSession, HomeUnsafe, MetaInvalid, SessionNotFound
+from agh.home import Session
 from agh.store import sessions
-from tests.support.build import Home, tree
+from tests.support.build import Home
+from tests.support.files import tree
 from tests.support.hostile import HOSTILE_IDS
 
 FIRST, SECOND, THIRD = "sess-0aaaaaaa1", "sess-0aaaaaab2", "sess-0bbbbbbb3"
@@ -58,7 +60,7 @@ def test_ids_are_listed_oldest_first_and_strangers_are_not(three: Home) -> None:
 )
 def test_an_id_a_prefix_or_a_name(three: Home, reference: str, expected: str) -> None:
     before = tree(three.path)
-    assert sessions.resolve(reference) == str(three.path / "sessions" / expected)
+    assert sessions.resolve(reference) == Session.at(three.path / "sessions" / expected)
     assert tree(three.path) == before
 
 
@@ -142,7 +144,7 @@ def test_damaged_metadata_hides_no_other_session(three: Home) -> None:
     (broken / "meta.json").write_text('{"id": "sess-0zz')
     (three.path / "sessions" / "sess-0zzzzzzza").mkdir()
     (three.path / "sessions" / "sess-0zzzzzzzb").write_text("a file")
-    found = {os.path.basename(path): one for path, one in sessions.scan()}
+    found = {os.path.basename(path): record for path, record in sessions.scan()}
     assert {name for name, one in found.items() if isinstance(one, MetaInvalid)} == {
         "sess-0zzzzzzz9",
         "sess-0zzzzzzza",

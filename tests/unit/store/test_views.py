@@ -10,15 +10,17 @@ import pytest
 
 from agh.core.redact import redactor
 from agh.errors import MetaInvalid
+from agh.home import Session
 from agh.store import views
 from agh.store.writer import Writer
-from tests.support.build import AT, Home, conversation, held, rows, says, tree, user
+from tests.support.build import AT, Home, conversation, rows, says, take_lock, user
+from tests.support.files import tree
 
 
 def test_a_session_is_its_metadata_and_what_follows(home: Home) -> None:
     directory = home.session(conversation(), name="review")
     before = tree(home.path)
-    view = views.session_view(str(directory))
+    view = views.session_view(Session.at(directory))
     assert (view["id"], view["name"], view["state"]) == (directory.name, "review", "stopped")
     assert (view["phase"], view["badge"], view["attachable"]) == ("completed", "stopped", False)
     assert tree(home.path) == before
@@ -31,17 +33,17 @@ def test_a_session_is_its_metadata_and_what_follows(home: Home) -> None:
 def test_a_vanished_keeper_is_classified_on_read(home: Home, state: str, reason: str, kind: str) -> None:
     directory = home.session(conversation(), state=state, stop_reason=None, acp_session_id="acp-1")
     before = tree(home.path)
-    with held(directory):
-        assert views.session_view(str(directory))["state"] == state
+    with take_lock(directory):
+        assert views.session_view(Session.at(directory))["state"] == state
     (listed,) = views.list_views()
     for view in (
         listed,
-        views.session_view(str(directory)),
-        views.status_view(str(directory), lambda _: True),
+        views.session_view(Session.at(directory)),
+        views.status_view(Session.at(directory), lambda _: True),
     ):
         assert (view["state"], view["stop_reason"], view["failure"]["kind"]) == ("stopped", reason, kind)
         assert view["stop_detail"] == "keeper ended without closing the session"
-    notice = views.stop_notice(str(directory))
+    notice = views.stop_notice(Session.at(directory))
     assert (notice["stop_reason"], notice["failure"]["kind"]) == (reason, kind)
     assert tree(home.path) == before
 
@@ -66,13 +68,13 @@ def test_a_damaged_session_is_listed_as_such(home: Home) -> None:
     bad = home.directory()
     (bad / "meta.json").write_text('{"id": "se')
     before = tree(home.path)
-    found = {view["id"]: view for view in views.list_views()}
-    assert found[good.name]["badge"] == "stopped"
-    assert (found[bad.name]["state"], found[bad.name]["badge"]) == ("unknown", "unknown")
-    assert found[bad.name]["error"]["code"] == "meta_invalid"
+    by_id = {view["id"]: view for view in views.list_views()}
+    assert by_id[good.name]["badge"] == "stopped"
+    assert (by_id[bad.name]["state"], by_id[bad.name]["badge"]) == ("unknown", "unknown")
+    assert by_id[bad.name]["error"]["code"] == "meta_invalid"
     assert tree(home.path) == before
     with pytest.raises(MetaInvalid):
-        views.session_view(str(bad))
+        views.session_view(Session.at(bad))
 
 
 @pytest.mark.parametrize(
@@ -93,19 +95,19 @@ def test_the_keeper_is_asked_while_the_lock_is_held(
 ) -> None:
     directory = home.session(conversation(), state="active", stop_reason=None)
     asked = []
-    with held(directory):
-        view = views.status_view(str(directory), lambda path: bool(asked.append(path)) or answers)
-    assert asked == [str(directory)]
+    with take_lock(directory):
+        view = views.status_view(Session.at(directory), lambda path: bool(asked.append(path)) or answers)
+    assert asked == [Session.at(directory)]
     assert (view["resume_reason"], view["is_agent_running"], view["needs_resume"]) == (reason, running, False)
 
 
 def test_nobody_is_asked_when_nobody_holds_it(home: Home) -> None:
     directory = home.session(conversation(), state="active", acp_session_id="acp-1")
 
-    def answers(path: str) -> bool:
+    def answers(session: Session) -> bool:
         raise AssertionError("the lock is free: there is no keeper to ask")
 
-    view = views.status_view(str(directory), answers)
+    view = views.status_view(Session.at(directory), answers)
     assert (view["needs_resume"], view["resume_reason"]) == (True, "agent_not_running")
 
 
@@ -116,7 +118,7 @@ def test_the_last_object_of_a_stream(home: Home) -> None:
         "crash_bundle_path": "/x.json",
     }
     directory = home.session(stop_reason="agent_crashed", failure=failure)
-    assert views.stop_notice(str(directory)) == {
+    assert views.stop_notice(Session.at(directory)) == {
         "id": f"session-stopped-{directory.name}",
         "session_id": directory.name,
         "type": "session_stopped",
@@ -128,7 +130,7 @@ def test_the_last_object_of_a_stream(home: Home) -> None:
 
 def test_messages_are_the_transcript_of_the_log(home: Home) -> None:
     directory = home.session(conversation())
-    assert [message["role"] for message in views.messages(str(directory))] == [
+    assert [message["role"] for message in views.messages(Session.at(directory))] == [
         "user",
         "assistant",
         "tool_call",
@@ -140,7 +142,7 @@ def test_messages_are_the_transcript_of_the_log(home: Home) -> None:
 
 def test_a_recap_counts_what_waits(home: Home) -> None:
     directory = home.session(conversation(), state="active")
-    with held(directory) as owner:
+    with take_lock(directory) as owner:
         with Writer(owner, "general") as log, log.transaction() as db:
             for status, generation in (("queued", 2), ("queued", 3), ("sent", 1)):
                 db.execute(
@@ -154,11 +156,11 @@ def test_a_recap_counts_what_waits(home: Home) -> None:
                     "VALUES (?, 't', ?, 'write', '{}', '')",
                     [request, status],
                 )
-        found = views.recap_view(str(directory), 2, redactor({}), AT)
-    assert found["session"] == {"id": directory.name, "badge": "idle", "state": "active"}
-    assert (found["pending_inputs"], found["pending_permissions"]) == (2, 1)
-    assert len(found["recent_messages"]) == 2 and found["omitted"]["messages"] == 3
-    assert found["snapshot"] == {
+        summary = views.recap_view(Session.at(directory), 2, redactor({}), AT)
+    assert summary["session"] == {"id": directory.name, "badge": "idle", "state": "active"}
+    assert (summary["pending_inputs"], summary["pending_permissions"]) == (2, 1)
+    assert len(summary["recent_messages"]) == 2 and summary["omitted"]["messages"] == 3
+    assert summary["snapshot"] == {
         "generated_at": AT,
         "event_cursor": len(conversation()),
         "transcript_cursor": len(conversation()),
@@ -171,10 +173,10 @@ def test_the_same_log_gives_the_same_recap_and_stays_as_it_is(home: Home) -> Non
     directory = home.session([*conversation(), user("use hunter2-hunter2"), says("ok")])
     before = tree(home.path)
     secrets = redactor({"MY_PASSWORD": "hunter2-hunter2"})
-    made = [json.dumps(views.recap_view(str(directory), 20, secrets, AT)) for _ in range(2)]
-    assert made[0] == made[1]
-    assert "hunter2" not in made[0]
-    later = views.recap_view(str(directory), 20, secrets)
+    summaries = [json.dumps(views.recap_view(Session.at(directory), 20, secrets, AT)) for _ in range(2)]
+    assert summaries[0] == summaries[1]
+    assert "hunter2" not in summaries[0]
+    later = views.recap_view(Session.at(directory), 20, secrets)
     assert later["snapshot"].pop("generated_at") > AT
     assert tree(home.path) == before
-    assert len(views.messages(str(directory))) == len(rows(conversation())) - 2
+    assert len(views.messages(Session.at(directory))) == len(rows(conversation())) - 2

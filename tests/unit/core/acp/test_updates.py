@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agh.core.acp.frames import Malformed, Notification, parse
+from agh.core.acp.long_text import LONG
 from agh.core.acp.updates import (
     add_usage,
     context_usage,
@@ -18,7 +20,7 @@ from agh.core.acp.updates import (
     tool_name,
     update_text,
 )
-from agh.core.events import LONG, TYPES, draft
+from agh.core.events import TYPES, draft, draft_of
 
 
 def chunk(kind: str, text: str = "hello", **more: Any) -> dict[str, Any]:
@@ -59,11 +61,11 @@ KINDS = [
 
 @pytest.mark.parametrize(("update", "type"), KINDS, ids=lambda value: str(value)[:60])
 def test_every_kind_has_its_type(update: dict[str, Any], type: str) -> None:
-    found, fields = event_of(update)
-    assert found == type
-    assert found in TYPES
+    event, fields = event_of(update)
+    assert event == type
+    assert event in TYPES
     assert "raw" not in fields
-    draft(found, **fields)
+    draft(event, **fields)
 
 
 def test_chunks_keep_their_text_and_their_message() -> None:
@@ -146,9 +148,9 @@ def test_a_result_is_taken_apart() -> None:
 
 
 def test_a_failed_tool_says_why() -> None:
-    said = event_of(tool(status="failed", content=texts("no such file")))[1]
-    assert said["tool_error"] is True
-    assert said["tool_result"]["error"] == "no such file"
+    content = event_of(tool(status="failed", content=texts("no such file")))[1]
+    assert content["tool_error"] is True
+    assert content["tool_result"]["error"] == "no such file"
     assert event_of(tool(status="failed"))[1]["tool_result"] == {"error": "the tool failed"}
     raw = event_of(tool(status="failed", rawOutput={"error": "denied"}))[1]["tool_result"]
     assert raw["error"] == "denied"
@@ -166,8 +168,8 @@ def test_usage() -> None:
     assert set(context_usage({"used": True, "size": "x", "cost": 5}).values()) == {None}
     assert token_usage(None) is None
     assert token_usage([1]) is None
-    found = token_usage({"inputTokens": 1, "outputTokens": 2, "totalTokens": 3, "thoughtTokens": "x"})
-    assert found == {
+    usage = token_usage({"inputTokens": 1, "outputTokens": 2, "totalTokens": 3, "thoughtTokens": "x"})
+    assert usage == {
         "input_tokens": 1,
         "output_tokens": 2,
         "thought_tokens": None,
@@ -308,3 +310,19 @@ def test_what_no_session_can_have_used_is_unknown(number: float) -> None:
 def test_sums_stay_in_bounds() -> None:
     most = {"input_tokens": 10**12}
     assert add_usage(add_usage(most, most), most) == most
+
+
+@pytest.mark.parametrize("text", ["x" * 70_000, "x" * 70_000 + "😀", '"\\' * 40_000])
+def test_an_update_keeps_its_text_whole(text: str) -> None:
+    update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}
+    params = {"filler": "y" * (1 << 20), "update": update, "sessionId": "s"}
+    frame = parse(orjson.dumps({"params": params, "method": "session/update"}))
+    assert isinstance(frame, Notification) and isinstance(frame.params, dict)
+    type, fields = event_of(frame.params["update"])
+    raw = update_text(frame.raw, frame.params["update"])
+    content = orjson.loads(draft_of(type, "t", None, "at", fields, raw).whole())
+    assert content["text"] == text and content["raw"] == update
+
+
+def test_a_long_line_that_cannot_be_repaired_is_malformed() -> None:
+    assert isinstance(parse(b'{"a":"' + b"x" * (1 << 20) + b'\x01"}'), Malformed)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agh.store.replace import replace_file, replace_private_file
+from agh.home import replace_file, replace_private_file
 
 
 def mode(path: Path) -> int:
