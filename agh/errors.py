@@ -366,6 +366,19 @@ class AgentNotFound(AghError):
     hint = "agh agent list"
 
 
+class WorkspaceUnreadable(AghError):
+    """{0} cannot be read: {1}"""
+
+    exit = 2
+
+
+class TrustRefused(AghError):
+    """{0} cannot be trusted: {1}"""
+
+    exit = 2
+    hint = "agh workspace show {0}"
+
+
 class WorkspaceUntrusted(AghError):
     """the agent {0} is defined in {1}, and that directory is not trusted"""
 

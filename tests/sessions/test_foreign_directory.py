@@ -68,7 +68,7 @@ def test_the_recipe_of_the_readme_in_a_hostile_clone(live: Live) -> None:
     ignored = [line for line in process.stderr.splitlines() if "ignored" in line]
     assert len(ignored) == 1
     assert "ignored .agh/config.toml, .agh/agents/echo.toml: this directory is not trusted" in ignored[0]
-    assert f'add "{live.workspace}" to trusted_workspaces in {live.home}/config.toml' in ignored[0]
+    assert ignored[0].endswith(f"agh workspace trust {live.workspace}")
 
 
 def test_nothing_of_an_untrusted_workspace_is_used(live: Live) -> None:
@@ -119,7 +119,7 @@ def test_an_agent_from_there_is_refused_with_that_word(live: Live) -> None:
     process = live.agh("session", "new", "--agent", "theirs", "-o", "json", code=4)
     error = json.loads(process.stderr.splitlines()[-1])["error"]
     assert error["code"] == "workspace_untrusted"
-    assert "is not trusted" in error["message"] and "trusted_workspaces" in error["hint"]
+    assert "is not trusted" in error["message"] and "agh workspace trust" in error["hint"]
     assert live.sessions() == []
 
 

@@ -13,7 +13,7 @@ from agh.errors import AghError
 from tests.sessions.test_permission_subjects import shown, update
 from tests.support.live import ECHO, Live, Session
 from tests.support.permissions import STAYS, answers, outcomes, pending, raw_request, requests
-from tests.support.terminal import on_a_terminal
+from tests.support.terminal import open_terminal
 from tests.support.wait import wait_until
 
 EARLY_AGENT = """
@@ -93,7 +93,7 @@ def test_only_what_the_agent_offers_can_be_answered(live: Live) -> None:
 def test_the_question_has_only_the_choices_that_are_offered(live: Live) -> None:
     session = live.new()
     step = raw_request({"kind": "edit"}, ("allow_once", "reject_once"))
-    with on_a_terminal(live, "session", "prompt", session.id, step + STAYS) as terminal:
+    with open_terminal(live, "session", "prompt", session.id, step + STAYS) as terminal:
         terminal.shows("allow it? [y]es, [n]o:")
         terminal.type("a\ny\n")
         wait_until(lambda: outcomes(session) == [("allowed", "terminal")])
@@ -210,7 +210,7 @@ def test_a_request_before_the_first_turn_is_shown_and_answerable(live: Live, ear
 
 
 def test_it_is_asked_at_the_terminal(live: Live, early: tuple[str, str]) -> None:
-    with on_a_terminal(live, "session", "new", *early) as terminal:
+    with open_terminal(live, "session", "new", *early) as terminal:
         terminal.shows("allow it?")
         terminal.type("y\n")
         assert terminal.ends() == 0

@@ -324,7 +324,7 @@ def test_a_workspaces_rules_win(live: Live) -> None:
     session = live.new()
     said = session.tell("/ask path=a.txt\n/ask kind=read path=a.txt")
     assert answers(said) == ["reject_once", "allow_once"]
-    assert outcomes(session) == [("denied", "rule"), ("allowed", "mode")]
+    assert outcomes(session) == [("denied", "rule"), ("allowed", "rule")]
 
 
 def test_a_denied_thing_is_denied_however_it_is_worded(live: Live) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agh.core.rules import Rule
 
 # From the strictest to the loosest.
 MODES = ("deny-all", "approve-reads", "approve-all")
@@ -44,3 +47,13 @@ def join(name: str, own: Any, theirs: Any, read: Callable[[Any], Any]) -> Any:
 def stricter(mode: str, other: str) -> str:
     """Return the stricter of two permission modes."""
     return min(mode, other, key=MODES.index)
+
+
+def with_sources(rules: list[Rule], own: int, files: list[str]) -> list[Rule]:
+    """Return the rules with the file that each comes from; the first ones, `own` of them, are the user's."""
+    return [
+        rule._replace(source=files[0])
+        if index < own
+        else rule._replace(source=files[-1], number=index - own + 1, tightens=True)
+        for index, rule in enumerate(rules)
+    ]

@@ -21,8 +21,17 @@ def lineage(pid: int) -> list[int]:
 
 def carries(pid: int, cookie: str) -> bool:
     """Tell whether the environment with which a process was started has this launch cookie."""
+    return f"{COOKIE_VARIABLE}={cookie}".encode() in _environment(pid)
+
+
+def environment_has(pid: int, name: str) -> bool:
+    """Tell whether the environment with which a process was started has this variable."""
+    return any(entry.startswith(f"{name}=".encode()) for entry in _environment(pid))
+
+
+def _environment(pid: int) -> list[bytes]:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
-            return f"{COOKIE_VARIABLE}={cookie}".encode() in file.read().split(b"\0")
+            return file.read().split(b"\0")
     except OSError:
-        return False
+        return []
