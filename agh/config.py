@@ -13,16 +13,15 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agh import trust
-from agh.core.settings.values import amount, count, seconds, tables, text
+from agh.core.settings.values import PERMISSION_MODES as PERMISSION_MODES
+from agh.core.settings.values import amount, count, permission_mode, seconds, tables, text
 from agh.core.suggest import closest
 from agh.errors import ConfigInvalid
-from agh.home import home_path
+from agh.home import agent_files, home_path
 
 if TYPE_CHECKING:
     from agh.core.rules import Rule
     from agh.core.settings.hooks import Hook
-
-PERMISSION_MODES = ("deny-all", "approve-reads", "approve-all")
 
 
 def directory(value: Any) -> str:
@@ -38,13 +37,6 @@ def directories(value: Any) -> list[str]:
     if not isinstance(value, list):
         raise ValueError(f"{value!r} is not a list of paths")
     return [directory(path) for path in value]
-
-
-def permission_mode(value: Any) -> str:
-    """Return one of PERMISSION_MODES."""
-    if value not in PERMISSION_MODES:
-        raise ValueError(f"{value!r} is none of {', '.join(PERMISSION_MODES)}")
-    return str(value)
 
 
 def read_servers(value: Any) -> list[dict[str, Any]]:
@@ -190,16 +182,21 @@ def workspace_file(workspace: str) -> str:
 
 
 def trusted_folder(workspace: str | None) -> str | None:
-    """Return the folder with a workspace's settings if the user trusts them, else None.
-
-    It is the copy that `agh workspace trust` has stored, or the `.agh` of a workspace that the user's own
-    settings list.
-    """
+    """Return the folder with a workspace's trusted settings: the stored copy, or a listed `.agh`; or None."""
+    if not _may_have_settings(workspace):
+        return None
     record = trust.record_of(workspace)
     if record is not None:
         return record.folder
     folder = trust.folder_of(workspace)
     return folder if folder and not os.path.islink(folder) and is_listed(str(workspace)) else None
+
+
+def _may_have_settings(workspace: str | None) -> bool:
+    """Tell whether a workspace has settings, or had some that were trusted; nearly always it has none."""
+    if not workspace or os.path.lexists(os.path.join(workspace, WORKSPACE_FOLDER)):
+        return bool(workspace)
+    return os.path.exists(os.path.join(home_path(), trust.INDEX))
 
 
 def is_listed(workspace: str) -> bool:
@@ -226,11 +223,13 @@ def untrusted_files(workspace: str | None) -> list[str]:
     if os.path.islink(folder):
         return [folder]
     settings = [path] if os.path.lexists(path := os.path.join(folder, "config.toml")) else []
-    return settings + trust.agent_files(folder)
+    return settings + agent_files(folder)
 
 
 def untrusted_note(workspace: str | None) -> str | None:
     """Return a line that says what of a workspace is not used and how to change that, or None."""
+    if not _may_have_settings(workspace):
+        return None
     record = trust.record_of(workspace)
     if record is not None and trust.is_changed(record, trust.folder_of(workspace)):
         command = f"agh workspace trust {record.path}"

@@ -120,15 +120,6 @@ def read_files(folder: str) -> Files:
     return dict(sorted(files.items()))
 
 
-def agent_files(folder: str) -> list[str]:
-    """List the files that define agents, in the home or in a workspace's `.agh`."""
-    try:
-        names = sorted(os.listdir(os.path.join(folder, "agents")))
-    except OSError:
-        return []
-    return [os.path.join(folder, "agents", name) for name in names if name.endswith(".toml")]
-
-
 def use_copy(settings: dict[str, Any], workspace: str | None, folder: str) -> dict[str, Any]:
     """Return the settings in a folder; a program that they name below `.agh/` is the one that was trusted."""
     if folder == folder_of(workspace):

@@ -25,7 +25,7 @@ from agh.adapters.kinds import Kind
 from agh.adapters.restore import Strategy
 from agh.core.suggest import closest
 from agh.errors import AgentInvalid, AgentNotFound, KindUnknown, WorkspaceUntrusted
-from agh.home import home_path
+from agh.home import agent_files, home_path
 
 if TYPE_CHECKING:
     import click
@@ -236,13 +236,13 @@ def _source(plugin: str) -> str:
 def _agent_files(workspace: str | None) -> list[str]:
     """List the files that define agents, the strongest first: a workspace adds to the user's own."""
     trusted = config.trusted_folder(workspace)
-    return [*trust.agent_files(home_path()), *(trust.agent_files(trusted) if trusted else [])]
+    return [*agent_files(home_path()), *(agent_files(trusted) if trusted else [])]
 
 
 def _read_agent(path: str, workspace: str | None) -> AgentRecord:
     """Read the file of an agent; a program below `.agh/` that was trusted is taken from its copy."""
     agent, folder = read_agent(path), os.path.dirname(os.path.dirname(path))
-    if folder in (home_path(), trust.folder_of(workspace)):
+    if folder == home_path() or folder == trust.folder_of(workspace):
         return agent
     return replace(agent, argv=tuple(trust.rebase(list(agent.argv), workspace, folder)))
 

@@ -176,5 +176,5 @@ def test_the_pads_of_a_council_are_no_settings(live: Live) -> None:
     folder = plant(live)
     live.agh("workspace", "trust", "--yes")
     (folder / "council").mkdir()
-    (folder / "council" / "pad.md").write_text("notes")
+    (folder / "council" / "notes").write_text("notes")
     assert state(live) == "trusted"

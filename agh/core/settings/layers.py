@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from agh.core.settings.values import PERMISSION_MODES
+
 if TYPE_CHECKING:
     from agh.core.rules import Rule
 
-# From the strictest to the loosest.
-MODES = ("deny-all", "approve-reads", "approve-all")
 _LEAST = (
     "permissions.timeout",
     "session.limits.max_cost",
@@ -46,7 +46,7 @@ def join(name: str, own: Any, theirs: Any, read: Callable[[Any], Any]) -> Any:
 
 def stricter(mode: str, other: str) -> str:
     """Return the stricter of two permission modes."""
-    return min(mode, other, key=MODES.index)
+    return min(mode, other, key=PERMISSION_MODES.index)
 
 
 def with_sources(rules: list[Rule], own: int, files: list[str]) -> list[Rule]:
