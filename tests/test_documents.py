@@ -1,4 +1,4 @@
-"""The manual and the completions: complete, up to date, well formed, and in the wheel."""
+"""The manual and the completions: complete, up to date and well formed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -204,23 +203,3 @@ def test_every_page_that_is_named_exists() -> None:
         named |= set(re.findall(r"\b(agh[\w-]*)\s?\((\d)\)", text_of(page)))
     assert named
     assert named <= own
-
-
-def test_the_wheel_has_them(tmp_path: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        timeout=60,
-    )
-    (wheel,) = tmp_path.glob("*.whl")
-    names = zipfile.ZipFile(wheel).namelist()
-    shared = {name.partition(".data/data/")[2] for name in names}
-    assert {f"share/man/man{page.suffix[1:]}/{page.name}" for page in PAGES} <= shared
-    assert {
-        "share/bash-completion/completions/agh",
-        "share/zsh/site-functions/_agh",
-        "share/fish/vendor_completions.d/agh.fish",
-    } <= shared
-    assert "agh/cli/completions/commands.json" in names

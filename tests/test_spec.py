@@ -14,16 +14,17 @@ from agh_serve.operations import OPERATIONS
 from agh import config, errors
 from agh.adapters import builtin
 from agh.adapters.restore import Strategy
-from agh.cli.main import COMMANDS
+from agh.cli.main import COMMANDS, SHORT
 from agh.cli.session import group
 from agh.core import checkpoint, events, rules, status
 from agh.core.settings.hooks import HOOK_EVENTS, Hook
 from agh.keeper.turns import prompts
+from agh.sessions.database import schema as database
 from agh.store import schema
 from agh.store.meta import Meta
 from tests.support.live import Live
 from tests.support.wait import wait_until
-from tools.facts import EXITS
+from tools.facts import EXITS, EXITS_OF
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "docs/spec.md").read_text()
@@ -90,6 +91,11 @@ def sessions() -> list[dict[str, Any]]:
 def test_phases_and_badges() -> None:
     assert set(keys("Phases")) == {status.phase(session) for session in sessions()}
     assert set(keys("Badges")) == {status.badge(session) for session in sessions()}
+
+
+def test_database() -> None:
+    assert keys("Database") == list(database.TABLES)
+    assert set(database.VIEWS) <= set(names(section("Database")))
 
 
 def test_states() -> None:
@@ -229,6 +235,8 @@ def test_commands() -> None:
     assert set(keys("Commands")) == {f"agh {name}" for name in COMMANDS}
     listed = section("Commands").partition("`agh session`: ")[2]
     assert names(listed) == sorted([*group.NAMES, *group.ELSEWHERE])
+    long_forms = {name: names(long) for short, long in tables("Short forms")[0] for name in names(short)}
+    assert long_forms == {f"agh {name}": [f"agh session {command}"] for name, command in SHORT.items()}
 
 
 def test_nouns_of_json_documents() -> None:
@@ -245,8 +253,9 @@ def exit_codes(kind: type[errors.AghError] = errors.AghError) -> set[int]:
 
 
 def test_exit_codes() -> None:
-    written = [int(cells[0]) for cells in tables("Exit codes")[0]]
-    assert written == list(EXITS)
+    written = [int(cells[0].partition(",")[0]) for cells in tables("Exit codes")[0]]
+    assert list(dict.fromkeys(written)) == list(EXITS)
+    assert len(written) == len(EXITS) + len(EXITS_OF)
     assert exit_codes() <= set(written)
 
 

@@ -76,6 +76,19 @@ def entry_points() -> list[Plugin]:
     return sorted(points.values())
 
 
+def duplicates() -> list[tuple[Plugin, Plugin]]:
+    """Return the plugins that two distributions install: the one in use, and the other."""
+    points = {point.name: point for point in entry_points()}
+    others = (point for directory in dict.fromkeys(sys.path) for point in _in_directory(directory))
+    return [
+        (points[other.name], other)
+        for other in others
+        if other.name in points
+        and other.module == points[other.name].module
+        and other.distribution != points[other.name].distribution
+    ]
+
+
 @cache
 def manager() -> tuple[pluggy.PluginManager, list[Plugin]]:
     """Load every plugin; return pluggy's manager and the list of all plugins, with those that failed.
@@ -249,7 +262,7 @@ def _read_agent(path: str, workspace: str | None) -> AgentRecord:
 
 def _in_directory(directory: str) -> Iterator[Plugin]:
     try:
-        names = [name for name in os.listdir(directory or ".") if name.endswith(".dist-info")]
+        names = sorted(name for name in os.listdir(directory or ".") if name.endswith(".dist-info"))
     except OSError:
         return
     for name in names:

@@ -27,7 +27,7 @@ def agent() -> None:
 @click.option("--workspace", metavar="W", help="Also the agents of this workspace (default: this one).")
 @output_option()
 def list_agents(workspace: str | None, output: str) -> None:
-    """List agents: installed, runnable (through npx), or not installed."""
+    """List agents: installed, runnable through npx, or neither."""
     directory = workspaces.find_existing(workspace).path
     agents = [describe(record) for record in registry.agents(directory).values()]
     write_result("agents", agents, output, lambda: _table(agents))

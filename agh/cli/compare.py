@@ -38,7 +38,7 @@ TOKENS = ("input_tokens", "output_tokens", "total_tokens", "cost_amount", "cost_
 @click.option("--keep", is_flag=True, help="Leave the sessions live afterwards.")
 @output_option()
 def compare(words: tuple[str, ...], file: Any, output: str, **options: Any) -> None:
-    """Send one prompt to several agents at once; show each answer, its time, tokens and cost.
+    """Send one prompt to several agents and compare the answers.
 
     TEXT may be - to read standard input. All work in the same directory. Nobody is asked: what
     --permissions does not allow is refused. Exits 0 if every agent completed its turn. The sessions stay

@@ -35,7 +35,10 @@ def config() -> None:
 @workspace_option
 @output_option()
 def show(key: str | None, workspace: str | None, output: str) -> None:
-    """List every setting, its value and where that comes from; or those whose key begins with KEY."""
+    """List settings, their values and where they come from.
+
+    KEY limits the list to settings whose key begins so.
+    """
     directory = workspaces.find_existing(workspace).path
     rows = [describe(value) for value in settings.settings(directory) if _is_below(value.key, key)]
     if not rows:
@@ -81,7 +84,10 @@ def set_value(key: str, value: str | None, unset: bool, workspace: str | None, o
 @_target_option
 @output_option()
 def show_path(workspace: str | None, output: str) -> None:
-    """Print where your settings are (or a workspace's); the file need not be there."""
+    """Print the path of your settings, or of a workspace's.
+
+    The file need not exist.
+    """
     path = _file(workspace)
     write_result("path", {"path": path, "exists": os.path.isfile(path)}, output, lambda: terminal.clean(path))
 

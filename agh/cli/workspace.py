@@ -23,7 +23,7 @@ from agh.trust import record_of
     "workspace", epilog="Example:  agh workspace add ~/src/shop && agh session list --workspace shop"
 )
 def workspace() -> None:
-    """Give directories a name, so that --workspace NAME means them from anywhere."""
+    """Give directories a name that --workspace knows anywhere."""
 
 
 @workspace.command("add", epilog="Example:  agh workspace add ~/src/shop --name shop")
@@ -31,7 +31,7 @@ def workspace() -> None:
 @click.option("--name", help="What to call it (default: the directory's own name).")
 @output_option()
 def add(path: str, name: str | None, output: str) -> None:
-    """Register a directory (default: this one), or give a registered one another name."""
+    """Register a directory (default: this one), or rename one."""
     entry, is_new = workspaces.add(path, name)
     write_result("workspace", entry._asdict(), output, lambda: _line(entry))
     if output == "human" and not is_new:
@@ -52,7 +52,10 @@ def list_workspaces(output: str) -> None:
 @click.argument("workspace", metavar="W", default=".")
 @output_option()
 def show(workspace: str, output: str) -> None:
-    """Show one workspace (a name, an id or a path): its sessions, its settings, whether it is there."""
+    """Show one workspace: its sessions and its settings.
+
+    W is a name, an id or a path.
+    """
     row = describe(workspaces.find_existing(workspace))
     write_result("workspace", row, output, lambda: "\n".join(_lines(row)))
     if ignored := untrusted_note(row["path"]):

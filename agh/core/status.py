@@ -10,6 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 LIVE_STATES = ("starting", "active", "stopping")
+STATES = (*LIVE_STATES, "stopped")
+BADGES = (
+    *("running", "idle", "waiting-for-input", "waiting-for-auth", "unhealthy", "hung"),
+    *("paused", "stopped", "failed", "unknown"),
+)
 KEEPER_VANISHED = "keeper ended without closing the session"
 PAUSE_REASONS = ("paused", "max_turns", "budget_exceeded")
 

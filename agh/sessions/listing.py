@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from agh.core.events import timestamp
-from agh.core.status import LIVE_STATES
+from agh.core.status import BADGES, LIVE_STATES, STATES
+from agh.errors import Usage
 from agh.store import sessions, workspaces
 from agh.store.views import View, list_views
 
 RECENT = timedelta(days=7)
+SHOWN_STATES = (*STATES, "unknown")  # unknown is a session whose metadata cannot be read
 
 
 def select(
@@ -21,6 +23,9 @@ def select(
     agent: str | None,
 ) -> list[View]:
     """Return the sessions that fit, newest activity first; old and archived ones only with `everything`."""
+    for value, values in ((state, SHOWN_STATES), (badge, BADGES)):
+        if value and value not in values:
+            raise Usage(f"{value!r} is none of {', '.join(values)}")
     since = timestamp(datetime.now(UTC) - RECENT)
     registered = workspaces.find(workspace) if workspace else None
 

@@ -18,7 +18,7 @@ def rename(session: Session, name: str) -> None:
     """Give the session a name; the empty one takes it away."""
     with sessions.lock_names():
         if name:
-            check_name(name, session.id)
+            check_name(name, sessions.workspaces(meta.read(session)), session)
         _change(session, name=name or None)
 
 
@@ -28,9 +28,9 @@ def archive(session: Session, *, undo: bool = False) -> None:
     if locks.is_held(session) and not undo:
         raise SessionLive(session_id)
     with sessions.lock_names():
-        name = session_view(session).get("name")
-        if undo and name:
-            check_name(name, session_id)
+        view = session_view(session)
+        if undo and view.get("name"):
+            check_name(view["name"], sessions.workspaces(view), session)
         _change(session, archived=not undo)
 
 

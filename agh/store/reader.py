@@ -34,6 +34,11 @@ PAGE_ROWS, PAGE_BYTES = 1000, 4 << 20
 _COLUMNS = "sequence, turn_id, type, agent_name, content, timestamp"
 _BUSY_SECONDS = 5.0
 
+# Logs that a Writer of this process has open, by device and inode. Opening such a file without SQLite and
+# closing it again would give up SQLite's locks on it (they belong to the process, not to the descriptor).
+# Another program could then take itself for the last one that uses the log, and delete its WAL.
+WRITTEN_HERE: set[tuple[int, int]] = set()
+
 T = TypeVar("T")
 
 
@@ -237,6 +242,8 @@ class Reader:
             info = os.lstat(self.path)
             if not stat.S_ISREG(info.st_mode):
                 raise EventsNotAFile(self.session_id)
+            if (info.st_dev, info.st_ino) in WRITTEN_HERE:
+                return  # its Writer has checked it
             with open(self.path, "rb") as file:
                 header = file.read(100)
         except FileNotFoundError:

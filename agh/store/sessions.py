@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -50,10 +50,13 @@ def read_metadata() -> Iterator[Meta]:
     return (metadata for _, metadata in scan() if not isinstance(metadata, MetaInvalid))
 
 
-def resolve(reference: str, workspace: str | None = None) -> Session:
+def resolve(
+    reference: str, workspace: str | None = None, belongs: Callable[[Meta], bool] | None = None
+) -> Session:
     """Return the session meant by an id, a unique prefix of one, a name, or `@last`.
 
-    `@last` is the newest session of `workspace` (default: the working directory) or of one above it.
+    `@last` is the newest session of `workspace` (default: the working directory) or of one above it. A name
+    is looked up there first, then everywhere; or only among the sessions that `belongs` accepts.
     """
     if reference == "@last":
         return _last(os.path.realpath(workspace or working_directory()))
@@ -62,20 +65,34 @@ def resolve(reference: str, workspace: str | None = None) -> Session:
         if os.path.isdir(session):
             return session
     if not reference.startswith("sess-"):
-        named = [
-            (session, metadata)
-            for session, metadata in scan()
-            if not isinstance(metadata, MetaInvalid) and metadata.get("name") == reference
-        ]
-        not_archived = [session for session, metadata in named if not metadata.get("archived")]
+        named = _named(reference, os.path.realpath(workspace or working_directory()), belongs)
         if named:
-            return _only(reference, not_archived or [session for session, _ in named])
+            return _only(reference, named)
     prefix = reference if reference.startswith("sess-") else f"sess-{reference}"
     if prefix != "sess-":
         matching = [session_of(session_id) for session_id in session_ids() if session_id.startswith(prefix)]
         if matching:
             return _only(reference, matching)
     raise SessionNotFound(repr(reference), hint=_suggest(reference))
+
+
+def name_owner(name: str, paths: Iterable[str]) -> Session | None:
+    """Return the session that has this name in one of these workspaces.
+
+    Archived sessions have given their names away.
+    """
+    directories = set(paths)
+    for session, metadata in _with_name(name):
+        if not metadata.get("archived") and directories.intersection(workspaces(metadata)):
+            return session
+    return None
+
+
+def named_here(name: str, workspace: str) -> Session | None:
+    """Return the session in use that has this name in a workspace or in the nearest one above it."""
+    in_use = [pair for pair in _with_name(name) if not pair[1].get("archived")]
+    nearest = _nearest(in_use, workspace)
+    return _only(name, nearest) if nearest else None
 
 
 @contextmanager
@@ -99,27 +116,67 @@ def working_directory() -> str:
         return os.sep
 
 
-def workspaces(metadata: Mapping[str, Any]) -> list[str]:
-    """List the directories a session belongs to: its workspace, and the origin of its worktree."""
-    origin = (metadata.get("worktree") or {}).get("origin")
-    return [path for path in (metadata.get("workspace_path"), origin) if path]
-
-
-def in_workspace(metadata: Meta, workspace: str) -> bool:
-    """Tell whether the session's workspace is `workspace` or a directory above it."""
-    return any(f"{workspace}/".startswith(path.rstrip("/") + "/") for path in workspaces(metadata))
-
-
-def _last(workspace: str) -> Session:
+def newest(workspace: str, *, archived: bool = False) -> Session | None:
+    """Return the newest session of a workspace or of a directory above it, in use or archived."""
     for session_id in reversed(session_ids()):
         session = session_of(session_id)
         try:
             metadata = meta.read(session)
         except MetaInvalid:
             continue
-        if in_workspace(metadata, workspace):
+        if bool(metadata.get("archived")) is archived and in_workspace(metadata, workspace):
             return session
-    raise SessionNotFound("@last", hint="agh session new")
+    return None
+
+
+def workspaces(metadata: Mapping[str, Any]) -> list[str]:
+    """List the directories a session belongs to: its workspace, and the origin of its worktree."""
+    origin = (metadata.get("worktree") or {}).get("origin")
+    return [path for path in (metadata.get("workspace_path"), origin) if path]
+
+
+def in_workspace(metadata: Mapping[str, Any], workspace: str) -> bool:
+    """Tell whether the session's workspace is `workspace` or a directory above it."""
+    return any(_is_above(path, workspace) for path in workspaces(metadata))
+
+
+def _with_name(name: str) -> list[tuple[Session, Meta]]:
+    return [
+        (session, metadata)
+        for session, metadata in scan()
+        if not isinstance(metadata, MetaInvalid) and metadata.get("name") == name
+    ]
+
+
+def _named(name: str, workspace: str, belongs: Callable[[Meta], bool] | None) -> list[Session]:
+    """Return the sessions that a name may mean: in use before archived, and here before elsewhere."""
+    pairs = [pair for pair in _with_name(name) if belongs is None or belongs(pair[1])]
+    for archived in (False, True):
+        alike = [pair for pair in pairs if bool(pair[1].get("archived")) is archived]
+        if alike:
+            return _nearest(alike, workspace) or [session for session, _ in alike]
+    return []
+
+
+def _nearest(pairs: list[tuple[Session, Meta]], workspace: str) -> list[Session]:
+    """Return those of the innermost directory that is the workspace or above it."""
+    depths = [
+        max((len(path) for path in workspaces(metadata) if _is_above(path, workspace)), default=-1)
+        for _, metadata in pairs
+    ]
+    deepest = max(depths, default=-1)
+    return [session for depth, (session, _) in zip(depths, pairs, strict=True) if depth == deepest >= 0]
+
+
+def _is_above(path: str, workspace: str) -> bool:
+    return f"{workspace}/".startswith(path.rstrip("/") + "/")
+
+
+def _last(workspace: str) -> Session:
+    session = newest(workspace) or newest(workspace, archived=True)
+    if session is None:
+        raise SessionNotFound("@last", hint="agh session new")
+    return session
 
 
 def _suggest(reference: str) -> str | None:
@@ -142,6 +199,14 @@ def _name(session_id: str) -> str | None:
 def _only(reference: str, matching: list[Session]) -> Session:
     """Return the only session, or raise AmbiguousSession."""
     if len(matching) > 1:
-        ids = ", ".join(session.id for session in matching[:5])
-        raise AmbiguousSession(repr(reference), ids + (", …" if len(matching) > 5 else ""))
+        descriptions = ", ".join(map(_describe, matching[:5]))
+        raise AmbiguousSession(repr(reference), descriptions + (", …" if len(matching) > 5 else ""))
     return matching[0]
+
+
+def _describe(session: Session) -> str:
+    """Return the id of a session and its workspace, if its metadata can be read."""
+    try:
+        return f"{session.id} in {meta.read(session)['workspace_path']}"
+    except MetaInvalid:
+        return session.id

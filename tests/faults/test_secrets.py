@@ -192,5 +192,5 @@ def test_a_redacted_export_hides_keys_and_pieces_between_other_events(live: Live
     wait_until(lambda: not session.is_live())
     for format in ("jsonl", "html", "markdown"):
         path = tmp_path / f"copy.{format}"
-        session.agh("export", "-o", format, "--output", path, "--redact")
+        session.agh("export", "-o", format, "--to", path, "--redact")
         assert_hidden(path.read_text(), TOKEN[:20], TOKEN[20:], TOKEN[7:])

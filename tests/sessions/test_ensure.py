@@ -51,20 +51,21 @@ def test_twenty_at_once_make_one(live: Live) -> None:
     assert session.tell("hello") == "echo: hello"
 
 
-def test_a_name_that_means_something_else_is_no_match(live: Live, tmp_path: Path) -> None:
+def test_a_name_with_another_agent_is_no_match(live: Live, tmp_path: Path) -> None:
+    session = live.new(args=("--name", "mine"))
+    error = ensure(live, "--name", "mine", "--agent", "codex", code=6)["error"]
+    assert (error["code"], error["hint"]) == ("name_mismatch", "agh session resume mine --agent codex")
+    assert [each.id for each in live.sessions()] == [session.id]
+
+
+def test_every_workspace_has_its_own(live: Live, tmp_path: Path) -> None:
     session = live.new(args=("--name", "mine"))
     other = tmp_path / "elsewhere"
     other.mkdir()
-    error = ensure(live, "--name", "mine", cwd=other, code=6)["error"]
-    assert error["code"] == "name_mismatch"
-    assert str(live.workspace) in error["message"]
-    error = ensure(live, "--name", "mine", "--agent", "codex", code=6)["error"]
-    assert (error["code"], error["hint"]) == ("name_mismatch", "agh session resume mine --agent codex")
-    assert [session.id for session in live.sessions()] == [session.id]
-    assert (
-        ensure(live, "--name", "mine", "--workspace", live.workspace, cwd=other)["session"]["id"]
-        == session.id
-    )
+    receipt = ensure(live, "--name", "mine", "--agent", "echo", cwd=other)
+    assert receipt["created"] and receipt["session"]["id"] != session.id
+    found = ensure(live, "--name", "mine", "--workspace", live.workspace, cwd=other)
+    assert (found["created"], found["session"]["id"]) == (False, session.id)
 
 
 def test_an_archived_session_is_not_meant(live: Live) -> None:

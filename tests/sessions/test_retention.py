@@ -221,7 +221,7 @@ def test_prune_counts_a_session_that_lost_its_keeper_as_ended(live: Live) -> Non
 
 @pytest.mark.parametrize("is_live", [True, False])
 def test_rename(live: Live, home: Home, is_live: bool) -> None:
-    home.session(name="taken")
+    home.session(name="taken", workspace_path=str(live.workspace))
     session = live.new(args=("--name", "first"))
     if not is_live:
         session.stop()

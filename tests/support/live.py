@@ -199,7 +199,7 @@ class Session:
         """Return a raw connection to the control socket."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(PATIENCE)
-        with protocol.short_path(str(self.directory)) as address:
+        with protocol.short_path(home.Session.at(self.directory)) as address:
             connection.connect(address)
         return connection
 

@@ -38,7 +38,9 @@ REMEMBERED = 100
 @click.option("--ttl", default="15m", show_default=True, help="How long the lease lasts, at most 24h.")
 @click.option("--steal", is_flag=True, help="Take the lease from another holder.")
 def attach_command(id: str, holder: str | None, ttl: str, steal: bool) -> None:
-    """Talk to a session on this terminal: a recap, live output, a prompt line with history.
+    """Talk to a session on this terminal.
+
+    Shows a recap and live output, and reads prompts with a history.
 
     Ctrl-C cancels the turn. Ctrl-D detaches; the agent keeps working.
     """

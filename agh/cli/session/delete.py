@@ -14,7 +14,7 @@ from agh.store import sessions
 @click.option("--keep-agent-session", is_flag=True, help="Leave the agent's own copy of the conversation.")
 @output_option()
 def delete_command(id: str, keep_agent_session: bool, output: str) -> None:
-    """Remove a session that is not live, with everything it owns. This cannot be undone."""
+    """Remove a stopped session and all it owns. This cannot be undone."""
     session = sessions.resolve(id)
     leftovers = delete(session, agent_session=not keep_agent_session)
     for leftover in leftovers:

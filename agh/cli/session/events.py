@@ -71,7 +71,11 @@ def events_command(
     """
     if not after.isdecimal() or int(after) > MAX_SEQUENCE:
         raise Usage(f"--after: {after!r} is not a sequence number", hint="agh session events ID --after 42")
-    if bool(ids) == everything:
+    if not ids and not everything:
+        from agh.cli.guide.which import session_missing
+
+        raise session_missing(click.get_current_context())
+    if ids and everything:
         raise Usage("name one or more sessions, or --all", hint="agh session events @last")
     query = Query(types, agent, turn, parse_time(since, "--since") if since else None, where)
     output = output or ("human" if terminal.is_terminal() else "jsonl")

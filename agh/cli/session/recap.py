@@ -31,7 +31,7 @@ from agh.store.views import recap_view
 )
 @output_option()
 def recap_command(id: str, limit: int, at: str | None, output: str) -> None:
-    """Look back, briefly and redacted: the last messages, markers, and what is pending."""
+    """Show a short, redacted summary: last messages, what is pending."""
     generated_at = parse_time(at, "--at") if at else None
     view = recap_view(sessions.resolve(id), limit, redactor(os.environ), generated_at)
     write_result("recap", view, output, lambda: describe(view))

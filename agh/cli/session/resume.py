@@ -71,7 +71,7 @@ def resume_command(
     output: str,
     **intent: Any,
 ) -> None:
-    """Make a session live again, in the same conversation, and attach to it.
+    """Make a session live again, in the same conversation.
 
     A live session is only attached to: there is never a second agent. A stopped one is repaired, and its
     agent is started and given its memory back: by its own resume, by loading the session, by its command
@@ -82,7 +82,11 @@ def resume_command(
     Attaching takes a lease, so that two people do not type at once. The lease runs out by itself; detach
     gives it back.
     """
-    if (id is None) != latest:
+    if id is None and not latest:
+        from agh.cli.guide.which import session_missing
+
+        raise session_missing(click.get_current_context())
+    if id is not None and latest:
         raise Usage("name a session, or --latest", hint="agh session resume @last")
     session = sessions.resolve(id) if id else newest(workspace)
     if session is None:

@@ -34,7 +34,7 @@ _FIELDS = (
 @click.argument("id")
 @output_option()
 def status_command(id: str, output: str) -> None:
-    """Show one session: what it is doing, and whether it needs to be resumed."""
+    """Show what a session is doing, and if it needs a resume."""
     view = status_view(sessions.resolve(id), client.answers)
     if view.get("workspace_path"):
         view["workspace_trust"] = trust_state(view["workspace_path"])

@@ -29,7 +29,10 @@ CONDITIONS = ("idle", "turn", "stopped", "permission")
 @click.option("--timeout", metavar="TIME", help="Give up after this long (exit 3).")
 @output_option()
 def wait_command(id: str, until: str, timeout: str | None, output: str) -> None:
-    """Wait until a session is idle, ends a turn, stops, or asks for permission."""
+    """Wait until a session is idle, ends a turn, stops or asks.
+
+    --until says which; `permission` waits for a request for permission.
+    """
     view = wait_for(sessions.resolve(id), until, parse_duration(timeout, "--timeout") if timeout else None)
     write_result("session", view, output, lambda: f"{view['id']}  {view['badge']}")
 

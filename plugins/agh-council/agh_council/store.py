@@ -26,7 +26,7 @@ def create_council(profile: dict[str, Any], brief: str, workspace: str, name: st
     if name is None:
         return _create(profile, brief, workspace, name)
     with sessions.lock_names():
-        check_name(name)
+        check_name(name, [workspace])
         return _create(profile, brief, workspace, name)
 
 

@@ -28,10 +28,13 @@ MAX_SOCKET_PATH = 107
 def serve_command(
     host: str, port: int, socket_path: str | None, allowed_hosts: tuple[str, ...], no_token: bool
 ) -> None:
-    """Serve sessions over HTTP, and a page to watch them, until Ctrl-C.
+    """Serve sessions over HTTP, with a web page, until Ctrl-C.
 
     Nothing else needs this server, and sessions outlive it.
     """
+    from agh.adapters.installation import require_extra
+
+    require_extra("serve", "agh serve", ("httptools", "starlette", "uvicorn"))
     from agh_serve.guard import is_loopback
 
     if socket_path is None and not is_loopback(host):

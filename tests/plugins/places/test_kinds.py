@@ -266,7 +266,6 @@ def test_without_the_plugin_no_place_is_known(live: Live) -> None:
         "session", "new", "--agent", "echo", "--on", "ssh:x", env={"AGH_PLUGINS": "echo"}, code=4
     )
     assert "no place is called ssh:x" in result.stderr
-    assert "pip install agh-places" in result.stderr
 
 
 def test_a_workspace_adds_places_to_those_of_the_home(live: Live) -> None:

@@ -63,6 +63,17 @@ def test_sessions(three: Home) -> None:
     assert "fix-login" in offered("session", "events", "two words", "")  # takes many
 
 
+def test_a_name_is_offered_once_for_the_session_it_means_here(three: Home) -> None:
+    three.directory(id="sess-cccc000004", name="fix-login", agent_name="echo", workspace_path=os.getcwd())
+    three.directory(id="sess-cccc000005", name="fix-login", workspace_path=os.getcwd(), archived=True)
+    assert offered("session", "status", "fix") == {"fix-login": "echo · stopped · sess-cccc000004"}
+    assert [word for word, _ in complete.candidates(["status", ""])][:3] == [
+        "@last",
+        "fix-login",
+        "two words",
+    ]
+
+
 def test_of_many_the_newest_are_described(three: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(complete, "DESCRIBED", 1)
     assert list(offered("session", "status", "")) == ["@last", "two words", "sess-bbbb000003"]

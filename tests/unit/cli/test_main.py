@@ -112,13 +112,13 @@ def test_every_command_has_the_three_forms(
     ("args", "exit", "message", "hint"),
     [
         (["sesion"], 2, "agh has no command 'sesion'", "agh session"),
-        (["session", "evnets", "x"], 2, "agh session has no command 'evnets'", "agh session events"),
+        (["session", "evnets", "x"], 2, "agh session has no command 'evnets'", "agh session events x"),
         (["session", "xyzzy"], 2, "agh session has no command 'xyzzy'", "agh session --help"),
         (["--bogus"], 2, "No such option '--bogus'", "agh --help"),
         (["session", "list", "--bogus"], 2, "No such option '--bogus'", "agh session list --help"),
-        (["session", "status"], 2, "Missing argument 'ID'", "agh session status --help"),
+        (["session", "rename", "x"], 2, "Missing argument 'NAME'", "agh session rename --help"),
         (["session", "list", "--limt", "1"], 2, "No such option '--limt'", "agh session list --limit"),
-        (["agent", "lst"], 2, "No such command 'lst'", "agh agent list"),
+        (["agent", "lst"], 2, "agh agent has no command 'lst'", "agh agent list"),
         (["agent", "show", "ehco"], 4, "no agent is called ehco", "did you mean echo?"),
         (
             ["session", "wait", "x", "--until", "idel"],

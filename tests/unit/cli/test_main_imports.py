@@ -35,6 +35,9 @@ READING = [
     ["session", "status", "nope"],
     ["--help"],
     ["session", "--help"],
+    ["help", "prompt"],
+    ["ls"],
+    ["log", "talk"],
 ]
 
 

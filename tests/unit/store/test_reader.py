@@ -112,7 +112,8 @@ def test_a_hot_wal_without_its_index_is_read(home: Home) -> None:
     (directory / "events.db-shm").unlink()
     assert [row.parsed()["text"] for row in _read(directory)] == ["zero", "one", "two"]
     after = tree(directory)
-    del before["events.db-shm"], after["events.db-shm"]
+    for name in (".", "events.db-shm"):  # a new file changes its directory
+        del before[name], after[name]
     assert after == before
 
 

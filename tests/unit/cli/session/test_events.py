@@ -257,11 +257,11 @@ def test_content_comes_out_as_it_was_stored(agh: Agh, home: Home, monkeypatch: p
         (["talk", "--where", "1 FROM events"], "--where"),
         (["talk", "--where", "1; DELETE FROM events"], "--where"),
         (["talk", "--where", "sequence = ?"], "--where"),
-        (["talk", "--where", "content->>'$[' = 1"], "--where"),
+        (["talk", "--where", "content->>'$x' = 1"], "--where"),
         (["talk", "--where", "load_extension('x')"], "--where"),
         (["talk", "--follow", "-o", "json"], "--follow"),
         (["talk", "--all"], "--all"),
-        ([], "--all"),
+        ([], "needs a session"),
     ],
 )
 def test_wrong_usage(agh: Agh, args: list[str], word: str) -> None:

@@ -53,7 +53,7 @@ def test_a_file_and_stdout_are_the_same_and_the_session_is_not_touched(
 ) -> None:
     directory = rich(home)
     before = tree(directory)
-    agh("session", "export", "full", "-o", format, "--output", tmp_path / "out")
+    agh("session", "export", "full", "-o", format, "--to", tmp_path / "out")
     assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o600
     printed = agh("session", "export", "full", "-o", format, text=False).stdout
     whole = (tmp_path / "out").read_bytes()
@@ -83,7 +83,7 @@ def test_jsonl_is_the_events_as_they_are_printed_and_the_rest(home: Home, agh: A
 
 def test_the_database_is_one_file_that_anyone_can_read(home: Home, agh: Agh, tmp_path: Path) -> None:
     rich(home)
-    agh("session", "export", "full", "--output", tmp_path / "full.db")
+    agh("session", "export", "full", "--to", tmp_path / "full.db")
     db = sqlite3.connect(f"file:{tmp_path}/full.db?mode=ro", uri=True)
     assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
     assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -103,7 +103,7 @@ def test_the_suffix_says_the_format(home: Home, tmp_path: Path) -> None:
         "a.x": b'{"schema"',
     }
     for name, start in begins.items():
-        in_process("session", "export", "full", "--output", str(tmp_path / name))
+        in_process("session", "export", "full", "--to", str(tmp_path / name))
         assert (tmp_path / name).read_bytes()[: len(start)].lower() == start.lower()
 
 
@@ -111,23 +111,20 @@ def test_a_file_that_exists_is_not_replaced(home: Home, agh: Agh, tmp_path: Path
     rich(home)
     target = tmp_path / "mine.jsonl"
     target.write_text("precious")
-    result = agh("session", "export", "full", "-o", "jsonl", "--output", target, code=2)
+    result = agh("session", "export", "full", "-o", "jsonl", "--to", target, code=2)
     error_of(result, "file_taken", 2)
     link = tmp_path / "link.jsonl"
     link.symlink_to(tmp_path / "nowhere")
-    agh("session", "export", "full", "--output", link, code=2)
+    agh("session", "export", "full", "--to", link, code=2)
     assert target.read_text() == "precious" and not (tmp_path / "nowhere").exists()
-    agh("session", "export", "full", "--output", target, "--force")
+    agh("session", "export", "full", "--to", target, "--force")
     assert target.read_text().startswith('{"schema"')
     assert sorted(path.name for path in tmp_path.glob("*.jsonl*")) == ["link.jsonl", "mine.jsonl"]
 
 
 def test_what_cannot_be_written_is_told_and_leaves_nothing(home: Home, agh: Agh, tmp_path: Path) -> None:
     rich(home)
-    assert (
-        "No such file"
-        in agh("session", "export", "full", "--output", tmp_path / "no" / "x.db", code=1).stderr
-    )
+    assert "No such file" in agh("session", "export", "full", "--to", tmp_path / "no" / "x.db", code=1).stderr
     agh("session", "export", "full", "-o", "pdf", code=2)
     agh("session", "export", "nope", code=4)
     assert sorted(os.listdir(tmp_path)) == ["agh", "user"]
@@ -142,7 +139,7 @@ def test_redacted(home: Home, tmp_path: Path, format: str, monkeypatch: pytest.M
     (agents / "general.toml").write_text('argv = ["x"]\nenv = { AGENT_TOKEN = "tok-pineapple-77" }\n')
     home.session([user("swordfish-9000-xyz tok-pineapple-77"), says(token[:9]), says(token[9:])], name="s")
     monkeypatch.setenv("MY_API_KEY", "swordfish-9000-xyz")
-    out, how = tmp_path / "out", ("session", "export", "s", "-o", format, "--force", "--output")
+    out, how = tmp_path / "out", ("session", "export", "s", "-o", format, "--force", "--to")
     assert in_process(*how, str(out)).returncode == 0
     secrets = (b"swordfish", b"pineapple", token[9:].encode())
     assert all(secret in out.read_bytes() for secret in secrets)
@@ -175,7 +172,7 @@ def test_a_log_that_is_being_written_is_copied_at_one_moment(
         assert begun.wait(20)
         for number in range(2):
             out = tmp_path / f"{number}"
-            agh("session", "export", directory.name, "-o", format, "--output", out)
+            agh("session", "export", directory.name, "-o", format, "--to", out)
             other = Home(tmp_path / f"home-{number}")
             env = {**os.environ, "AGH_HOME": str(other.path)}
             (report,) = json.loads(agh("session", "import", out, "-o", "json", env=env).stdout)["imports"]
@@ -196,7 +193,16 @@ def test_on_a_terminal_nothing_acts(home: Home) -> None:
         code, printed = run_on_terminal("session", "export", "s", "-o", format)
         assert code == 0 and "\x1b" not in printed and "\x07" not in printed
     code, printed = run_on_terminal("session", "export", "s", "-o", "db")
-    assert code == 2 and "--output" in printed
+    assert code == 2 and "--to" in printed
+
+
+def test_the_old_spelling_works_and_warns(home: Home, agh: Agh, tmp_path: Path) -> None:
+    home.session(conversation(), name="full")
+    result = agh("session", "export", "full", "--output", tmp_path / "full.html")
+    assert result.stderr.startswith("--output FILE is now --to FILE; the old spelling will go\n")
+    assert "<html" in (tmp_path / "full.html").read_text()
+    assert "give one of them" in agh("session", "export", "full", "--output", "a", "--to", "b", code=2).stderr
+    assert "--output" not in agh("session", "export", "--help").stdout
 
 
 def test_a_plugin_adds_a_format(home: Home, site: Site, tmp_path: Path) -> None:
@@ -210,6 +216,6 @@ def test_a_plugin_adds_a_format(home: Home, site: Site, tmp_path: Path) -> None:
         + "    register(Exporter('count', 'a number', write, ('.n',)))\n",
     )
     assert site.agh("session", "export", "s", "-o", "count").stdout == "10"
-    site.agh("session", "export", "s", "--output", tmp_path / "x.n")
+    site.agh("session", "export", "s", "--to", tmp_path / "x.n")
     assert (tmp_path / "x.n").read_text() == "10"
     assert "agh_register_exporters" in site.plugins()["count"]["hooks"]

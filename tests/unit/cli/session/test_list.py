@@ -14,6 +14,8 @@ from tests.support.build import Home, conversation, take_lock
 from tests.support.output import error_of, message_of
 from tests.support.program import Agh
 
+FIRST_COMMAND = "no sessions yet; start one with: agh run 'what does this project do?'\n"
+
 
 def ago(**span: float) -> str:
     return timestamp(datetime.now(UTC) - timedelta(**span))
@@ -31,8 +33,27 @@ def test_no_home_at_all_is_an_empty_list_and_makes_none(agh: Agh, home: Home) ->
     assert agh("session", "list", "-o", "jsonl").stdout == ""
     result = agh("session", "list")
     assert result.stdout == ""
-    assert "no recent sessions" in result.stderr
+    assert result.stderr == FIRST_COMMAND
+    assert agh("ls", "--all").stderr == FIRST_COMMAND
     assert not home.path.exists()
+    home.directory(updated_at=ago(days=30))
+    assert agh("ls").stderr == "no recent sessions; see older ones with --all\n"
+    assert agh("ls", "--all", "--badge", "failed").stderr == "no sessions\n"
+    assert agh("ls", "-o", "json", "--badge", "failed").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "valid"),
+    [("--state", "runing", "starting"), ("--badge", "runing", "running"), ("--badge", "active", "idle")],
+)
+def test_a_state_or_badge_that_does_not_exist_is_refused(
+    agh: Agh, home: Home, option: str, value: str, valid: str
+) -> None:
+    result = agh("ls", option, value, code=2)
+    assert f"'{value}' is not one of " in message_of(result)
+    assert f"'{valid}'" in message_of(result)
+    if value == "runing" and option == "--badge":
+        assert result.stderr.endswith("hint: did you mean running?\n")
 
 
 def test_newest_activity_first(agh: Agh, home: Home) -> None:
@@ -148,7 +169,7 @@ def test_forms(agh: Agh, home: Home) -> None:
     lines = agh("session", "list", "-o", "jsonl").stdout.splitlines()
     assert [json.loads(line) for line in lines] == listed
     human = agh("session", "list").stdout.splitlines()
-    assert human[0].split() == ["ID", "BADGE", "AGENT", "ACTIVE", "NAME"]
+    assert human[0].split() == ["ID", "BADGE", "AGENT", "ACTIVE", "NAME", "OR", "TITLE"]
     assert human[1].startswith("sess-second0000  stopped  general")
     assert human[1].endswith("A title")
     assert human[2].split() == ["sess-first00000", "stopped", "general", "1h", "first"]

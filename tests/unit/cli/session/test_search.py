@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.support.build import Home, conversation, says, user
 from tests.support.imports import HEAVY, below, imported
-from tests.support.output import OWN_STYLES, UNSAFE
+from tests.support.output import OWN_STYLES, UNSAFE, message_of
 from tests.support.program import Agh
 from tests.support.terminal import run_on_terminal
 
@@ -48,21 +48,29 @@ def test_this_directory_unless_told_otherwise(home: Home, agh: Agh, tmp_path: Pa
     home.session([user("apple")], workspace_path=str(tmp_path / "elsewhere"))
 
     def ids(*args: str) -> list[str]:
-        result = agh("session", "search", "apple", "-o", "jsonl", *args, cwd=here)
+        result = agh("session", "search", "apple", "-o", "jsonl", *args, cwd=here, code=None)
+        assert result.returncode == (0 if result.stdout else 1)
         return [json.loads(line)["session_id"] for line in result.stdout.splitlines()]
 
     assert ids() == [mine.name]
     assert len(ids("--all-workspaces")) == 2
     assert len(ids("--all-workspaces", "--limit", "1")) == 1
     assert ids("--role", "assistant") == ids("--since", "2100-01-01T00:00:00Z") == []
-    done = agh("session", "search", "pear", cwd=here)
-    assert done.stdout == "" and "--all-workspaces" in done.stderr
+    done = agh("session", "search", "pear", cwd=here, code=1)
+    assert done.stdout == ""
+    assert message_of(done) == "nothing matches in the sessions of this directory"
+    assert done.stderr.endswith("hint: agh session search --all-workspaces pear\n")
+    everywhere = agh("search", "pear", "--all-workspaces", code=1)
+    assert message_of(everywhere) == "nothing matches"
+    as_json = agh("search", "pear", "-o", "json", code=1)
+    assert json.loads(as_json.stdout) == {"matches": []}
+    assert json.loads(as_json.stderr)["error"]["code"] == "nothing_found"
 
 
 def test_nothing_to_look_for(home: Home, agh: Agh) -> None:
     assert "no letter or digit" in agh("session", "search", "**", code=2).stderr
     agh("session", "search", code=2)
-    assert agh("session", "search", "apple").stdout == ""
+    assert agh("session", "search", "apple", code=1).stdout == ""
 
 
 def test_damaged_sessions_are_told(home: Home, agh: Agh) -> None:

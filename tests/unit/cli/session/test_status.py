@@ -163,6 +163,6 @@ def test_a_failure_of_the_wrong_shape(agh: Agh, home: Home, failure: Any) -> Non
 
 
 def test_wrong_usage(agh: Agh, home: Home) -> None:
-    assert "ID" in message_of(agh("session", "status", code=2))
+    assert "needs a session" in message_of(agh("session", "status", code=2))
     error_of(agh("session", "status", "a", "b", "-o", "json", code=None), "usage", 2)
     error_of(agh("session", "status", "nothing", "-o", "json", code=None), "session_not_found", 4)

@@ -52,7 +52,7 @@ def import_command(
     trust: bool,
     output: str,
 ) -> None:
-    """Make sessions from files: exported ones (jsonl, db), or conversations that other programs kept.
+    """Make sessions from files that agh or another program wrote.
 
     The format is detected from the file's contents. A directory is searched for files of the KIND named;
     without any FILE, the directory where that program keeps its own is searched. Files are only read. A

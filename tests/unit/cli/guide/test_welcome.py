@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agh.adapters.agents import AgentRecord
-from agh.cli.welcome import words
+from agh.cli.guide.welcome import words
 from tests.support.build import Home
 from tests.support.program import AGH, Agh
 from tests.support.terminal import read_to_end, run_on_terminal
@@ -25,7 +25,7 @@ def test_on_a_terminal(home: Home, args: list[str]) -> None:
     code, printed = run_on_terminal(*args)
     assert code == 0
     assert f"{GREETING}; they will be kept in {home.path}." in printed
-    assert "agh session new --name first" in printed
+    assert "agh new --name first" in printed
     assert not home.path.exists()
 
 

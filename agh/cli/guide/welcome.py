@@ -42,8 +42,8 @@ def words(agents: list[AgentRecord]) -> str:
     lines += [
         "Next:",
         "  agh run 'what does this project do?'          one prompt, one answer",
-        "  agh session new --name first                  a session that stays",
-        "  agh session attach first                      talk to it",
+        "  agh new --name first                          a session that stays",
+        "  agh attach first                              remark to it",
         "  agh agent list                                every agent that agh knows",
     ]
     return "\n".join(lines) + "\n"

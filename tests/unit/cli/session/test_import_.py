@@ -55,7 +55,7 @@ def test_a_round_trip_keeps_every_row(home: Home, agh: Agh, tmp_path: Path, form
             ]
             log.append([Draft("system", "", text, "2026-04-16T01:00:00.000Z") for text in odd])
     sessions, env = elsewhere(tmp_path)
-    agh("session", "export", "full", "-o", format, "--output", tmp_path / "copy")
+    agh("session", "export", "full", "-o", format, "--to", tmp_path / "copy")
     report = outcome(agh("session", "import", tmp_path / "copy", "-o", "json", env=env))
     assert (report["session_id"], report["status"], report["events"]) == (origin.name, "imported", 12)
     assert rows_of(sessions / origin.name / "events.db") == rows_of(origin / "events.db")
@@ -71,7 +71,7 @@ def test_a_round_trip_keeps_every_row(home: Home, agh: Agh, tmp_path: Path, form
         "stop_reason",
     ):
         assert now[key] == then[key]
-    agh("session", "export", "full", "-o", format, "--output", tmp_path / "again", env=env)
+    agh("session", "export", "full", "-o", format, "--to", tmp_path / "again", env=env)
     if format == "jsonl":
         lines, again = ((tmp_path / name).read_bytes().splitlines()[1:] for name in ("copy", "again"))
         assert lines == again
@@ -102,7 +102,7 @@ def test_what_jq_has_written_again_is_read_too(home: Home, agh: Agh, tmp_path: P
 def test_a_session_that_is_here(home: Home, agh: Agh, tmp_path: Path) -> None:
     origin = rich(home)
     copy = tmp_path / "copy.jsonl"
-    agh("session", "export", "full", "--output", copy)
+    agh("session", "export", "full", "--to", copy)
     before = tree(origin)
     assert outcome(agh("session", "import", copy, "-o", "json"))["status"] == "unchanged"
     assert tree(origin) == before
@@ -119,12 +119,14 @@ def test_a_session_that_is_here(home: Home, agh: Agh, tmp_path: Path) -> None:
 
 def test_a_name_that_is_taken_is_not_taken_over(home: Home, agh: Agh, tmp_path: Path) -> None:
     origin = rich(home)
-    agh("session", "export", "full", "--output", tmp_path / "copy.db")
+    agh("session", "export", "full", "--to", tmp_path / "copy.db")
     sessions, env = elsewhere(tmp_path)
     Home(sessions.parent)
     shutil.copytree(origin, sessions / "sess-00000000")
     meta = json.loads((sessions / "sess-00000000" / "meta.json").read_bytes())
-    (sessions / "sess-00000000" / "meta.json").write_text(json.dumps(meta | {"id": "sess-00000000"}))
+    (sessions / "sess-00000000" / "meta.json").write_text(
+        json.dumps(meta | {"id": "sess-00000000", "workspace_path": str(tmp_path)})
+    )
     sessions.parent.chmod(0o700)
     agh("session", "import", tmp_path / "copy.db", "--workspace", tmp_path, env=env)
     document = json.loads((sessions / origin.name / "meta.json").read_bytes())
@@ -149,7 +151,7 @@ def test_what_would_run_or_be_allowed_is_left_out(home: Home, agh: Agh, tmp_path
                     [status],
                 )
     copy = tmp_path / "copy.jsonl"
-    agh("session", "export", "evil", "--output", copy)
+    agh("session", "export", "evil", "--to", copy)
 
     def brought(*args: str, name: str) -> tuple[list[Any], list[str], str]:
         sessions, env = elsewhere(tmp_path, name)
@@ -270,7 +272,7 @@ DATABASES = {
 def test_a_hostile_database_is_refused(home: Home, tmp_path: Path, sql: str) -> None:
     rich(home)
     path = tmp_path / "x.db"
-    in_process("session", "export", "full", "--output", str(path))
+    in_process("session", "export", "full", "--to", str(path))
     db = sqlite3.connect(path)
     db.executescript(sql)
     db.close()
@@ -280,7 +282,7 @@ def test_a_hostile_database_is_refused(home: Home, tmp_path: Path, sql: str) -> 
 def test_a_damaged_database_is_refused(home: Home, tmp_path: Path) -> None:
     rich(home)
     path = tmp_path / "x.db"
-    in_process("session", "export", "full", "--output", str(path))
+    in_process("session", "export", "full", "--to", str(path))
     data = path.read_bytes()
     _refuse(tmp_path, data[: len(data) // 2], "cut.db")
     _refuse(tmp_path, data[:4096] + os.urandom(len(data) - 4096), "noise.db")
@@ -300,7 +302,7 @@ def test_files_that_are_none(home: Home, agh: Agh, tmp_path: Path) -> None:
 def test_one_bad_file_keeps_no_good_one_out(home: Home, agh: Agh, tmp_path: Path) -> None:
     origin = rich(home)
     (tmp_path / "bad.jsonl").write_text('{"schema":"agh.session.export.v1"}\n')
-    agh("session", "export", "full", "--output", tmp_path / "good.jsonl")
+    agh("session", "export", "full", "--to", tmp_path / "good.jsonl")
     sessions, env = elsewhere(tmp_path)
     result = agh(
         "session", "import", tmp_path / "bad.jsonl", tmp_path / "good.jsonl", "-o", "jsonl", code=2, env=env
@@ -312,7 +314,7 @@ def test_one_bad_file_keeps_no_good_one_out(home: Home, agh: Agh, tmp_path: Path
 def test_killed_at_any_moment_nothing_half_is_left(home: Home, agh: Agh, tmp_path: Path) -> None:
     origin = home.session([event for _ in range(1500) for event in (user("x" * 200), says("y" * 200))])
     copy = tmp_path / "copy.jsonl"
-    agh("session", "export", origin.name, "--output", copy)
+    agh("session", "export", origin.name, "--to", copy)
     expected = rows_of(origin / "events.db")
     sessions, env = elsewhere(tmp_path)
 
@@ -342,7 +344,7 @@ def test_killed_at_any_moment_nothing_half_is_left(home: Home, agh: Agh, tmp_pat
 
 def test_two_at_once_are_one(home: Home, agh: Agh, tmp_path: Path) -> None:
     origin = rich(home)
-    agh("session", "export", "full", "--output", tmp_path / "copy.db")
+    agh("session", "export", "full", "--to", tmp_path / "copy.db")
     sessions, env = elsewhere(tmp_path)
     argv = ("session", "import", tmp_path / "copy.db", "-o", "json")
     started = [agh.start(*argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
