@@ -67,11 +67,11 @@ def run(
         session = newest_here()
         keep = keep or locks.is_held(session)
     else:
-        session = sessions.resolve(new_session(discard=remove, **options)["id"])
+        session = sessions.resolve(new_session(discard=remove, no_ask=no_ask, **options)["id"])
     with _deleting(session) if remove else _stopping(session, stop=not keep):
         blocks += attachments(attach, session)
         if continues:
-            receipt = send_and_tell(session, blocks, retries=retries)
+            receipt = send_and_tell(session, blocks, refuse=no_ask, retries=retries)
         else:
             receipt = client.call(session, "prompt", prompt=blocks, retries=retries)
         code = show_turn(session, receipt, output, limit, refuse=no_ask)

@@ -12,7 +12,8 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from agh.errors import AghError
@@ -95,14 +96,10 @@ def send_request(
     return keeper
 
 
-def read_report(keeper: KeeperProcess) -> bytes:
-    """Wait for the line in which the keeper says that it is ready, or why not; empty if it died instead."""
-    with keeper.connection, keeper.connection.makefile("rb") as lines:
-        try:
-            line = lines.readline()
-        except ConnectionResetError:  # it died before it had read everything
-            return b""
-    return line if line.endswith(b"\n") else b""
+def read_reports(keeper: KeeperProcess) -> Iterator[bytes]:
+    """Yield what the keeper reports, line by line: at last that it is ready, or why not; not if it died."""
+    with keeper.connection, keeper.connection.makefile("rb") as lines, suppress(ConnectionResetError):
+        yield from (line for line in lines if line.endswith(b"\n"))
 
 
 def _send(keeper: KeeperProcess, line: bytes, *descriptors: int) -> bool:

@@ -10,7 +10,7 @@ from agh.core.prompt import check_size
 from agh.errors import AghError, KeeperDied
 from agh.home import Session
 from agh.keeper import client
-from agh.sessions.start import ensure_live
+from agh.sessions.start import OnPermission, ensure_live
 from agh.store import meta
 
 _NOT_NOW = ("keeper_gone", "session_starting", "session_stopping")
@@ -24,7 +24,12 @@ class Sent(NamedTuple):
 
 
 def send(
-    session: Session, prompt: list[dict[str, Any]], *, idempotency_key: str | None = None, **args: Any
+    session: Session,
+    prompt: list[dict[str, Any]],
+    *,
+    idempotency_key: str | None = None,
+    on_permission: OnPermission | None = None,
+    **args: Any,
 ) -> Sent:
     """Queue a prompt, making the session live first if it is not.
 
@@ -44,7 +49,7 @@ def send(
             if error.code not in _NOT_NOW:
                 raise
         _check_size(session, prompt)
-        hello = ensure_live(session)
+        hello = ensure_live(session, on_permission=on_permission)
         started = hello if hello["started"] else started
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -33,11 +34,17 @@ from agh.store.meta import Meta
 from agh.store.reader import Reader
 from agh.store.watch import Watch
 
+OnPermission = Callable[[Session, str], None]
 children: list[int] = []  # keepers started by this process; one that outlives them waits for them
 
 
-def ensure_live(session: Session, **request: Any) -> dict[str, Any]:
-    """Make the session live and return its keeper's hello; `request` is for a start, if one is needed."""
+def ensure_live(
+    session: Session, *, on_permission: OnPermission | None = None, **request: Any
+) -> dict[str, Any]:
+    """Make the session live and return its keeper's hello; `request` is for a start, if one is needed.
+
+    `on_permission` gets the session and the id of each permission request that comes before it is live.
+    """
     deadline = time.monotonic() + CONNECT_LIMIT
     with Watch() as watch:
         watch.add(session)
@@ -52,13 +59,13 @@ def ensure_live(session: Session, **request: Any) -> dict[str, Any]:
             lock = locks.take(session)
             if lock is not None:
                 with lock:
-                    return start(lock, **request) | {"started": True}
+                    return start(lock, on_permission=on_permission, **request) | {"started": True}
             if time.monotonic() > deadline:
                 raise TimedOut(f"the keeper of {session.id}", CONNECT_LIMIT)
             watch.wait(0.2)
 
 
-def start(lock: Lock, **request: Any) -> dict[str, Any]:
+def start(lock: Lock, *, on_permission: OnPermission | None = None, **request: Any) -> dict[str, Any]:
     """Start the keeper of a session whose lock is held, and return its hello once it is ready.
 
     The process starts first, so that it imports what it needs while the session is checked and repaired here.
@@ -80,10 +87,13 @@ def start(lock: Lock, **request: Any) -> dict[str, Any]:
             children.append(process.pid)
     finally:
         os.close(log)
-    line = spawn.read_report(process)
-    if not line:
+    report: dict[str, Any] = {}
+    for line in spawn.read_reports(process):
+        report = orjson.loads(line)
+        if "permission" in report and on_permission is not None:
+            on_permission(lock.session, report["permission"])
+    if not report.keys() & {"ok", "error"}:
         raise KeeperFailed(lock.session.id, _last_line(lock.session))
-    report = orjson.loads(line)
     if "error" in report:
         raise Relayed(report["error"])
     hello: dict[str, Any] = report["ok"]

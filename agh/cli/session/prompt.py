@@ -103,7 +103,9 @@ def prompt_command(
     limit = parse_duration(timeout, "--timeout") if timeout else None
     session = newest_here() if id is None else sessions.resolve(id)
     blocks += attachments(attach, session)
-    receipt = send_and_tell(session, blocks, mode=mode, idempotency_key=idempotency_key, retries=retries)
+    receipt = send_and_tell(
+        session, blocks, refuse=no_ask, mode=mode, idempotency_key=idempotency_key, retries=retries
+    )
     if detach:
         if output in ("json", "jsonl"):
             write_json({"input": receipt})
