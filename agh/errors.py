@@ -289,6 +289,13 @@ class KeeperDied(AghError):
     hint = "agh session resume {0}"
 
 
+class KeeperNotResponding(AghError):
+    """session {0}: its keeper does not respond"""
+
+    exit = 3
+    hint = "agh session stop {0} --kill"
+
+
 class PromptDropped(AghError):
     """session {0}: the prompt was taken out of the queue before it was sent"""
 

@@ -18,6 +18,7 @@ from agh.console.output import output_option, write_result
 from agh.errors import AghError, EventsDamaged
 from agh.home import checked_home, home_path
 from agh.keeper.leash.leftovers import find_leftovers
+from agh.keeper.pulse import find_stuck
 from agh.sessions.repair import repair
 from agh.store import lock, meta, sessions
 from agh.store.reader import Reader
@@ -80,13 +81,14 @@ def examine() -> Iterator[Check]:
 
 
 def _sessions() -> Iterator[Check]:
-    count = live = escaped = 0
+    count = escaped = 0
     stale: list[str] = []
+    live: list[str] = []
     for directory, _ in sessions.scan():
         count += 1
         name = os.path.basename(directory)
         if lock.is_held(directory):
-            live += 1
+            live.append(directory)
             continue
         try:
             escaped += len(find_leftovers(meta.read(directory)))
@@ -98,7 +100,11 @@ def _sessions() -> Iterator[Check]:
                 stale.append(name)
         except AghError as error:
             yield Check(name, False, error.message)
-    yield Check("sessions", True, f"{count}, {live} live")
+    yield Check("sessions", True, f"{count}, {len(live)} live")
+    for directory in find_stuck(live):
+        name = os.path.basename(directory)
+        detail = f"that of {name} does not respond; end it with: agh session stop {name} --kill"
+        yield Check("keeper", False, detail)
     yield Check("orphans", not escaped, f"{escaped} processes left over" + MEND * bool(escaped))
     if stale:
         names = ", ".join(stale[:5]) + (", …" if len(stale) > 5 else "")

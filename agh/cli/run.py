@@ -8,7 +8,7 @@ import click
 
 from agh.cli.session.new import agent_options, new_session
 from agh.cli.session.prompt import attachments, prompt_blocks, prompt_options
-from agh.cli.turn import show_turn
+from agh.cli.turn import TimeLimit, show_turn
 from agh.console.attachments import check_file
 from agh.console.when import span
 from agh.keeper import client
@@ -41,15 +41,16 @@ def run(
     The session stays in the list: resume it to go on.
     """
     blocks = prompt_blocks(text, file)
-    limit = span(timeout, "--timeout") if timeout else None
+    seconds = span(timeout, "--timeout") if timeout else None
     for path in attach:
         check_file(path)
     directory = sessions.resolve(new_session(name=None, **options)["id"])
     try:
-        blocks += attachments(attach, directory)
-        receipt = client.call(directory, "prompt", prompt=blocks, retries=retries)
-        code = show_turn(directory, receipt, output, limit, refuse=no_ask)
+        with TimeLimit(seconds) as limit:
+            blocks += attachments(attach, directory)
+            receipt = client.call(directory, "prompt", prompt=blocks, retries=retries)
+            code = show_turn(directory, receipt, output, limit, refuse=no_ask)
     finally:
         if not keep:
-            stop_session(directory)
+            stop_session(directory, kill=True)
     raise click.exceptions.Exit(code)

@@ -21,8 +21,8 @@ from agh.config import PERMISSION_MODES, SETTINGS
 from agh.core.status import LIVE_STATES
 
 Takes = str | list[tuple[str, str]] | None
-BADGES = ("running", "idle", "waiting-for-input", "waiting-for-auth", "unhealthy", "hung", "paused")
-ENDED = ("stopped", "failed", "unknown")
+BADGES = ("running", "idle", "waiting-for-input", "waiting-for-auth", "unhealthy", "hung")
+ENDED = ("not-responding", "paused", "stopped", "failed", "unknown")
 # By the first word of the command ("" is any) and the name of the parameter.
 BY_NAME: dict[tuple[str, str], Takes] = {
     ("", "id"): "session",

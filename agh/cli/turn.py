@@ -15,6 +15,7 @@ from agh.core.refusal import Refusal, RefusalTracker
 from agh.errors import (
     AghError,
     KeeperDied,
+    KeeperNotResponding,
     PermissionRefused,
     PromptDropped,
     TimedOut,
@@ -29,6 +30,31 @@ from agh.store.views import session_view
 
 INTERRUPTED = 130
 LAST_WAIT = 5.0  # seconds for a turn cancelled at its timeout to show its end
+CANCEL_LIMIT, CANCEL_VALID = 2.0, 600.0  # a keeper that was frozen still cancels the turn
+
+
+class TimeLimit:
+    """The time that a command may take for its turn, counted from here; None is no limit.
+
+    As a context it ends the command LAST_WAIT after the limit even if it is blocked, as by a full pipe.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds = seconds
+        self.deadline = None if seconds is None else time.monotonic() + seconds
+
+    def __enter__(self) -> TimeLimit:
+        if self.seconds is not None:
+            signal.signal(signal.SIGALRM, self._expired)
+            signal.setitimer(signal.ITIMER_REAL, self.seconds + LAST_WAIT + CANCEL_LIMIT)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self.seconds is not None:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _expired(self, *_: object) -> None:
+        raise TimedOut("the turn", self.seconds or 0.0)
 
 
 class Outcome(NamedTuple):
@@ -67,7 +93,7 @@ def show_turn(
     directory: str,
     receipt: dict[str, Any],
     output: str,
-    timeout: float | None = None,
+    limit: TimeLimit | None = None,
     *,
     refuse: bool = False,
 ) -> int:
@@ -78,7 +104,7 @@ def show_turn(
     """
     with Presses(directory, receipt) as presses:  # first of all: from here on Ctrl-C is about the turn
         view = view_for(output, session_view(directory))
-        outcome = _watch_turn(directory, receipt, view, presses, timeout, refuse=refuse)
+        outcome = _watch_turn(directory, receipt, view, presses, limit or TimeLimit(None), refuse=refuse)
     return exit_code(outcome, directory)
 
 
@@ -87,24 +113,25 @@ def _watch_turn(
     receipt: dict[str, Any],
     view: View,
     presses: Presses,
-    timeout: float | None,
+    limit: TimeLimit,
     *,
     refuse: bool,
 ) -> Outcome:
-    turn_id, late = receipt["turn_id"], _timed_out(directory, timeout)
-    deadline = None if timeout is None else time.monotonic() + timeout
+    turn_id, deadline = receipt["turn_id"], limit.deadline
+    late: AghError = _timed_out(directory, limit.seconds)
     timed_out, tracker = False, RefusalTracker(turn_id)
     if receipt["status"] == "cancelled":
         raise PromptDropped(_name(directory))
     # With a deadline, ask for empty batches too, so that the clock is checked in time.
-    batches = follow([(directory, int(receipt["after"]))], EVERYTHING, tick=None if timeout is None else 0.1)
+    batches = follow([(directory, int(receipt["after"]))], EVERYTHING, tick=None if deadline is None else 0.1)
     with closing(view):
         for _, rows in batches:
             if deadline is not None and time.monotonic() >= deadline:
                 if timed_out:
                     raise late
-                timed_out, deadline = True, time.monotonic() + LAST_WAIT
-                presses.cancel()
+                timed_out, deadline = True, deadline + LAST_WAIT
+                if not presses.cancel(limit=CANCEL_LIMIT, valid=CANCEL_VALID):
+                    late = KeeperNotResponding(_name(directory))
             for row in rows:
                 if _is_drop(row, turn_id):
                     raise late if timed_out else PromptDropped(_name(directory))
@@ -134,8 +161,8 @@ def _is_drop(row: Row, turn_id: str) -> bool:
     return content.get("kind") == "prompt_dropped" and content.get("turn") == turn_id
 
 
-def _timed_out(directory: str, timeout: float | None) -> TimedOut:
-    return TimedOut("the turn", timeout or 0.0, hint=f"agh session recap {_name(directory)}")
+def _timed_out(directory: str, seconds: float | None) -> TimedOut:
+    return TimedOut("the turn", seconds or 0.0, hint=f"agh session recap {_name(directory)}")
 
 
 def exit_code(outcome: Outcome, directory: str) -> int:
@@ -190,15 +217,23 @@ class Presses:
         talk("cancelling the turn; press Ctrl-C again to leave it running")
         self.cancel()
 
-    def cancel(self) -> None:
-        """End our own turn, or take our prompt out of the queue; never anyone else's."""
+    def cancel(self, **times: float) -> bool:
+        """End our own turn, or take our prompt out of the queue; never anyone else's.
+
+        Return False if the keeper does not respond. `times` are those of `client.call`.
+        """
         try:
             if not self.started:
-                client.call(self.directory, "queue", input_id=self.receipt["input_id"])
-                return
+                client.call(self.directory, "queue", input_id=self.receipt["input_id"], **times)
+                return True
+        except KeeperNotResponding:
+            return False
         except AghError:
             pass  # it has just started
         try:
-            client.call(self.directory, "cancel", turn_id=self.receipt["turn_id"])
+            client.call(self.directory, "cancel", turn_id=self.receipt["turn_id"], **times)
+        except KeeperNotResponding:
+            return False
         except AghError:
             pass  # it has just ended: its end is about to be shown
+        return True

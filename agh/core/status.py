@@ -11,6 +11,7 @@ from typing import Any
 
 LIVE_STATES = ("starting", "active", "stopping")
 KEEPER_VANISHED = "keeper ended without closing the session"
+NOT_RESPONDING = {"badge": "not-responding", "attachable": False}  # of a view whose keeper is silent
 PAUSE_REASONS = ("paused", "max_turns", "budget_exceeded")
 
 _PHASE_OF_STOP = {

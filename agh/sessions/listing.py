@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from agh.core.events import timestamp
-from agh.core.status import LIVE_STATES
+from agh.core.status import LIVE_STATES, NOT_RESPONDING
+from agh.home import session_path
 from agh.store import sessions, workspaces
 from agh.store.views import View, list_views
 
@@ -31,14 +32,26 @@ def select(
             and (not resumable or (view["state"] != "unknown" and not view.get("archived")))
             and (registered is None or is_in(view, registered, workspace))
             and (not state or view["state"] == state)
-            and (not badge or view["badge"] == badge)
             and (not agent or view.get("agent_name") == agent)
         )
 
     views = list_views(keep)
+    _mark_stuck(views)
+    if badge:
+        views = [view for view in views if view["badge"] == badge]
     if workspace and not views:
         workspaces.existing(workspace)
     return views
+
+
+def _mark_stuck(views: list[View]) -> None:
+    """Give the sessions whose keepers do not respond the badge that says so."""
+    live = {session_path(view["id"]): view for view in views if view["state"] in LIVE_STATES}
+    if live:
+        from agh.keeper.pulse import find_stuck
+
+        for directory in find_stuck(live):
+            live[directory] |= NOT_RESPONDING
 
 
 def is_in(view: View, registered: workspaces.Workspace, reference: str | None) -> bool:

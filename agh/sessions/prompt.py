@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Any, NamedTuple
 
 from agh import config
@@ -23,9 +24,14 @@ class Sent(NamedTuple):
 
 
 def send(
-    directory: str, prompt: list[dict[str, Any]], *, idempotency_key: str | None = None, **args: Any
+    directory: str,
+    prompt: list[dict[str, Any]],
+    *,
+    idempotency_key: str | None = None,
+    deadline: float | None = None,
+    **args: Any,
 ) -> Sent:
-    """Queue a prompt, making the session live first if it is not.
+    """Queue a prompt, making the session live first if it is not, until the deadline (monotonic).
 
     A keeper may die with the prompt in its hands. It is asked for once more then, under the same key: if the
     log has the prompt already, its receipt comes back, and the prompt is not sent a second time.
@@ -33,7 +39,10 @@ def send(
     key, started, died = idempotency_key or os.urandom(8).hex(), None, False
     while True:
         try:
-            receipt = client.call(directory, "prompt", prompt=prompt, idempotency_key=key, **args)
+            limit = client.ANSWER_LIMIT if deadline is None else _seconds_to(deadline)
+            receipt = client.call(
+                directory, "prompt", limit=limit, prompt=prompt, idempotency_key=key, **args
+            )
             return Sent(receipt, started)
         except KeeperDied:
             if died:
@@ -43,8 +52,12 @@ def send(
             if error.code not in _NOT_NOW:
                 raise
         _check_size(directory, prompt)
-        hello = ensure_live(directory)
+        hello = ensure_live(directory, limit=None if deadline is None else _seconds_to(deadline))
         started = hello if hello["started"] else started
+
+
+def _seconds_to(deadline: float) -> float:
+    return max(0.1, deadline - time.monotonic())
 
 
 def _check_size(directory: str, prompt: list[dict[str, Any]]) -> None:

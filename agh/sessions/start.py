@@ -18,6 +18,7 @@ from agh.errors import (
     KeeperDied,
     KeeperFailed,
     KeeperGone,
+    KeeperNotResponding,
     Relayed,
     SessionArchived,
     TimedOut,
@@ -33,17 +34,22 @@ from agh.store.meta import Meta
 from agh.store.reader import Reader
 from agh.store.watch import Watch
 
+START_LIMIT = 120.0  # seconds for a keeper that reports nothing and does not respond
 children: list[int] = []  # keepers started by this process; one that outlives them waits for them
 
 
-def ensure_live(directory: str, **request: Any) -> dict[str, Any]:
-    """Make the session live and return its keeper's hello; `request` is for a start, if one is needed."""
-    deadline = time.monotonic() + CONNECT_LIMIT
+def ensure_live(directory: str, *, limit: float | None = None, **request: Any) -> dict[str, Any]:
+    """Make the session live and return its keeper's hello; `request` is for a start, if one is needed.
+
+    Raises KeeperNotResponding or TimedOut if that takes longer than `limit` seconds.
+    """
+    deadline = time.monotonic() + (limit or CONNECT_LIMIT)
     with Watch() as watch:
         watch.add(directory)
         while True:
             try:
-                return client.call(directory, "hello", limit=CONNECT_LIMIT) | {"started": False}
+                remaining = max(0.1, deadline - time.monotonic())
+                return client.call(directory, "hello", limit=remaining) | {"started": False}
             except (KeeperGone, KeeperDied):
                 pass
             except Relayed as error:
@@ -52,17 +58,18 @@ def ensure_live(directory: str, **request: Any) -> dict[str, Any]:
             lock = locks.take(directory)
             if lock is not None:
                 with lock:
-                    return start(lock, **request) | {"started": True}
+                    return start(lock, limit=limit, **request) | {"started": True}
             if time.monotonic() > deadline:
-                raise TimedOut(f"the keeper of {os.path.basename(directory)}", CONNECT_LIMIT)
+                raise KeeperNotResponding(os.path.basename(directory))
             watch.wait(0.2)
 
 
-def start(lock: Lock, **request: Any) -> dict[str, Any]:
+def start(lock: Lock, *, limit: float | None = None, **request: Any) -> dict[str, Any]:
     """Start the keeper of a session whose lock is held, and return its hello once it is ready.
 
     The process starts first, so that it imports what it needs while the session is checked and repaired here.
-    It gets the lock only then; refused, it ends by itself.
+    It gets the lock only then; refused, it ends by itself. After `limit` seconds it is left to itself. A slow
+    start takes the time that its settings allow, but a keeper that does not even respond is killed.
     """
     metadata = meta.read(lock.directory)
     module = keeper_module(metadata.get("kind"))
@@ -81,7 +88,7 @@ def start(lock: Lock, **request: Any) -> dict[str, Any]:
     finally:
         os.close(log)
     with process.connection:
-        line = read_line(process.connection)
+        line = _read_report(process, lock.directory, limit)
     if not line:
         raise KeeperFailed(os.path.basename(lock.directory), _last_line(lock.directory))
     report = orjson.loads(line)
@@ -89,6 +96,21 @@ def start(lock: Lock, **request: Any) -> dict[str, Any]:
         raise Relayed(report["error"])
     hello: dict[str, Any] = report["ok"]
     return hello
+
+
+def _read_report(process: spawn.KeeperProcess, directory: str, limit: float | None) -> bytes:
+    """Read how the start ended. Raise TimedOut after `limit` seconds; kill a keeper that is stuck."""
+    deadline = None if limit is None else time.monotonic() + limit
+    while True:
+        patience = time.monotonic() + START_LIMIT
+        try:
+            return read_line(process.connection, patience if deadline is None else min(patience, deadline))
+        except TimeoutError:
+            if limit is not None and deadline is not None and time.monotonic() >= deadline:
+                raise TimedOut(f"the start of {os.path.basename(directory)}", limit) from None
+            if not client.responds(directory):
+                os.kill(process.pid, 9)  # our child, not waited for: the pid is still its own
+                raise KeeperNotResponding(os.path.basename(directory)) from None
 
 
 def prepare(lock: Lock, metadata: Meta, agent_name: str | None) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agh.core import status
 from agh.core.events import timestamp
 from agh.core.transcript import Message, transcript
-from agh.errors import MetaInvalid, SessionBusy
+from agh.errors import KeeperNotResponding, MetaInvalid, SessionBusy
 from agh.store import lock as locks
 from agh.store import meta, milestones, sessions
 from agh.store.reader import Reader
@@ -45,7 +45,12 @@ def status_view(directory: str, answers: Callable[[str], bool]) -> View:
     metadata = meta.read(directory)
     is_locked = locks.is_held(directory)
     view = status.view(metadata, is_locked, timestamp())
-    return view | status.recovery(view, is_locked, is_locked and answers(directory))
+    try:
+        is_answering = is_locked and answers(directory)
+    except KeeperNotResponding:
+        is_answering = False
+        view |= status.NOT_RESPONDING
+    return view | status.recovery(view, is_locked, is_answering)
 
 
 def stop_notice(directory: str) -> dict[str, Any]:

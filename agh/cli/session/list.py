@@ -14,7 +14,8 @@ from agh.console.when import age
 from agh.sessions.listing import select
 from agh.store.views import View
 
-_STYLES = {"running": "green", "idle": "cyan", "failed": "red", "hung": "red", "unknown": "red"}
+_ALARMING = ("failed", "hung", "not-responding", "unknown")
+_STYLES = {"running": "green", "idle": "cyan", **dict.fromkeys(_ALARMING, "red")}
 
 
 @click.command(

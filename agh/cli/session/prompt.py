@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from agh.cli.turn import send_and_tell, show_turn
+from agh.cli.turn import TimeLimit, send_and_tell, show_turn
 from agh.console.output import output_option, talk, write_json, write_text
 from agh.console.when import span
 from agh.errors import Usage
@@ -18,7 +18,7 @@ def prompt_options(command: Any) -> Any:
     """Add what `prompt` and `run` share: where the text comes from and how the turn is shown."""
     for option in (
         output_option("human", "text", "json", "jsonl"),
-        click.option("--timeout", metavar="TIME", help="Cancel the turn after this long (exit 3)."),
+        click.option("--timeout", metavar="TIME", help="Cancel the turn and give up after this long."),
         click.option(
             "--retries",
             type=click.IntRange(0, 10),
@@ -77,19 +77,19 @@ def prompt_command(
     a second Ctrl-C leaves it running.
     """
     blocks = prompt_blocks(text, file)
-    limit = span(timeout, "--timeout") if timeout else None
-    directory = sessions.resolve(id)
-    blocks += attachments(attach, directory)
-    receipt = send_and_tell(directory, blocks, mode=mode, idempotency_key=idempotency_key, retries=retries)
-    if detach:
-        if output in ("json", "jsonl"):
-            write_json({"input": receipt})
-        else:
-            write_text(f"{receipt['turn_id']}\n")
-        return
-    if receipt["status"] == "queued":
-        talk("the session is busy; the prompt waits in its queue")
-    raise click.exceptions.Exit(show_turn(directory, receipt, output, limit, refuse=no_ask))
+    with TimeLimit(span(timeout, "--timeout") if timeout else None) as limit:
+        directory = sessions.resolve(id)
+        blocks += attachments(attach, directory)
+        options = {"mode": mode, "idempotency_key": idempotency_key, "retries": retries}
+        receipt = send_and_tell(directory, blocks, deadline=limit.deadline, **options)
+        if not detach:
+            if receipt["status"] == "queued":
+                talk("the session is busy; the prompt waits in its queue")
+            raise click.exceptions.Exit(show_turn(directory, receipt, output, limit, refuse=no_ask))
+    if output in ("json", "jsonl"):
+        write_json({"input": receipt})
+    else:
+        write_text(f"{receipt['turn_id']}\n")
 
 
 def prompt_blocks(text: str | None, file: Any) -> list[dict[str, Any]]:
