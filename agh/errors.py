@@ -331,6 +331,13 @@ class QueueFull(AghError):
     hint = "agh session wait {0} --until idle"
 
 
+class KeyConflict(AghError):
+    """session {0}: the idempotency key {1!r} belongs to another prompt"""
+
+    exit = 6
+    hint = "use a new key, or see the earlier prompt: agh session queue list {0} --all"
+
+
 class InputTooLarge(AghError):
     """the prompt has {0} bytes; the most is {1}"""
 

@@ -105,7 +105,7 @@ def show_turn(
     with Presses(directory, receipt) as presses:  # first of all: from here on Ctrl-C is about the turn
         view = view_for(output, session_view(directory))
         outcome = _watch_turn(directory, receipt, view, presses, limit or TimeLimit(None), refuse=refuse)
-    return exit_code(outcome, directory)
+    return exit_code(outcome, directory, receipt["input_id"])
 
 
 def _watch_turn(
@@ -151,7 +151,13 @@ def _watch_turn(
                     stop_reason = str(row.parsed().get("stop_reason") or "")
                     return Outcome(row, stop_reason, presses.count > 0, tracker.refusal(stop_reason))
             view.flush()
-    raise KeeperDied(_name(directory))
+    hint = _retry(directory, receipt["input_id"]) if presses.started else None
+    raise KeeperDied(_name(directory), hint=hint)
+
+
+def _retry(directory: str, input_id: int) -> str:
+    """Return the command that sends an interrupted prompt again, which agh never does by itself."""
+    return f"agh session queue retry {_name(directory)} {input_id}"
 
 
 def _is_drop(row: Row, turn_id: str) -> bool:
@@ -165,7 +171,7 @@ def _timed_out(directory: str, seconds: float | None) -> TimedOut:
     return TimedOut("the turn", seconds or 0.0, hint=f"agh session recap {_name(directory)}")
 
 
-def exit_code(outcome: Outcome, directory: str) -> int:
+def exit_code(outcome: Outcome, directory: str, input_id: int) -> int:
     """Return 0 for a completed turn and 130 for one we cancelled; raise what says why it ended otherwise."""
     if outcome.stop_reason == "cancelled" and outcome.cancelled_by_us:
         return INTERRUPTED
@@ -176,7 +182,7 @@ def exit_code(outcome: Outcome, directory: str) -> int:
         return 0
     reason = error or f"the turn ended with {outcome.stop_reason}"
     if outcome.stop_reason == "interrupted":
-        raise TurnInterrupted(_name(directory), reason)
+        raise TurnInterrupted(_name(directory), reason, hint=_retry(directory, input_id))
     raise TurnFailed(reason, hint=f"agh session events {_name(directory)} --last 5")
 
 

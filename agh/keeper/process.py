@@ -18,6 +18,7 @@ import orjson
 
 from agh.core.events import timestamp
 from agh.errors import AghError, Bug
+from agh.keeper.leash.spawn import adopt_orphans
 from agh.store.lock import Lock
 
 
@@ -61,6 +62,7 @@ def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:
         os.dup2(log_fd, stream)
     os.close(log_fd)
     ready, lock = Ready(fd), Lock(lock_fd, directory)
+    adopt_orphans()  # if a leash is killed, what was below it comes to us
     code = 0
     try:
         keep(lock, ready, request)
