@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 
 def main() -> None:
     """Run the command in sys.argv."""
@@ -25,20 +29,30 @@ def main() -> None:
         from agh.cli.complete import main as complete
 
         complete(sys.argv[2:])
-    if _creates_session(sys.argv[1:]):
-        from agh.console.streams import ensure_standard_streams
-        from agh.keeper.spawn import start_ahead
+    try:
+        if _creates_session(sys.argv[1:]):
+            from agh.console.streams import ensure_standard_streams
+            from agh.keeper.spawn import start_ahead
 
-        ensure_standard_streams()
-        start_ahead()
-    from agh.cli.main import main
-
+            ensure_standard_streams()
+            start_ahead()
+        from agh.cli.main import main
+    except (ImportError, OSError) as error:
+        _exit_unstarted(error)
     main()
 
 
 def _creates_session(args: list[str]) -> bool:
     """Tell whether this command, if it is valid, needs a keeper for a new session."""
     return (args[:1] == ["run"] or args[:2] == ["session", "new"]) and not {"-h", "--help"} & {*args}
+
+
+def _exit_unstarted(error: Exception) -> NoReturn:
+    """Exit when a module cannot be imported: agh is not installed well, or there are no descriptors left."""
+    import os
+
+    os.write(2, f"agh: cannot start: {error}\nhint: ulimit -n 1024, or install agh again\n".encode())
+    os._exit(1)
 
 
 def _exit_for(error: OSError) -> None:

@@ -80,6 +80,34 @@ class HomeUnsafe(AghError):
     hint = "chmod 700 {0}"
 
 
+class HomeReadOnly(AghError):
+    """{0} cannot be written: {1}"""
+
+    exit = 5
+    hint = "make it writable, or use another home: export AGH_HOME=/another/directory"
+
+
+class DiskFull(AghError):
+    """{0} cannot be written: {1}"""
+
+    exit = 1
+    hint = "df -h {0}"
+
+
+class NoDescriptors(AghError):
+    """too many files are open"""
+
+    exit = 1
+    hint = "ulimit -n 1024"
+
+
+class SystemFailed(AghError):
+    """{0}"""
+
+    exit = 1
+    hint = "agh doctor"
+
+
 class HomeUnknown(AghError):
     """no home directory: neither AGH_HOME nor HOME is set, and the user has no entry in the password file"""
 

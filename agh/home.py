@@ -99,6 +99,11 @@ def open_private(path: str, flags: int) -> int:
         raise
 
 
+def check_descriptors() -> None:
+    """Raise the OSError that says so if no file can be opened."""
+    os.close(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+
+
 def sessions_path() -> str:
     """Return the directory that holds one directory per session. It need not exist."""
     return os.path.join(checked_home() or home_path(), "sessions")

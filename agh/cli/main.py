@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -14,7 +13,16 @@ from agh import __version__
 from agh.cli.lazy import LazyGroup
 from agh.console.streams import ensure_standard_streams
 from agh.core.suggest import closest
-from agh.errors import BROKEN_PIPE, INTERRUPTED, AghError, Bug, OutputFailed, Usage
+from agh.errors import (
+    BROKEN_PIPE,
+    INTERRUPTED,
+    AghError,
+    Bug,
+    DataDamaged,
+    NoDescriptors,
+    OutputFailed,
+    Usage,
+)
 
 COMMANDS = {
     "agent": "agh.cli.agent:agent",
@@ -82,7 +90,7 @@ def run(args: Sequence[str]) -> int:
     except click.exceptions.Exit as end:
         return end.exit_code
     except AghError as error:
-        return report(error, args)
+        return report(_explained(error) or error, args)
     except click.exceptions.NoArgsIsHelpError as help:
         click.echo(help.format_message())
         return 0
@@ -95,11 +103,22 @@ def run(args: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return report(OutputFailed(error.strerror), args)
+        if cause := _explained(error):
+            return report(cause, args)
         if os.environ.get("AGH_DEBUG"):
             raise
         return report(Bug(f"{type(error).__name__}: {error}"), args)
+
+
+def _explained(error: Exception) -> AghError | None:
+    """Return what the system lacked, if that is what failed."""
+    if isinstance(error, AghError) and not isinstance(error, DataDamaged):
+        return None
+    try:
+        from agh.cli.system import explain
+    except (ImportError, OSError):
+        return NoDescriptors()
+    return explain(error)
 
 
 def _welcome() -> None:

@@ -94,5 +94,8 @@ def _receive_request(fd: int) -> tuple[dict[str, Any], list[int]]:
 
 
 def log(text: str) -> None:
-    """Write a line to keeper.log."""
-    print(f"{timestamp()} {text}", file=sys.stderr, flush=True)
+    """Write a line to keeper.log, if there is room for it."""
+    try:
+        os.write(2, f"{timestamp()} {text}\n".encode(errors="replace"))
+    except OSError:
+        pass

@@ -44,9 +44,11 @@ def send(
                 directory, "prompt", limit=limit, prompt=prompt, idempotency_key=key, **args
             )
             return Sent(receipt, started)
-        except KeeperDied:
+        except KeeperDied as error:
             if died:
-                raise
+                from agh.sessions.diagnosis import explain_end
+
+                raise explain_end(directory, error) from None
             died = True
         except AghError as error:
             if error.code not in _NOT_NOW:

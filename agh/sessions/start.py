@@ -90,7 +90,10 @@ def start(lock: Lock, *, limit: float | None = None, **request: Any) -> dict[str
     with process.connection:
         line = _read_report(process, lock.directory, limit)
     if not line:
-        raise KeeperFailed(os.path.basename(lock.directory), _last_line(lock.directory))
+        from agh.sessions.diagnosis import explain_end, last_line
+
+        reason = last_line(lock.directory) or "it said nothing"
+        raise explain_end(lock.directory, KeeperFailed(os.path.basename(lock.directory), reason))
     report = orjson.loads(line)
     if "error" in report:
         raise Relayed(report["error"])
@@ -159,9 +162,3 @@ def keeper_module(kind: str | None) -> str:
     from agh.adapters import registry
 
     return registry.kind(kind).keeper
-
-
-def _last_line(directory: str) -> str:
-    with open(os.path.join(directory, "keeper.log"), "rb") as file:
-        lines = file.read()[-4000:].decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it said nothing"

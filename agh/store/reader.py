@@ -9,6 +9,7 @@ stdout never holds a read transaction open, which would keep the WAL from being 
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
@@ -26,6 +27,7 @@ from agh.errors import (
     EventsUnreadable,
     Usage,
 )
+from agh.home import check_descriptors
 from agh.store.schema import APPLICATION_ID, VERSION
 
 FILE = "events.db"
@@ -186,6 +188,8 @@ class Reader:
             return Usage(f"--where: {error}", hint=f"columns: {columns}; or content->>'$.text'")
         if isinstance(error, sqlite3.ProgrammingError):
             return error
+        if name.startswith("SQLITE_CANTOPEN"):
+            check_descriptors()
         if isinstance(error, sqlite3.OperationalError) and name not in ("", "SQLITE_ERROR"):
             return EventsUnreadable(self.session_id, error)
         return EventsDamaged(self.session_id, error)
@@ -241,6 +245,8 @@ class Reader:
         except FileNotFoundError:
             raise EventsMissing(self.session_id) from None
         except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                raise
             raise EventsUnreadable(self.session_id, error.strerror) from None
         if not header:
             raise EventsEmpty(self.session_id)

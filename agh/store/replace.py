@@ -54,8 +54,10 @@ def _replace(path: str, data: bytes, mode: int | None, sync: bool) -> None:
             if sync:
                 os.fsync(fd)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         os.unlink(temporary)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = path
         raise
     if sync:
         sync_directory(directory)

@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from functools import partial
 
 from agh.core.events import Draft, Row
-from agh.errors import Bug, EventsNewer, SessionBusy, StoreFailed
+from agh.errors import Bug, EventsNewer, SessionBusy
 from agh.store import schema
 from agh.store.lock import Lock
 from agh.store.reader import FILE, Reader
 from agh.store.replace import sync_directory
+from agh.store.room import store_failed
 from agh.store.rows import INSERT_EVENT
 
 WAL_PAGES = 4000  # 16 MB before the WAL is folded in, so a long turn seldom waits for that
@@ -53,7 +54,7 @@ class Writer:
         except BaseException as error:
             self.connection.close()
             if isinstance(error, sqlite3.Error):
-                raise StoreFailed(self.session_id, error) from error
+                raise store_failed(self.lock.directory, error) from error
             raise
 
     @contextmanager
@@ -71,7 +72,7 @@ class Writer:
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
             if isinstance(error, sqlite3.OperationalError | sqlite3.DatabaseError):
-                raise StoreFailed(self.session_id, error) from error
+                raise store_failed(self.lock.directory, error) from error
             raise
 
     def append(self, drafts: Iterable[Draft]) -> list[Row]:
@@ -144,7 +145,7 @@ def create(lock: Lock) -> None:
     try:
         schema.create(connection)
     except sqlite3.Error as error:
-        raise StoreFailed(session_id, error) from error
+        raise store_failed(os.path.dirname(path), error) from error
     finally:
         connection.close()
     os.rename(unfinished, path)
@@ -159,5 +160,5 @@ def _connect(path: str, session_id: str) -> sqlite3.Connection:
         connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
     except sqlite3.Error as error:
         connection.close()
-        raise StoreFailed(session_id, error) from error
+        raise store_failed(os.path.dirname(path), error) from error
     return connection
