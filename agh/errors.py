@@ -208,6 +208,12 @@ class EventsUnreadable(DataDamaged):
     """session {0}: events.db cannot be opened: {1}"""
 
 
+class EventsLost(DataDamaged):
+    """session {0}: events.db ends at {1}, but its metadata knows of {2} events"""
+
+    hint = "restore events.db from a backup"
+
+
 class EventsNewer(DataDamaged):
     """session {0}: events.db has format {1}; this agh knows formats up to {2}"""
 

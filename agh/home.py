@@ -99,9 +99,15 @@ def open_private(path: str, flags: int) -> int:
         raise
 
 
-def check_descriptors() -> None:
-    """Raise the OSError that says so if no file can be opened."""
-    os.close(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+def check_descriptors(count: int = 8) -> None:
+    """Raise the OSError that says so if no more than a few files can be opened."""
+    descriptors: list[int] = []
+    try:
+        for _ in range(count):
+            descriptors.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    finally:
+        for fd in descriptors:
+            os.close(fd)
 
 
 def sessions_path() -> str:

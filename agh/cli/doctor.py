@@ -19,7 +19,7 @@ from agh.errors import AghError, EventsDamaged
 from agh.home import checked_home, home_path
 from agh.keeper.leash.leftovers import find_leftovers
 from agh.keeper.pulse import find_stuck
-from agh.sessions.repair import repair
+from agh.sessions.repair import count_lost, repair
 from agh.store import lock, meta, sessions
 from agh.store.reader import Reader
 
@@ -91,11 +91,16 @@ def _sessions() -> Iterator[Check]:
             live.append(directory)
             continue
         try:
-            escaped += len(find_leftovers(meta.read(directory)))
+            metadata = meta.read(directory)
+            escaped += len(find_leftovers(metadata))
             with Reader(directory) as reader:
                 ((verdict,),) = reader.fetch("PRAGMA quick_check(1)")
                 if verdict != "ok":
                     raise EventsDamaged(name, verdict)
+            if lost := count_lost(directory, metadata):
+                last = metadata["last_sequence"]
+                detail = f"its log ends at {last - lost}, but had {last} events"
+                yield Check(name, False, f"{detail}; record that with: agh session repair {name}")
             if repair(directory, dry_run=True)["actions"]:
                 stale.append(name)
         except AghError as error:

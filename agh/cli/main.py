@@ -115,7 +115,7 @@ def _explained(error: Exception) -> AghError | None:
     if isinstance(error, AghError) and not isinstance(error, DataDamaged):
         return None
     try:
-        from agh.cli.system import explain
+        from agh.store.failures import explain
     except (ImportError, OSError):
         return NoDescriptors()
     return explain(error)

@@ -151,15 +151,10 @@ def _watch_turn(
                     stop_reason = str(row.parsed().get("stop_reason") or "")
                     return Outcome(row, stop_reason, presses.count > 0, tracker.refusal(stop_reason))
             view.flush()
+    from agh.store.failures import explain_end
+
     hint = _retry(directory, receipt["input_id"]) if presses.started else None
     raise explain_end(directory, KeeperDied(_name(directory), hint=hint))
-
-
-def explain_end(directory: str, error: AghError) -> AghError:
-    """Return why the keeper ended, if that can be told, else the error."""
-    from agh.sessions import diagnosis
-
-    return diagnosis.explain_end(directory, error)
 
 
 def _retry(directory: str, input_id: int) -> str:

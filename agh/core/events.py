@@ -34,6 +34,7 @@ TYPES = (
     "usage",
     "runtime_progress",
     "runtime_warning",
+    "event_lost",
     "system",
     *TURN_END_TYPES,
     *LIFECYCLE_TYPES,

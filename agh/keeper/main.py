@@ -20,7 +20,7 @@ from agh.keeper.agent import options, restore
 from agh.keeper.agent.connection import RpcError
 from agh.keeper.agent.launch import agent_record
 from agh.keeper.agent.start import initialize_agent, start_agent
-from agh.keeper.process import Ready, log, run
+from agh.keeper.process import Ready, explain_system, log, run
 from agh.keeper.protocol import StartRequest
 from agh.keeper.server import Control
 from agh.keeper.session import Live
@@ -189,7 +189,8 @@ def activate(
 def end_failed_start(live: Live, error: Exception) -> None:
     """Write why the start failed, stop the agent, and leave the session as it was before."""
     live.meta |= live.before_start  # type: ignore[typeddict-item]
-    cause = error if isinstance(error, AghError) else Bug(f"{type(error).__name__}: {error}")
+    cause = error if isinstance(error, AghError) else explain_system(error)
+    cause = cause or Bug(f"{type(error).__name__}: {error}")
     cause.redact(redactor(live.agent.environ).json)
     end, agent = live.ending, live.agent.connection
     if end.waiting:  # a stop came while it was starting

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import orjson
 
 from agh.core.events import timestamp
-from agh.errors import AghError, Bug
+from agh.errors import AghError, Bug, NoDescriptors
 from agh.keeper.leash.spawn import adopt_orphans
 from agh.store.lock import Lock
 
@@ -72,15 +72,32 @@ def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:
         ready.failed(error)
         code = error.exit
     except Exception as error:
-        import traceback
-
-        from agh.core.redact import redactor
-
-        hide = redactor(os.environ).text  # the message may quote the agent
-        log(hide(traceback.format_exc()))
-        ready.failed(Bug(hide(f"{type(error).__name__}: {error}"), hint=f"see {directory}/keeper.log"))
-        code = Bug.exit
+        cause = explain_system(error) or _report_bug(error, directory)
+        log(f"{cause.code}: {cause.message}")
+        lock.release()
+        ready.failed(cause)
+        code = cause.exit
     os._exit(code)
+
+
+def explain_system(error: Exception) -> AghError | None:
+    """Return what the system lacked, if that is what failed."""
+    try:
+        from agh.store.failures import explain
+    except (ImportError, OSError):
+        return NoDescriptors()
+    return explain(error)
+
+
+def _report_bug(error: Exception, directory: str) -> AghError:
+    """Write the traceback to keeper.log, and return the error for the command."""
+    import traceback
+
+    from agh.core.redact import redactor
+
+    hide = redactor(os.environ).text  # the message may quote the agent
+    log(hide(traceback.format_exc()))
+    return Bug(hide(f"{type(error).__name__}: {error}"), hint=f"see {directory}/keeper.log")
 
 
 def _receive_request(fd: int) -> tuple[dict[str, Any], list[int]]:

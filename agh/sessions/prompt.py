@@ -46,7 +46,7 @@ def send(
             return Sent(receipt, started)
         except KeeperDied as error:
             if died:
-                from agh.sessions.diagnosis import explain_end
+                from agh.store.failures import explain_end
 
                 raise explain_end(directory, error) from None
             died = True

@@ -9,19 +9,21 @@ from __future__ import annotations
 from typing import Any
 
 from agh.core import status
-from agh.core.events import Draft, Row, marker, timestamp
+from agh.core.events import Draft, Row, draft, marker, timestamp
 from agh.core.repair import Permission, Plan, action, issue, plan
-from agh.errors import SessionBusy, SessionLive
+from agh.errors import EventsLost, SessionBusy, SessionLive
 from agh.keeper.leash.leftovers import end_leftovers
 from agh.store import lock as locks
 from agh.store import meta
 from agh.store.lock import Lock
+from agh.store.making import sweep_temporary
 from agh.store.meta import Meta
 from agh.store.reader import Query, Reader
 from agh.store.schema import LANDMARK
 from agh.store.writer import Writer
 
 Report = dict[str, Any]
+MOST_LOST = 100_000  # more than a disk loses; the metadata is more likely to be wrong
 _NEEDS_A_LOOK = ("agent_crashed", "error")
 
 
@@ -30,7 +32,7 @@ def repair(directory: str, *, dry_run: bool = False, force: bool = False) -> Rep
     metadata = meta.read(directory)
     if locks.is_held(directory):
         raise SessionLive(metadata["id"])
-    if ended_well(metadata) and not force:
+    if ended_well(metadata) and not force and not count_lost(directory, metadata):
         return _report(metadata["id"], Plan(), persisted=False)
     if dry_run:
         return _report(metadata["id"], _plan(directory, metadata), persisted=False)
@@ -44,12 +46,18 @@ def repair(directory: str, *, dry_run: bool = False, force: bool = False) -> Rep
 def repair_locked(lock: Lock) -> Report:
     """Repair the session whose lock is held: its processes, its log, then the metadata that speaks of it."""
     metadata = meta.read(lock.directory)
+    sweep_temporary(lock.directory, owned=True)
     end_leftovers(metadata)
+    lost = count_lost(lock.directory, metadata)
+    if lost:
+        fill_lost(lock, metadata["agent_name"], lost)
     repairs = _plan(lock.directory, metadata)
     if repairs.drafts:
         # The actions that append come first, each with one event, in the same order.
         for act, row in zip(repairs.actions, _append(lock, metadata, repairs.drafts), strict=False):
             act["event_id"] = row.id
+    if lost:
+        repairs.actions.append(action("mark_lost_events"))
     if repairs.actions:
         _write_metadata(
             lock.directory, metadata, sum(act["code"] == "append_error" for act in repairs.actions)
@@ -57,6 +65,22 @@ def repair_locked(lock: Lock) -> Report:
     for act in repairs.actions:
         act["persisted"] = True
     return _report(metadata["id"], repairs, persisted=bool(repairs.actions))
+
+
+def count_lost(directory: str, metadata: Meta) -> int:
+    """Return how many events the metadata knows of that are not in the log."""
+    with Reader(directory) as reader:
+        return max(0, (metadata.get("last_sequence") or 0) - reader.last_sequence())
+
+
+def fill_lost(lock: Lock, agent_name: str, lost: int) -> None:
+    """Append an event for each that is lost, so that no sequence is ever used for another, and a marker."""
+    with Writer(lock, agent_name) as writer:
+        last = writer.last_sequence
+        if lost > MOST_LOST:
+            raise EventsLost(writer.session_id, last, last + lost)
+        summary = f"{lost} events were lost: the log ended at {last}, its metadata knew of {last + lost}"
+        writer.append([*[draft("event_lost")] * lost, marker("events_lost", summary, severity="warning")])
 
 
 def end_leftovers_of(directory: str) -> None:
@@ -75,6 +99,8 @@ def ended_well(metadata: Meta) -> bool:
 def _plan(directory: str, metadata: Meta) -> Plan:
     with Reader(directory) as reader:
         repairs = reader.snapshot(lambda: _plan_log(reader))
+    if lost := count_lost(directory, metadata):
+        repairs.issues.append(issue("lost_events", "error", f"the log lacks {lost} events at its end"))
     if metadata["state"] in status.LIVE_STATES:
         detail = f"metadata says {metadata['state']}, but {status.KEEPER_VANISHED}"
         repairs.issues.append(issue("stale_metadata", "error", detail))

@@ -90,7 +90,7 @@ def start(lock: Lock, *, limit: float | None = None, **request: Any) -> dict[str
     with process.connection:
         line = _read_report(process, lock.directory, limit)
     if not line:
-        from agh.sessions.diagnosis import explain_end, last_line
+        from agh.store.failures import explain_end, last_line
 
         reason = last_line(lock.directory) or "it said nothing"
         raise explain_end(lock.directory, KeeperFailed(os.path.basename(lock.directory), reason))

@@ -1,17 +1,17 @@
 """Creating a session. Promises: a session appears when it is complete, or not at all.
 
 It is built in a hidden directory that no command looks at, which is then renamed. The next `sweep` deletes
-the hidden directories that killed processes have left behind.
+the hidden directories and temporary files that killed processes have left behind.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from agh.errors import SessionExists
-from agh.home import ensure_home, make_private_dir, session_path, sessions_path
+from agh.home import ensure_home, home_path, make_private_dir, session_path, sessions_path
 from agh.store import lock as locks
 from agh.store import meta, writer
 from agh.store.lock import Lock
@@ -52,7 +52,8 @@ def appear(lock: Lock, metadata: Meta) -> None:
 
 
 def sweep() -> None:
-    """Delete the hidden directories of processes that were killed while creating a session."""
+    """Delete what killed processes left: half-made sessions, and temporary files in the home."""
+    sweep_temporary(home_path())
     try:
         names = os.listdir(sessions_path())
     except OSError:
@@ -65,6 +66,36 @@ def sweep() -> None:
             continue  # another process was quicker
         if lock is not None:
             _delete(lock)
+
+
+def sweep_temporary(directory: str, *, owned: bool = False) -> None:
+    """Delete the temporary files that killed processes left in a directory; with `owned`, all of them."""
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return
+    for name in names:
+        if (pid := _temporary_pid(name)) is not None and (owned or not _is_running(pid)):
+            with suppress(OSError):
+                os.unlink(os.path.join(directory, name))
+
+
+def _temporary_pid(name: str) -> int | None:
+    """Return the pid of the process whose temporary file has this name; None if it is no such file."""
+    target, _, pid = name.rpartition(".")
+    return (
+        int(pid) if target.startswith(".") and len(target) > 1 and pid.isascii() and pid.isdigit() else None
+    )
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        pass
+    return True
 
 
 def _create_hidden(session_id: str) -> Lock:

@@ -13,10 +13,10 @@ from functools import partial
 from agh.core.events import Draft, Row
 from agh.errors import Bug, EventsNewer, SessionBusy
 from agh.store import schema
+from agh.store.failures import store_failed
 from agh.store.lock import Lock
 from agh.store.reader import FILE, Reader
 from agh.store.replace import sync_directory
-from agh.store.room import store_failed
 from agh.store.rows import INSERT_EVENT
 
 WAL_PAGES = 4000  # 16 MB before the WAL is folded in, so a long turn seldom waits for that
