@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint docs picture bench peers soak mutants real-agents slurm podman browser serve-ai serve-fuzz serve-load clean
+.PHONY: demo test lint docs picture bench bench-against peers soak mutants real-agents slurm podman browser serve-ai serve-fuzz serve-load clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m tests.demo
@@ -25,7 +25,7 @@ picture: $(STAMP)
 # AGH_SOAK_MINUTES (60) are shared out among the tests that try a fault again and again.
 soak: $(STAMP)
 	AGH_SOAK=full $(BIN)/python -m pytest -n 2 --dist worksteal -q -rP -m soak tests/faults $(ARGS)
-	AGH_SOAK=full $(BIN)/python -m pytest -n 2 --dist worksteal -q -rP tests/council/test_boundaries.py
+	AGH_SOAK=full $(BIN)/python -m pytest -n 2 --dist worksteal -q -rP tests/plugins/council/test_boundaries.py
 
 # Every deliberate breakage in tests/mutants must be caught by the tests it names.
 mutants: $(STAMP)
@@ -43,7 +43,7 @@ peers:
 		PATH="$$PWD/node_modules/.bin:$$PATH" npm install --no-fund --no-audit acpx@latest
 
 # What a browser (Debian's chromium), the npm package `ai`, schemathesis and many followers see of `agh serve`.
-OUTSIDE := $(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/serve/outside
+OUTSIDE := $(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/plugins/serve/outside
 
 browser: $(STAMP)
 	$(BIN)/python -m pip install -q --group browser
@@ -63,6 +63,10 @@ serve-load: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m tests.bench --json docs/bench.json $(ARGS)
 	$(BIN)/python -m tests.bench.table docs/bench.json README.md
+
+# Row by row in turn with another checkout: make bench-against TREE=../agh-before
+bench-against: $(STAMP)
+	$(BIN)/python -m tests.bench.against $(TREE) $(ARGS)
 
 $(STAMP): pyproject.toml $(PLUGINS)
 	$(PYTHON) -m venv $(VENV)

@@ -1,10 +1,13 @@
 """The entry point. `--version` and Tab completion run before click is imported; the rest is `agh.cli.main`.
 
+The standard streams are usable before click is imported, however the program was started.
+
 A command that creates a session starts its keeper first, so that both start in parallel.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 
 TYPE_CHECKING = False
@@ -30,16 +33,30 @@ def main() -> None:
 
         complete(sys.argv[2:])
     try:
+        _open_standard_streams()
         if _creates_session(sys.argv[1:]):
-            from agh.console.streams import ensure_standard_streams
             from agh.keeper.spawn import start_ahead
 
-            ensure_standard_streams()
             start_ahead()
         from agh.cli.main import main
     except (ImportError, OSError) as error:
         _exit_unstarted(error)
     main()
+
+
+def _open_standard_streams() -> None:
+    """Open a closed 0, 1 or 2 as /dev/null, so that the next file to be opened does not take its number."""
+    for fd in (0, 1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        else:
+            stream.reconfigure(errors="replace")
 
 
 def _creates_session(args: list[str]) -> bool:
@@ -49,16 +66,12 @@ def _creates_session(args: list[str]) -> bool:
 
 def _exit_unstarted(error: Exception) -> NoReturn:
     """Exit when a module cannot be imported: agh is not installed well, or there are no descriptors left."""
-    import os
-
     os.write(2, f"agh: cannot start: {error}\nhint: ulimit -n 1024, or install agh again\n".encode())
     os._exit(1)
 
 
 def _exit_for(error: OSError) -> None:
     """Exit as any other command does when its output cannot be written."""
-    import os
-
     if isinstance(error, BrokenPipeError):
         os._exit(141)
     os.write(2, f"agh: the output cannot be written: {error.strerror}\n".encode())

@@ -1,8 +1,9 @@
-"""Where agh stores its files: AGH_HOME, session ids and their paths, private modes.
+"""Where agh stores its files, and how: AGH_HOME, session ids and their paths, private modes, replacing.
 
 Promises: a session id is matched against one pattern before any path is built from it, so no id can point
 outside the home; directories are 0700 and files 0600 whatever the umask; a home that another user owns or
-can write to is refused.
+can write to is refused. A file that is replaced is replaced whole: a reader sees the old text or the new one,
+never a mixture. A disk that lies about fsync can still lose the change.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ import sys
 import time
 
 from agh.errors import HomeUnknown, HomeUnsafe, SessionNotFound
+
+TYPE_CHECKING = False  # what type checkers read as true, without the cost of importing typing
+if TYPE_CHECKING:
+    from typing import Final
 
 SESSION_ID = re.compile(r"sess-[0-9a-z]{8,26}")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -110,16 +115,97 @@ def check_descriptors(count: int = 8) -> None:
             os.close(fd)
 
 
+def replace_file(path: str, data: bytes, *, mode: int = 0o600) -> None:
+    """Replace a file that the user may have linked or made readable: keep the link and the mode.
+
+    `mode` applies if the file does not exist yet. Its directory must exist.
+    """
+    path = os.path.realpath(path)
+    try:
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+    except FileNotFoundError:
+        pass
+    _replace(path, data, mode, sync=True)
+
+
+def replace_private_file(path: str, data: bytes, *, sync: bool = True) -> None:
+    """Replace a file of our own: it is always 0600, and a link at `path` is replaced, not followed.
+
+    Without `sync` a power cut may bring back the old text.
+    """
+    _replace(path, data, None, sync)
+
+
+def sync_directory(directory: str | os.PathLike[str]) -> None:
+    """Flush a directory to disk, so that the renames in it survive a power cut."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _replace(path: str, data: bytes, mode: int | None, sync: bool) -> None:
+    """Replace what is at `path`. Not every file system can change a mode: None leaves it as created."""
+    directory, name = os.path.split(path)
+    temporary = os.path.join(directory, f".{name}.{os.getpid()}")
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        with open(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            if mode is not None:
+                os.fchmod(fd, mode)
+            if sync:
+                os.fsync(fd)
+        os.replace(temporary, path)
+    except BaseException as error:
+        os.unlink(temporary)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = path
+        raise
+    if sync:
+        sync_directory(directory)
+
+
+class Session:
+    """A session: its id, and the directory that has its files. As a path it is the directory."""
+
+    __slots__ = ("directory", "id")
+
+    def __init__(self, id: str, directory: str) -> None:
+        self.id: Final = id
+        self.directory: Final = directory
+
+    @classmethod
+    def at(cls, directory: str | os.PathLike[str]) -> Session:
+        """Return the session in a directory, which has the session's id for a name."""
+        path = os.fspath(directory)
+        return cls(path[path.rfind("/") + 1 :], path)
+
+    def __fspath__(self) -> str:
+        return self.directory
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Session) and (self.id, self.directory) == (other.id, other.directory)
+
+    def __hash__(self) -> int:
+        return hash(self.directory)
+
+    def __repr__(self) -> str:
+        return f"Session({self.id!r}, {self.directory!r})"
+
+
 def sessions_path() -> str:
     """Return the directory that holds one directory per session. It need not exist."""
     return os.path.join(checked_home() or home_path(), "sessions")
 
 
-def session_path(session_id: str) -> str:
-    """Return a session's directory. Raise SessionNotFound for anything that is not a session id."""
+def session_of(session_id: str) -> Session:
+    """Return the session that has an id; it need not exist. Raise SessionNotFound if it is not an id."""
     if not SESSION_ID.fullmatch(session_id):
         raise SessionNotFound(repr(session_id))
-    return os.path.join(sessions_path(), session_id)
+    return Session(session_id, os.path.join(sessions_path(), session_id))
 
 
 def new_session_id() -> str:

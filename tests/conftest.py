@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support.build import Home
-from tests.support.rounds import share_out
-from tests.support.warm import Program
+from tests.support.live import Live, living
+from tests.support.program import Agh
+from tests.support.resume import talked, told
+from tests.support.rounds import rounds, share_out
+from tests.support.site import site
+
+__all__ = ["rounds", "site", "talked", "told"]
 
 REAL_HOME = Path(os.path.expanduser("~")) / ".agh"
 COMPLETE = "AGH_TEST_ALL" in os.environ
-AGH = str(Path(sys.executable).with_name("agh"))
 
 
 def pytest_configure() -> None:
@@ -63,30 +64,14 @@ def home(private_home: Path) -> Home:
     return Home(private_home)
 
 
-class Agh:
-    """The program."""
-
-    def __call__(
-        self, *args: object, code: int | None = 0, timeout: float = 60, **kwargs: Any
-    ) -> subprocess.CompletedProcess[str]:
-        if "input" in kwargs:
-            kwargs["stdin"] = subprocess.PIPE
-        given = kwargs.pop("input", None)
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        with self.start(*args, **{**pipes, **kwargs}) as process:
-            try:
-                out, err = process.communicate(given, timeout)
-            except BaseException:
-                process.kill()
-                raise
-        assert code is None or process.returncode == code, (process.returncode, out, err)
-        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
-
-    def start(self, *args: object, by_exec: bool = False, **kwargs: Any) -> subprocess.Popen[Any]:
-        begin = subprocess.Popen if by_exec else Program
-        return begin([AGH, *map(str, args)], **{"stdin": subprocess.DEVNULL, **kwargs})
-
-
 @pytest.fixture(scope="session")
 def agh() -> Agh:
     return Agh()
+
+
+@pytest.fixture
+def live(private_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
+    """Yield a home for live sessions; at the end they are stopped, and no process of theirs is left."""
+    monkeypatch.setenv("AGH_ECHO_HOME", str(tmp_path / "echo"))
+    with living(private_home, tmp_path / "work") as live:
+        yield live

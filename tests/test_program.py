@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Agh
 from tests.support.build import Home, conversation
+from tests.support.program import Agh
 from tests.support.warm import ALWAYS_EXEC, Program
 
 pytestmark = pytest.mark.skipif(ALWAYS_EXEC, reason="everything is run by exec")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import AGH
+from tests.support.program import AGH
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

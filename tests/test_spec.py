@@ -21,8 +21,8 @@ from agh.core.settings.hooks import HOOK_EVENTS, Hook
 from agh.keeper.turns import prompts
 from agh.store import schema
 from agh.store.meta import Meta
-from tests.support.live import Live, wait_until
-from tests.support.live import live as live  # the fixture
+from tests.support.live import Live
+from tests.support.wait import wait_until
 from tools.facts import EXITS
 
 ROOT = Path(__file__).parent.parent

@@ -72,3 +72,16 @@ def test_no_module_is_long() -> None:
 def test_plugins_are_not_made_of_the_command_line() -> None:
     users = [path for path in sources() if "plugins" in path.parts and "agh.cli" in path.read_text()]
     assert users == []
+
+
+def test_a_session_is_a_value() -> None:
+    """Its id is an attribute; only `Session.at` takes it from the name of a directory."""
+    taken = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}"
+        for path in sources()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("os.path.basename", "basename")
+        and re.search(r"\b_?(directory|session|target|lock)\b", ast.unparse(node.args[0]))
+    ]
+    assert taken == []

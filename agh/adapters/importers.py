@@ -16,9 +16,10 @@ from urllib.parse import quote
 import orjson
 
 from agh.core.acp.json_text import find_excess
+from agh.core.acp.long_text import LONG, loads
 from agh.core.acp.members import member
 from agh.core.events import Row
-from agh.core.exchange import SCHEMA, TABLES, Imported, Importer, TableRow, check_row
+from agh.core.exchange import SCHEMA, TABLES, Imported, Importer, LongRow, Record, TableRow, check_row
 
 LINE = 128 << 20  # bytes; an event contains the longest kind of frame twice
 MAX_VALUES, MAX_DEPTH = 2_000_000, 250  # of one line; the limits on what an agent sends are lower
@@ -37,7 +38,7 @@ def read_jsonl(path: str) -> Imported:
     return Imported(session, _records(path, counts))
 
 
-def _records(path: str, counts: dict[str, Any]) -> Iterator[Row | TableRow]:
+def _records(path: str, counts: dict[str, Any]) -> Iterator[Record]:
     seen = dict.fromkeys(("events", *TABLES), 0)
     with open(path, "rb") as file:
         file.readline(LINE + 1)
@@ -56,9 +57,12 @@ def _records(path: str, counts: dict[str, Any]) -> Iterator[Row | TableRow]:
             seen["events"] += 1
             sequence, turn_id, type, agent_name, at = (value[key] for key in _EVENT)
             del value  # free a long line before its row is checked and written
-            row = Row(sequence, turn_id, type, agent_name, _content(data), at)
+            content = _content(data)
             del data
-            yield check_row(row)
+            if len(content) > LONG:
+                yield check_row(LongRow(sequence, turn_id, type, agent_name, content, at))
+            else:
+                yield check_row(Row(sequence, turn_id, type, agent_name, content.decode(), at))
     for table, count in seen.items():
         if counts.get(table, 0) != count:
             raise ValueError(f"it is not whole: {count} of {counts.get(table)} rows of {table}")
@@ -70,7 +74,7 @@ def _parsed(data: bytes, number: int) -> dict[str, Any]:
     if reason := find_excess(data, MAX_VALUES, MAX_DEPTH):
         raise ValueError(f"line {number}: {reason}")
     try:
-        value = orjson.loads(data)
+        value = loads(data)
     except orjson.JSONDecodeError as error:
         raise ValueError(f"line {number}: not JSON: {error}") from None
     if not isinstance(value, dict):
@@ -78,11 +82,11 @@ def _parsed(data: bytes, number: int) -> dict[str, Any]:
     return value
 
 
-def _content(line: bytes) -> str:
+def _content(line: bytes) -> bytes:
     """Return the text of the content as it stands: parsing it could change a long number."""
     span = member(line, 0, "content")
     assert span is not None
-    return str(memoryview(line)[slice(*span)], "utf-8")
+    return line[slice(*span)]
 
 
 def read_database(path: str) -> Imported:
@@ -104,11 +108,15 @@ def read_database(path: str) -> Imported:
     return Imported(session, _database_records(path))
 
 
-def _database_records(path: str) -> Iterator[Row | TableRow]:
+def _database_records(path: str) -> Iterator[Record]:
     with _opened(path) as db:
-        columns = "sequence, turn_id, type, agent_name, content, timestamp"
+        content = f"iif(length(content) > {LONG}, CAST(content AS BLOB), content)"
+        columns = f"sequence, turn_id, type, agent_name, {content}, timestamp"
         for row in db.execute(f"SELECT {columns} FROM events ORDER BY sequence"):
-            yield check_row(Row._make(row))
+            if isinstance(row[4], bytes):
+                yield check_row(LongRow._make(row))
+            else:
+                yield check_row(Row._make(row))
         for table in TABLES:
             cursor = db.execute(f"SELECT * FROM {table} ORDER BY rowid")
             names = [column[0] for column in cursor.description]

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from agh.home import Session
+
 
 class Kind(NamedTuple):
     """A kind of session.
 
     `keeper` is a module that is run like `agh.keeper.main`, with the same arguments and promises.
-    `checkpoint(directory, elapsed)` derives the checkpoint of such a session from its log.
+    `checkpoint(session, elapsed)` derives the checkpoint of such a session from its log.
     """
 
     name: str
     keeper: str
-    checkpoint: Callable[[str, float | None], dict[str, Any]]
+    checkpoint: Callable[[Session, float | None], dict[str, Any]]

@@ -42,6 +42,3 @@ class Launch:
     finish: Callable[[], None] = nothing  # ends what may still run after the connection has closed
     # Returns why it ended, from the leash's exit report and its last output; None for the usual reason.
     explain: Callable[[Mapping[str, Any], str], AghError | None] = lambda ended, output: None
-
-    def __post_init__(self) -> None:
-        self.cwd = self.cwd or self.workspace

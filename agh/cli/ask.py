@@ -10,6 +10,7 @@ from agh.cli.turn_view import View
 from agh.console.output import talk
 from agh.core.events import Row
 from agh.errors import AghError
+from agh.home import Session
 from agh.keeper import client
 from agh.store.reader import Reader
 
@@ -21,35 +22,35 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def ask_inline(directory: str, row: Row, view: View, deadline: float | None) -> None:
+def ask_inline(session: Session, row: Row, view: View, deadline: float | None) -> None:
     """Ask until there is an answer, here or from another terminal, or the time is up."""
     request_id = str(row.parsed().get("request_id"))
-    if not _is_pending(directory, request_id):
+    if not _is_pending(session, request_id):
         return
     view.pause()
     try:
-        verdict = _answer(directory, request_id, deadline)
+        verdict = _answer(session, request_id, deadline)
         if verdict is not None:
-            client.call(directory, "decide", request_id=request_id, verdict=verdict, by="terminal")
+            client.call(session, "decide", request_id=request_id, verdict=verdict, by="terminal")
     except AghError as error:
         talk(f"agh: {error.message}")
     finally:
         view.resume()
 
 
-def refuse_at_once(directory: str, row: Row) -> None:
+def refuse_at_once(session: Session, row: Row) -> None:
     """Refuse a request that still waits, for a run that nobody attends."""
     request_id = str(row.parsed().get("request_id"))
-    if _is_pending(directory, request_id):
+    if _is_pending(session, request_id):
         try:
-            client.call(directory, "decide", request_id=request_id, verdict="deny", by="no-ask")
+            client.call(session, "decide", request_id=request_id, verdict="deny", by="no-ask")
         except AghError:
             pass  # somebody was faster
 
 
-def _answer(directory: str, request_id: str, deadline: float | None) -> str | None:
+def _answer(session: Session, request_id: str, deadline: float | None) -> str | None:
     talk_now = True
-    while _is_pending(directory, request_id):
+    while _is_pending(session, request_id):
         if deadline is not None and time.monotonic() >= deadline:
             return None
         if talk_now:
@@ -64,7 +65,7 @@ def _answer(directory: str, request_id: str, deadline: float | None) -> str | No
     return None
 
 
-def _is_pending(directory: str, request_id: str) -> bool:
-    with Reader(directory) as reader:
+def _is_pending(session: Session, request_id: str) -> bool:
+    with Reader(session) as reader:
         rows = reader.fetch("SELECT status FROM permissions WHERE request_id = ?", [request_id])
     return bool(rows) and rows[0][0] == "pending"

@@ -125,17 +125,17 @@ def _values(takes: Takes, word: str) -> Iterator[Candidate]:
 def _sessions(word: str) -> Iterator[Candidate]:
     """Yield names and ids, newest first; old sessions come as bare ids, and only once something is typed."""
     from agh.core import status
-    from agh.home import sessions_path
+    from agh.home import session_of
     from agh.store import lock, sessions
 
     ids = sessions.session_ids()
     if word.startswith("sess-"):
         ids = [session_id for session_id in ids if session_id.startswith(word)]
-    base, named, others = sessions_path(), [], []
-    for session_id, session in _read_newest(ids):
-        if session.get("state") in status.LIVE_STATES:
-            session = status.settled(session, lock.is_held(f"{base}/{session_id}"))
-        name, about = session.get("name"), (session.get("agent_name"), status.badge(session))
+    named, others = [], []
+    for session_id, metadata in _read_newest(ids):
+        if metadata.get("state") in status.LIVE_STATES:
+            metadata = status.settled(metadata, lock.is_held(session_of(session_id)))
+        name, about = metadata.get("name"), (metadata.get("agent_name"), status.badge(metadata))
         others.append((session_id, " · ".join(filter(None, (name, *about)))))
         if name:
             named.append((name, " · ".join(filter(None, (*about, session_id)))))
@@ -150,13 +150,13 @@ def _sessions(word: str) -> Iterator[Candidate]:
 def _read_newest(ids: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Read the metadata of the newest sessions; yield an empty mapping for one that cannot be read."""
     from agh.errors import MetaInvalid
-    from agh.home import sessions_path
+    from agh.home import Session, sessions_path
     from agh.store import meta
 
     base = sessions_path()
     for session_id in ids[: -DESCRIBED - 1 : -1]:
         try:
-            yield session_id, dict(meta.read(f"{base}/{session_id}"))
+            yield session_id, dict(meta.read(Session(session_id, f"{base}/{session_id}")))
         except MetaInvalid:
             yield session_id, {}
 

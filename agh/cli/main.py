@@ -11,7 +11,6 @@ import click
 
 from agh import __version__
 from agh.cli.lazy import LazyGroup
-from agh.console.streams import ensure_standard_streams
 from agh.core.suggest import closest
 from agh.errors import (
     BROKEN_PIPE,
@@ -66,7 +65,6 @@ def root() -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit at once: a short command needs no orderly teardown."""
-    ensure_standard_streams()
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()

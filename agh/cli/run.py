@@ -44,13 +44,13 @@ def run(
     seconds = span(timeout, "--timeout") if timeout else None
     for path in attach:
         check_file(path)
-    directory = sessions.resolve(new_session(name=None, **options)["id"])
+    session = sessions.resolve(new_session(name=None, **options)["id"])
     try:
         with TimeLimit(seconds) as limit:
-            blocks += attachments(attach, directory)
-            receipt = client.call(directory, "prompt", prompt=blocks, retries=retries)
-            code = show_turn(directory, receipt, output, limit, refuse=no_ask)
+            blocks += attachments(attach, session)
+            receipt = client.call(session, "prompt", prompt=blocks, retries=retries)
+            code = show_turn(session, receipt, output, limit, refuse=no_ask)
     finally:
         if not keep:
-            stop_session(directory, kill=True)
+            stop_session(session, kill=True)
     raise click.exceptions.Exit(code)

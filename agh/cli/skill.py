@@ -17,7 +17,7 @@ import agh
 from agh.console import terminal
 from agh.console.output import output_option, write_json, write_result, write_utf8
 from agh.errors import OutputFailed, SkillChanged, Usage
-from agh.store.replace import replace_file
+from agh.home import replace_file
 
 FILE, NAME = "SKILL.md", "agh"
 # Codex and others read the directory of the open standard; Claude Code has its own.

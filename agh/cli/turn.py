@@ -22,6 +22,7 @@ from agh.errors import (
     TurnFailed,
     TurnInterrupted,
 )
+from agh.home import Session
 from agh.keeper import client
 from agh.sessions.prompt import send
 from agh.store.follow import follow
@@ -66,9 +67,9 @@ class Outcome(NamedTuple):
     refusal: Refusal | None
 
 
-def send_and_tell(directory: str, prompt: list[dict[str, Any]], **args: Any) -> dict[str, Any]:
+def send_and_tell(session: Session, prompt: list[dict[str, Any]], **args: Any) -> dict[str, Any]:
     """Queue a prompt, say so if the session had to be started for it, and return the keeper's receipt."""
-    receipt, started = send(directory, prompt, **args)
+    receipt, started = send(session, prompt, **args)
     if started is not None:
         tell_restored(started)
     return receipt
@@ -90,7 +91,7 @@ def tell_restored(hello: dict[str, Any]) -> None:
 
 
 def show_turn(
-    directory: str,
+    session: Session,
     receipt: dict[str, Any],
     output: str,
     limit: TimeLimit | None = None,
@@ -102,14 +103,14 @@ def show_turn(
     Ctrl-C cancels the turn; a second one leaves it running. `refuse` refuses the agent's requests for
     permission at once instead of asking.
     """
-    with Presses(directory, receipt) as presses:  # first of all: from here on Ctrl-C is about the turn
-        view = view_for(output, session_view(directory))
-        outcome = _watch_turn(directory, receipt, view, presses, limit or TimeLimit(None), refuse=refuse)
-    return exit_code(outcome, directory, receipt["input_id"])
+    with Presses(session, receipt) as presses:  # first of all: from here on Ctrl-C is about the turn
+        view = view_for(output, session_view(session))
+        outcome = _watch_turn(session, receipt, view, presses, limit or TimeLimit(None), refuse=refuse)
+    return exit_code(outcome, session, receipt["input_id"])
 
 
 def _watch_turn(
-    directory: str,
+    session: Session,
     receipt: dict[str, Any],
     view: View,
     presses: Presses,
@@ -118,12 +119,12 @@ def _watch_turn(
     refuse: bool,
 ) -> Outcome:
     turn_id, deadline = receipt["turn_id"], limit.deadline
-    late: AghError = _timed_out(directory, limit.seconds)
+    late: AghError = _timed_out(session, limit.seconds)
     timed_out, tracker = False, RefusalTracker(turn_id)
     if receipt["status"] == "cancelled":
-        raise PromptDropped(_name(directory))
+        raise PromptDropped(_name(session))
     # With a deadline, ask for empty batches too, so that the clock is checked in time.
-    batches = follow([(directory, int(receipt["after"]))], EVERYTHING, tick=None if deadline is None else 0.1)
+    batches = follow([(session, int(receipt["after"]))], EVERYTHING, tick=None if deadline is None else 0.1)
     with closing(view):
         for _, rows in batches:
             if deadline is not None and time.monotonic() >= deadline:
@@ -131,10 +132,10 @@ def _watch_turn(
                     raise late
                 timed_out, deadline = True, deadline + LAST_WAIT
                 if not presses.cancel(limit=CANCEL_LIMIT, valid=CANCEL_VALID):
-                    late = KeeperNotResponding(_name(directory))
+                    late = KeeperNotResponding(_name(session))
             for row in rows:
                 if _is_drop(row, turn_id):
-                    raise late if timed_out else PromptDropped(_name(directory))
+                    raise late if timed_out else PromptDropped(_name(session))
                 if row.turn_id not in (turn_id, ""):
                     continue
                 presses.started = presses.started or row.turn_id == turn_id
@@ -142,9 +143,9 @@ def _watch_turn(
                 tracker.feed(row)
                 if row.type == "permission" and not row.parsed().get("decision"):
                     if refuse:
-                        refuse_at_once(directory, row)
+                        refuse_at_once(session, row)
                     elif can_ask():
-                        ask_inline(directory, row, view, deadline)
+                        ask_inline(session, row, view, deadline)
                 if row.turn_id == turn_id and row.type in TURN_END_TYPES:
                     if timed_out:
                         raise late
@@ -153,13 +154,13 @@ def _watch_turn(
             view.flush()
     from agh.store.failures import explain_end
 
-    hint = _retry(directory, receipt["input_id"]) if presses.started else None
-    raise explain_end(directory, KeeperDied(_name(directory), hint=hint))
+    hint = _retry(session, receipt["input_id"]) if presses.started else None
+    raise explain_end(session, KeeperDied(_name(session), hint=hint))
 
 
-def _retry(directory: str, input_id: int) -> str:
+def _retry(session: Session, input_id: int) -> str:
     """Return the command that sends an interrupted prompt again, which agh never does by itself."""
-    return f"agh session queue retry {_name(directory)} {input_id}"
+    return f"agh session queue retry {_name(session)} {input_id}"
 
 
 def _is_drop(row: Row, turn_id: str) -> bool:
@@ -169,44 +170,43 @@ def _is_drop(row: Row, turn_id: str) -> bool:
     return content.get("kind") == "prompt_dropped" and content.get("turn") == turn_id
 
 
-def _timed_out(directory: str, seconds: float | None) -> TimedOut:
-    return TimedOut("the turn", seconds or 0.0, hint=f"agh session recap {_name(directory)}")
+def _timed_out(session: Session, seconds: float | None) -> TimedOut:
+    return TimedOut("the turn", seconds or 0.0, hint=f"agh session recap {_name(session)}")
 
 
-def exit_code(outcome: Outcome, directory: str, input_id: int) -> int:
+def exit_code(outcome: Outcome, session: Session, input_id: int) -> int:
     """Return 0 for a completed turn and 130 for one we cancelled; raise what says why it ended otherwise."""
     if outcome.stop_reason == "cancelled" and outcome.cancelled_by_us:
         return INTERRUPTED
     error = outcome.row.parsed().get("error")
     if outcome.refusal is not None:
-        raise _refused(outcome.refusal, directory, error)
+        raise _refused(outcome.refusal, session, error)
     if outcome.stop_reason == "end_turn":
         return 0
     reason = error or f"the turn ended with {outcome.stop_reason}"
     if outcome.stop_reason == "interrupted":
-        raise TurnInterrupted(_name(directory), reason, hint=_retry(directory, input_id))
-    raise TurnFailed(reason, hint=f"agh session events {_name(directory)} --last 5")
+        raise TurnInterrupted(_name(session), reason, hint=_retry(session, input_id))
+    raise TurnFailed(reason, hint=f"agh session events {_name(session)} --last 5")
 
 
-def _refused(refusal: Refusal, directory: str, error: str | None) -> PermissionRefused:
+def _refused(refusal: Refusal, session: Session, error: str | None) -> PermissionRefused:
     """Make the error that names what was refused; `error` is what the agent gave as its reason to end."""
     details = {"action": refusal.action, "resource": refusal.resource, "decided_by": refusal.decided_by}
     if error:
         details["error"] = error
-    return PermissionRefused(refusal.name, refusal.reason, _name(directory), **details)
+    return PermissionRefused(refusal.name, refusal.reason, _name(session), **details)
 
 
-def _name(directory: str) -> str:
-    import os
+def _name(session: Session) -> str:
 
-    return os.path.basename(directory)
+    return session.id
 
 
 class Presses:
     """Ctrl-C while a turn runs: the first asks the agent to stop, the second raises KeyboardInterrupt."""
 
-    def __init__(self, directory: str, receipt: dict[str, Any]) -> None:
-        self.directory, self.receipt, self.count = directory, receipt, 0
+    def __init__(self, session: Session, receipt: dict[str, Any]) -> None:
+        self.session, self.receipt, self.count = session, receipt, 0
         self.started = receipt["status"] != "queued"
         self._before: Any = None
 
@@ -232,14 +232,14 @@ class Presses:
         """
         try:
             if not self.started:
-                client.call(self.directory, "queue", input_id=self.receipt["input_id"], **times)
+                client.call(self.session, "queue", input_id=self.receipt["input_id"], **times)
                 return True
         except KeeperNotResponding:
             return False
         except AghError:
             pass  # it has just started
         try:
-            client.call(self.directory, "cancel", turn_id=self.receipt["turn_id"], **times)
+            client.call(self.session, "cancel", turn_id=self.receipt["turn_id"], **times)
         except KeeperNotResponding:
             return False
         except AghError:

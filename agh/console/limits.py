@@ -7,7 +7,7 @@ from agh.core.settings.values import amount
 from agh.errors import Usage
 
 
-def limits(max_cost: float | None, max_turns: int | None, max_time: str | None) -> dict[str, float]:
+def parse_limits(max_cost: float | None, max_turns: int | None, max_time: str | None) -> dict[str, float]:
     """Return the limits that are set; raise Usage if one is invalid."""
     time = span(max_time, "--max-time") if max_time else None
     try:

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from agh.core.acp.long_text import LONG_STRING, join_pieces
+
 SCHEMA = "agh.session.event.v1"
-LONG = 1 << 20  # bytes of a frame; anything longer is copied as rarely as possible
 
 CHAT_TYPES = ("user_message", "agent_message", "thought", "tool_call", "tool_result")
 MARKER_CREATED, MARKER_REDACTED = "transcript_marker.created", "transcript_marker.redacted"
@@ -119,10 +120,11 @@ def draft_of(
     if None in fields.values():
         fields = {key: value for key, value in fields.items() if value is not None}
     head = _encode_head(type, agent_session, turn_id, at)
-    if raw is not None and len(raw) > LONG:
-        body = memoryview(orjson.dumps(fields))[1:-1]
-        start = (head.encode(), b"," if body else b"", body)
-        return Draft(type, turn_id, "", at, (*start, b',"raw":', raw, b"}"))
+    if raw is not None and len(raw) > LONG_STRING:
+        opening, *rest = join_pieces({**fields, "raw": None})
+        *rest, closing = [memoryview(opening)[1:], *rest]
+        closing = memoryview(closing)[: -len(b"null}")]
+        return Draft(type, turn_id, "", at, (head.encode(), b",", *rest, closing, raw, b"}"))
     if raw is not None:
         fields = {**fields, "raw": orjson.Fragment(bytes(raw))}
     content = f"{head},{orjson.dumps(fields)[1:].decode()}" if fields else head + "}"

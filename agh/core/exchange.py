@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-import orjson
-
+from agh.core.acp.long_text import loads
 from agh.core.events import Row
 
 SCHEMA = "agh.session.export.v1"
@@ -56,11 +55,26 @@ TRUSTED = (
 )
 
 
+class LongRow(NamedTuple):
+    """A row of the events table whose very long content is UTF-8 instead of text, to save memory."""
+
+    sequence: int
+    turn_id: str
+    type: str
+    agent_name: str
+    content: bytes
+    timestamp: str
+
+
 class TableRow(NamedTuple):
     """A row of a table other than the events."""
 
     table: str
     row: dict[str, Any]
+
+
+Record = Row | LongRow | TableRow
+AnyRow = TypeVar("AnyRow", Row, LongRow)
 
 
 @dataclass(frozen=True)
@@ -95,7 +109,7 @@ class Imported:
     """
 
     session: dict[str, Any]
-    records: Iterable[Row | TableRow]
+    records: Iterable[Record]
     source: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -110,20 +124,24 @@ class Importer:
     find: Callable[[], Iterable[str]] = tuple  # returns the files to import when none is named
 
 
-def check_row(row: Row) -> Row:
+def check_row(row: AnyRow) -> AnyRow:
     """Return the row if every reader can handle it; raise ValueError with the reason otherwise."""
     number = row.sequence
     if type(number) is not int or not 0 < number < 1 << 63:
         raise ValueError(f"the sequence {number!r} is not a positive number")
-    if not all(isinstance(field, str) for field in row[1:]):
+    texts = [row.turn_id, row.type, row.agent_name, row.timestamp]
+    if not all(isinstance(field, str) for field in texts) or not isinstance(
+        row.content, bytes if isinstance(row, LongRow) else str
+    ):
         raise ValueError(f"event {number}: a field is not a text")
     if not re.fullmatch(_TYPE, row.type) or not re.fullmatch(_TIMESTAMP, row.timestamp):
         raise ValueError(f"event {number}: its type or its time is not one")
     if len(row.turn_id) > 200 or len(row.agent_name) > 200:
         raise ValueError(f"event {number}: the name of its turn or agent is too long")
     try:
-        is_object = isinstance(orjson.loads(row.content), dict)
-    except orjson.JSONDecodeError:
+        content = row.content.encode() if isinstance(row.content, str) else row.content
+        is_object = isinstance(loads(content), dict)
+    except ValueError:
         is_object = False
     if not is_object:
         raise ValueError(f"event {number}: its content is not a JSON object")

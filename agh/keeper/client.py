@@ -16,6 +16,7 @@ from agh.errors import (
     KeeperNotResponding,
     Relayed,
 )
+from agh.home import Session
 from agh.keeper import protocol
 from agh.store import lock, meta
 from agh.store.watch import Watch
@@ -27,7 +28,7 @@ HELLO_LIMIT = 2.0
 
 
 def call(
-    directory: str, verb: str, *, limit: float = ANSWER_LIMIT, valid: float | None = None, **args: Any
+    session: Session, verb: str, *, limit: float = ANSWER_LIMIT, valid: float | None = None, **args: Any
 ) -> dict[str, Any]:
     """Send the keeper a request and return its answer.
 
@@ -36,19 +37,19 @@ def call(
     Raises KeeperDied if it died before it answered: the request may have been carried out, so it is not sent
     again.
     """
-    session_id = os.path.basename(directory)
+    session_id = session.id
     deadline = time.monotonic() + limit
     request = {"v": protocol.VERSION, "verb": verb, "deadline": time.monotonic() + (valid or limit), **args}
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         try:
-            _connect(connection, directory, deadline)
+            _connect(connection, session, deadline)
         except TimeoutError:
             raise KeeperNotResponding(session_id) from None
         except OSError:
             raise KeeperGone(session_id) from None
         try:
             connection.sendall(protocol.encode(request))
-            line = read_line(connection, deadline)
+            line = _read_line(connection, deadline)
         except TimeoutError:
             raise KeeperNotResponding(session_id) from None
         except OSError:
@@ -62,10 +63,10 @@ def call(
     return result
 
 
-def _connect(connection: socket.socket, directory: str, deadline: float) -> None:
+def _connect(connection: socket.socket, session: Session, deadline: float) -> None:
     """Connect to the keeper's socket. While its queue of connections is full, wait for it to accept some."""
     connection.settimeout(max(0.001, deadline - time.monotonic()))
-    with protocol.short_path(directory) as address:
+    with protocol.short_path(session) as address:
         while True:
             try:
                 return connection.connect(address)
@@ -75,10 +76,10 @@ def _connect(connection: socket.socket, directory: str, deadline: float) -> None
                 time.sleep(0.01)
 
 
-def answers(directory: str) -> bool:
+def answers(session: Session) -> bool:
     """Tell whether the session's keeper is there and ready. Raise KeeperNotResponding if it is silent."""
     try:
-        call(directory, "hello", limit=HELLO_LIMIT)
+        call(session, "hello", limit=HELLO_LIMIT)
     except KeeperNotResponding:
         raise
     except AghError:
@@ -86,10 +87,10 @@ def answers(directory: str) -> bool:
     return True
 
 
-def responds(directory: str) -> bool:
+def responds(session: Session) -> bool:
     """Tell whether the session has a keeper that answers at all, be it that it is still starting."""
     try:
-        call(directory, "hello", limit=HELLO_LIMIT)
+        call(session, "hello", limit=HELLO_LIMIT)
     except Relayed:
         return True
     except AghError:
@@ -97,23 +98,23 @@ def responds(directory: str) -> bool:
     return True
 
 
-def await_started(directory: str, limit: float = READY_LIMIT) -> None:
+def await_started(session: Session, limit: float = READY_LIMIT) -> None:
     """Wait while another command starts the session; its metadata then says how that ended."""
     deadline = time.monotonic() + limit
     with Watch() as watch:
-        watch.add(directory)
-        while meta.read(directory)["state"] == "starting" and lock.is_held(directory):
+        watch.add(session)
+        while meta.read(session)["state"] == "starting" and lock.is_held(session):
             if time.monotonic() > deadline:
-                raise KeeperNotResponding(os.path.basename(directory))
+                raise KeeperNotResponding(session.id)
             watch.wait(0.2)
 
 
-def await_end(directory: str, limit: float, pid: int | None = None) -> bool:
+def await_end(session: Session, limit: float, pid: int | None = None) -> bool:
     """Wait until the session's lock is free, or at least the keeper `pid` is gone; False on a timeout."""
     deadline = time.monotonic() + limit
     with Watch() as watch:
-        watch.add(directory)
-        while lock.is_held(directory) and (pid is None or _is_alive(pid)):
+        watch.add(session)
+        while lock.is_held(session) and (pid is None or _is_alive(pid)):
             if time.monotonic() > deadline:
                 return False
             watch.wait(0.2)
@@ -132,7 +133,7 @@ def _is_alive(pid: int) -> bool:
         return True  # there is no /proc
 
 
-def read_line(connection: socket.socket, deadline: float) -> bytes:
+def _read_line(connection: socket.socket, deadline: float) -> bytes:
     """Read a line; return nothing if the peer is gone before its end. Raise TimeoutError at the deadline."""
     received = bytearray()
     while not received.endswith(b"\n"):

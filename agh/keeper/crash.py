@@ -12,7 +12,7 @@ from agh.core.events import Row
 from agh.core.redact import LONGEST, Redactor
 from agh.core.redacted import redacted_rows
 from agh.errors import AghError
-from agh.home import ensure_home, make_private_dir
+from agh.home import Session, ensure_home, make_private_dir
 from agh.keeper.session import Live
 from agh.store.reader import Reader
 
@@ -48,7 +48,7 @@ def write_bundle(live: Live) -> str | None:
     clean = redactor.json(bundle)
     clean["stderr"] = agent.stderr_text(STDERR)
     try:
-        clean["last_events"] = _last_events(live.directory, redactor)
+        clean["last_events"] = _last_events(live.session, redactor)
     except AghError:  # the rest is useful even if the log cannot be read
         clean["last_events"] = []
     try:
@@ -63,9 +63,9 @@ def write_bundle(live: Live) -> str | None:
     return path
 
 
-def _last_events(directory: str, redactor: Redactor) -> list[dict[str, Any]]:
+def _last_events(session: Session, redactor: Redactor) -> list[dict[str, Any]]:
     """Return the newest events, redacted together with some before them, then shortened."""
-    with Reader(directory) as reader:
+    with Reader(session) as reader:
         last = reader.last_sequence()
         first = max(1, last - LAST_EVENTS - EVENTS_BEFORE + 1)
         rows = [_shortened(row, redactor) for row in reader.rows(after=first - 1)]

@@ -63,8 +63,8 @@ def write_end(live: Live) -> None:
     if paused:
         elapsed = round(time.monotonic() - live.activity.started, 3)
         # With the settings it started with: a file that is broken by now must not keep it from ending.
-        point = checkpoint.derive(live.directory, elapsed, live.settings)
-        store.write(live.directory, point)
+        point = checkpoint.derive(live.session, elapsed, live.settings)
+        store.write(live.session, point)
         fields = {"checkpoint": point["created_at"], "elapsed_seconds": elapsed}
         with live.log.batch():
             live.log.record("session_paused", **_stop_fields(live, reason, detail), **fields)

@@ -11,22 +11,22 @@ import os
 import select
 from contextlib import suppress
 
-from agh.home import SESSION_ID
+from agh.home import SESSION_ID, Session
 
 PROC = "/proc"
 KILL = 9  # SIGKILL; the module `signal` is slow to import
 
 
-def kill_keeper(directory: str, limit: float = 5.0) -> bool:
+def kill_keeper(session: Session, limit: float = 5.0) -> bool:
     """Kill the keeper that holds the session's lock, and wait until it is gone; False if there is none."""
-    lock = os.path.join(directory, "lock")
-    for pid in _keepers(directory):
+    lock = os.path.join(session, "lock")
+    for pid in _keepers(session):
         try:
             pidfd = os.pidfd_open(pid)
         except (OSError, AttributeError):
             continue
         try:
-            if _holds(pid, lock) and _is_keeper(pid, directory):
+            if _holds(pid, lock) and _is_keeper(pid, session):
                 import signal
 
                 signal.pidfd_send_signal(pidfd, KILL)
@@ -40,15 +40,15 @@ def kill_keeper(directory: str, limit: float = 5.0) -> bool:
     return False
 
 
-def _keepers(directory: str) -> list[int]:
+def _keepers(session: Session) -> list[int]:
     try:
         pids = [int(name) for name in os.listdir(PROC) if name.isdigit()]
     except OSError:
         return []
-    return [pid for pid in pids if pid != os.getpid() and _is_keeper(pid, directory)]
+    return [pid for pid in pids if pid != os.getpid() and _is_keeper(pid, session)]
 
 
-def _is_keeper(pid: int, directory: str) -> bool:
+def _is_keeper(pid: int, session: Session) -> bool:
     """Tell whether a process of ours was started as the keeper of this session."""
     try:
         with open(f"{PROC}/{pid}/cmdline", "rb") as file:
@@ -56,7 +56,7 @@ def _is_keeper(pid: int, directory: str) -> bool:
         if os.stat(f"{PROC}/{pid}").st_uid != os.geteuid() or "-m" not in argv[:-2]:
             return False
         session_id = os.path.basename(argv[-2])
-        return session_id == os.path.basename(directory) and SESSION_ID.fullmatch(session_id) is not None
+        return session_id == session.id and SESSION_ID.fullmatch(session_id) is not None
     except (OSError, IndexError):
         return False
 

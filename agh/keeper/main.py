@@ -11,26 +11,26 @@ import signal
 import time
 from typing import Any
 
-from agh import config
+from agh.config import load as load_settings
+from agh.config import untrusted_note
 from agh.core.events import marker, timestamp
 from agh.core.redact import redactor
 from agh.errors import AgentNeedsLogin, AghError, Bug, HookStopped, PlaceGone, StoreFailed, TimedOut, Usage
-from agh.keeper import crash, ending, hooks, preload
+from agh.keeper import crash, ending, hooks
 from agh.keeper.agent import options, restore
 from agh.keeper.agent.connection import RpcError
 from agh.keeper.agent.launch import agent_record
 from agh.keeper.agent.start import initialize_agent, start_agent
-from agh.keeper.process import Ready, explain_system, log, run
+from agh.keeper.process import Ready, explain_system, log, preload_for_failures, run
 from agh.keeper.protocol import StartRequest
 from agh.keeper.server import Control
 from agh.keeper.session import Live
-from agh.keeper.turns import limits, turn, usage
+from agh.keeper.turns import turn, usage
 from agh.keeper.verbs import describe, verbs
 from agh.store import meta
 from agh.store.lock import Lock
 from agh.store.writer import Writer
 
-PRELOAD_AFTER = 0.5  # seconds
 MEMORY_LOST = "the agent's own memory is gone"
 RESTORED_IF_START_FAILS = (
     "agent_name",
@@ -50,7 +50,7 @@ RESTORED_IF_START_FAILS = (
 def keep(lock: Lock, ready: Ready, request: StartRequest) -> None:
     """Keep a session from its start to its end."""
     live = load_session(lock, request)
-    control = Control(live.loop, live.directory, verbs(live))
+    control = Control(live.loop, live.session, verbs(live))
     try:
         hello = start_session(live, request)
     except Exception as error:
@@ -60,7 +60,6 @@ def keep(lock: Lock, ready: Ready, request: StartRequest) -> None:
     live.ready = True
     watch_signals_and_time(live)
     live.loop.later(0, lambda: turn.start_next(live))
-    live.loop.later(PRELOAD_AFTER, preload.preload_for_failures)
     ready.succeeded(hello)
     try:
         live.loop.run_until(lambda: live.is_ending)
@@ -78,27 +77,27 @@ def keep(lock: Lock, ready: Ready, request: StartRequest) -> None:
 
 def load_session(lock: Lock, request: StartRequest) -> Live:
     """Read the session and its settings, and apply what the request changes about it."""
-    session = meta.read(lock.directory)
-    before_start = {key: session.get(key) for key in RESTORED_IF_START_FAILS}
+    metadata = meta.read(lock.session)
+    before_start = {key: metadata.get(key) for key in RESTORED_IF_START_FAILS}
     if agent_name := request.get("agent"):
-        hand_over(session, agent_name)
-    record = agent_record(session["agent_name"], session.get("command"), session["workspace_path"])
-    settings = config.load(session["workspace_path"])
-    session["limits"] = {**(session.get("limits") or {}), **(request.get("limits") or {})}
-    session["spent"] = usage.read_spent(lock.directory, session.get("acp_session_id"))
-    limits.refuse_over_limit(session, record, settings)
-    live = Live(lock.directory, session, Writer(lock, record.name), settings, record)
+        hand_over(metadata, agent_name)
+    record = agent_record(metadata["agent_name"], metadata.get("command"), metadata["workspace_path"])
+    settings = load_settings(metadata["workspace_path"])
+    metadata["limits"] = {**(metadata.get("limits") or {}), **(request.get("limits") or {})}
+    metadata["spent"] = usage.read_spent(lock.session, metadata.get("acp_session_id"))
+    usage.refuse_over_limit(metadata, record, settings)
+    live = Live(lock.session, metadata, Writer(lock, record.name), settings, record)
     live.before_start = before_start
     if request.get("fresh"):
         live.meta["acp_session_id"] = None
     return live
 
 
-def hand_over(session: meta.Meta, agent_name: str) -> None:
+def hand_over(metadata: meta.Meta, agent_name: str) -> None:
     """Hand the session over to another agent, which has no memory of it and its own models and modes."""
-    if agent_name != session["agent_name"]:
-        session["agent_name"], session["command"], session["acp_session_id"] = agent_name, None, None
-        session["model"], session["mode"], session["options"], session["offers"] = None, None, {}, {}
+    if agent_name != metadata["agent_name"]:
+        metadata["agent_name"], metadata["command"], metadata["acp_session_id"] = agent_name, None, None
+        metadata["model"], metadata["mode"], metadata["options"], metadata["offers"] = None, None, {}, {}
 
 
 def start_session(live: Live, request: StartRequest) -> dict[str, Any]:
@@ -108,10 +107,11 @@ def start_session(live: Live, request: StartRequest) -> dict[str, Any]:
     for remark in remarks:
         log(remark)
     start_agent(live)
+    preload_for_failures()  # while the agent starts
     initialize_agent(live)
     outcome = start_conversation(live, request)
     hello = activate(live, outcome, resuming, remarks, intended_reset(live, request))
-    if ignored := config.untrusted_note(live.meta["workspace_path"]):
+    if ignored := untrusted_note(live.meta["workspace_path"]):
         log(ignored)
         hello["remarks"] = [*remarks, ignored]
     objection = hooks.fire(live, "session_resume" if resuming else "session_start")
@@ -172,7 +172,7 @@ def activate(
                 acp_session_id=restored.agent_session,
                 previous_acp_session_id=live.before_start.get("acp_session_id"),
             )
-    live.meta["spent"] = usage.read_spent(live.directory, restored.agent_session)
+    live.meta["spent"] = usage.read_spent(live.session, restored.agent_session)
     live.before_start = {}
     strategy = {"strategy": outcome.strategy, "reason": outcome.reason, "at": timestamp()}
     live.update(state="active", restore=strategy if resuming else None, activity=None)
@@ -226,7 +226,7 @@ def watch_signals_and_time(live: Live) -> None:
     """End the session on a signal, when it is idle for long, or when its time is up."""
     live.loop.on_signal((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), lambda: live.end("shutdown"))
     live.loop.later(live.settings["session.idle_after"], lambda: end_when_idle(live))
-    limits.watch_time(live)
+    usage.watch_time(live)
 
 
 def end_when_idle(live: Live) -> None:

@@ -3,6 +3,11 @@
 `python -m MODULE DIR SOCKET_FD`: the session's directory, and a socket to the command that started it. On the
 socket it receives the descriptors of the session's lock and of its log file, and the request as a line of
 JSON. If the command exits without sending them, the keeper exits too. See spawn.py.
+
+A keeper may outlive the files that it was started from: an upgrade replaces them, and a module that is
+imported after that may be missing, or may not fit those in memory. So every module of agh that a keeper can
+need is loaded before it reports that it is ready, and so are the modules of Python that only failures need.
+Only hashlib stays out: it takes 3.5 MB, and an upgrade of agh does not touch it.
 """
 
 from __future__ import annotations
@@ -16,8 +21,12 @@ from typing import Any, NoReturn
 
 import orjson
 
+# Needed only later, and loaded now, as explained above.
+import agh.core.settings.mcp
+import agh.core.settings.toml_text  # noqa: F401
 from agh.core.events import timestamp
 from agh.errors import AghError, Bug, NoDescriptors
+from agh.home import Session
 from agh.keeper.leash.spawn import adopt_orphans
 from agh.store.lock import Lock
 
@@ -50,7 +59,7 @@ class Ready:
 
 def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:
     """Run `keep` as this process and exit; everything is on disk by then, so there is nothing to clean up."""
-    directory, fd = sys.argv[1], int(sys.argv[2])
+    session, fd = Session.at(sys.argv[1]), int(sys.argv[2])
     os.set_inheritable(fd, False)
     os.chdir("/")
     request, descriptors = _receive_request(fd)
@@ -61,7 +70,7 @@ def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:
     for stream in (1, 2):
         os.dup2(log_fd, stream)
     os.close(log_fd)
-    ready, lock = Ready(fd), Lock(lock_fd, directory)
+    ready, lock = Ready(fd), Lock(lock_fd, session)
     adopt_orphans()  # if a leash is killed, what was below it comes to us
     code = 0
     try:
@@ -72,7 +81,7 @@ def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:
         ready.failed(error)
         code = error.exit
     except Exception as error:
-        cause = explain_system(error) or _report_bug(error, directory)
+        cause = explain_system(error) or _report_bug(error, session.directory)
         log(f"{cause.code}: {cause.message}")
         lock.release()
         ready.failed(cause)
@@ -108,6 +117,12 @@ def _receive_request(fd: int) -> tuple[dict[str, Any], list[int]]:
             more = connection.recv(1 << 16)
             line = line + more if more else b""
     return (orjson.loads(line), list(descriptors)) if line else ({}, [])
+
+
+def preload_for_failures() -> None:
+    """Import what only an error message or a traceback needs."""
+    import difflib  # noqa: F401
+    import traceback  # noqa: F401
 
 
 def log(text: str) -> None:

@@ -13,6 +13,8 @@ from typing import Any, TypedDict
 
 import orjson
 
+from agh.home import Session
+
 VERSION = 1
 STOP = "stop"  # the verb that every version understands, so that a session can always be stopped
 MAX_MESSAGE = 64 << 20
@@ -33,9 +35,9 @@ class StartRequest(TypedDict, total=False):
 
 
 @contextmanager
-def short_path(directory: str) -> Iterator[str]:
+def short_path(session: Session) -> Iterator[str]:
     """Yield a path to the session's socket that is short however deep the directory is."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = os.open(session, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     here = None
     try:
         if os.path.isdir("/proc/self/fd"):

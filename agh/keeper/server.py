@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 
 from agh.errors import AghError, Bug, ControlVersion, StoreFailed, Usage
+from agh.home import Session
 from agh.keeper.loop import READ, WRITE, Loop
 from agh.keeper.protocol import FILE, MAX_MESSAGE, STOP, VERSION, encode, short_path
 
@@ -28,16 +29,16 @@ Handler = Callable[[dict[str, Any], Answer], None]
 class Control:
     """The keeper's end. A handler gets the request and a function that answers it, now or later."""
 
-    def __init__(self, loop: Loop, directory: str, verbs: dict[str, Handler]) -> None:
+    def __init__(self, loop: Loop, session: Session, verbs: dict[str, Handler]) -> None:
         self._loop = loop
         self._verbs = verbs
-        self._directory = directory
+        self._session = session
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._peers: set[_Peer] = set()
-        path = os.path.join(directory, FILE)
+        path = os.path.join(session, FILE)
         if os.path.lexists(path):
             os.unlink(path)
-        with short_path(directory) as address:
+        with short_path(session) as address:
             before = os.umask(0o177)
             try:
                 self._listener.bind(address)
@@ -54,7 +55,7 @@ class Control:
         self._loop.run_until(lambda: not any(peer.has_unsent for peer in self._peers), limit=1)
         for peer in list(self._peers):
             peer.close()
-        os.unlink(os.path.join(self._directory, FILE))
+        os.unlink(os.path.join(self._session, FILE))
 
     def _listen(self) -> None:
         if self._listener.fileno() >= 0:

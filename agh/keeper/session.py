@@ -16,6 +16,7 @@ from agh.adapters.agents import AgentRecord
 from agh.core.events import timestamp
 from agh.core.redact import redactor
 from agh.errors import StoreFailed
+from agh.home import Session
 from agh.keeper.agent.connection import Agent
 from agh.keeper.log import Log, is_fatal
 from agh.keeper.loop import Loop, Timer
@@ -129,11 +130,11 @@ class Ending:
 
 class Live:
     def __init__(
-        self, directory: str, session: Meta, writer: Writer, settings: dict[str, Any], record: AgentRecord
+        self, session: Session, metadata: Meta, writer: Writer, settings: dict[str, Any], record: AgentRecord
     ) -> None:
-        self.directory, self.meta, self.settings = directory, session, settings
+        self.session, self.meta, self.settings = session, metadata, settings
         self.loop = Loop(self.survive)
-        self.log = Log(writer, session, self.survive)
+        self.log = Log(writer, metadata, self.survive)
         self.agent = AgentSide(record)
         self.turns = Turns()
         self.activity = Activity()
@@ -187,7 +188,7 @@ class Live:
     def update(self, *, sync: bool = True, **changes: Any) -> None:
         """Change the metadata and write it out."""
         self.meta |= {**changes, "updated_at": timestamp(), "last_sequence": self.log.last_sequence}  # type: ignore[typeddict-item]
-        meta.write(self.directory, {**self.meta, **self.before_start}, sync=sync)  # type: ignore[typeddict-item]
+        meta.write(self.session, {**self.meta, **self.before_start}, sync=sync)  # type: ignore[typeddict-item]
 
     def show_activity(self) -> None:
         """Let `list` and `status` see what is going on. It is only a hint, not worth an fsync."""

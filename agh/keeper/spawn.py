@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from agh.errors import AghError
-from agh.home import new_session_id, session_path
+from agh.home import Session, new_session_id, session_of
 from agh.keeper.leash.spawn import spawn
 
 DEFAULT_MODULE = "agh.keeper.main"  # keeps sessions of no plugin's kind
@@ -27,7 +27,7 @@ class KeeperProcess(NamedTuple):
     """A keeper that was started, and the socket to it."""
 
     pid: int
-    directory: str
+    session: Session
     connection: socket.socket
 
 
@@ -35,25 +35,25 @@ _ahead: KeeperProcess | None = None
 _since = 0.0
 
 
-def start_keeper(module: str, directory: str, log: int | None = None) -> KeeperProcess:
+def start_keeper(module: str, session: Session, log: int | None = None) -> KeeperProcess:
     """Start a keeper that waits for its request; until then it writes its errors to `log`, if any."""
     ours, theirs = socket.socketpair()
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     output = null if log is None else log
-    command = [sys.executable, "-P", "-m", module, directory, str(theirs.fileno())]
+    command = [sys.executable, "-P", "-m", module, session.directory, str(theirs.fileno())]
     try:
         pid = spawn(command, os.environ, (null, output, output), (theirs.fileno(),))
     finally:
         os.close(null)
         theirs.close()
-    return KeeperProcess(pid, directory, ours)
+    return KeeperProcess(pid, session, ours)
 
 
 def start_ahead() -> None:
     """Start the keeper of the session that this command is going to create."""
     global _ahead, _since
     try:
-        _ahead, _since = start_keeper(DEFAULT_MODULE, session_path(new_session_id())), time.monotonic()
+        _ahead, _since = start_keeper(DEFAULT_MODULE, session_of(new_session_id())), time.monotonic()
     except (AghError, OSError):
         pass  # the command will fail in the same way, and say so
 
@@ -62,20 +62,20 @@ def next_id() -> str:
     """Return the id for a new session: that of the keeper that was started ahead, if there is one."""
     global _ahead
     if _ahead is not None and time.monotonic() - _since < AHEAD_LIMIT:
-        return os.path.basename(_ahead.directory)
+        return _ahead.session.id
     _ahead = None
     return new_session_id()
 
 
-def take_or_start_keeper(module: str, directory: str, log: int) -> KeeperProcess:
+def take_or_start_keeper(module: str, session: Session, log: int) -> KeeperProcess:
     """Return the keeper that was started ahead for this session, or start one now."""
     global _ahead
     waiting, _ahead = _ahead, None
     if waiting is not None:
-        if (module, directory) == (DEFAULT_MODULE, waiting.directory):
+        if (module, session) == (DEFAULT_MODULE, waiting.session):
             return waiting
         waiting.connection.close()
-    return start_keeper(module, directory, log)
+    return start_keeper(module, session, log)
 
 
 def send_request(
@@ -90,9 +90,29 @@ def send_request(
     line = orjson.dumps(request, option=orjson.OPT_APPEND_NEWLINE)
     if not _send(keeper, line, lock, log):
         keeper.connection.close()
-        keeper = start_keeper(module, keeper.directory, log)
+        keeper = start_keeper(module, keeper.session, log)
         _send(keeper, line, lock, log)
     return keeper
+
+
+def read_report(keeper: KeeperProcess, received: bytearray, deadline: float) -> bool:
+    """Read the line in which the keeper says that it is ready, or why not; nothing if it died instead.
+
+    Return False if it is not complete at the deadline (monotonic).
+    """
+    while not received.endswith(b"\n"):
+        keeper.connection.settimeout(max(0.001, deadline - time.monotonic()))
+        try:
+            data = keeper.connection.recv(1 << 16)
+        except TimeoutError:
+            return False
+        except ConnectionResetError:  # it died before it had read everything
+            data = b""
+        if not data:
+            received.clear()
+            return True
+        received += data
+    return True
 
 
 def _send(keeper: KeeperProcess, line: bytes, *descriptors: int) -> bool:

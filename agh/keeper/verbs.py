@@ -12,7 +12,7 @@ from agh.keeper import ending, lease
 from agh.keeper.agent import options, permissions
 from agh.keeper.server import Answer, Handler
 from agh.keeper.session import Live
-from agh.keeper.turns import cancel, limits, prompts, queue
+from agh.keeper.turns import cancel, prompts, queue, usage
 
 
 def verbs(live: Live) -> dict[str, Handler]:
@@ -54,7 +54,7 @@ def update_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
     if request.get("limits"):
         changes["limits"] = {**(live.meta.get("limits") or {}), **request["limits"]}
     live.update(**changes)
-    limits.watch_time(live)
+    usage.watch_time(live)
     answer(changes)
 
 

@@ -2,45 +2,44 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import Any
 
-from agh.core.events import Row
-from agh.core.exchange import TABLES, TableRow, check_row
+from agh.core.exchange import TABLES, LongRow, Record, TableRow, check_row
 from agh.errors import AghError
+from agh.home import Session
 from agh.sessions.new import check_name, first_meta
 from agh.store import sessions
-from agh.store.making import appear, making, sweep
+from agh.store.create import create_session, delete_leftovers, publish
 from agh.store.meta import Meta
-from agh.store.rows import insert
+from agh.store.rows import INSERT_EVENT, INSERT_LONG_EVENT, insert
 from agh.store.writer import Writer
 
 _INTEGERS = range(-(1 << 63), 1 << 63)
 
 
-def build(target: str, session: dict[str, Any], records: Iterable[Row | TableRow]) -> int:
-    """Create a session in the directory `target` and return how many events it has.
+def build(session: Session, description: dict[str, Any], records: Iterable[Record]) -> int:
+    """Create a session and return how many events it has.
 
     Raises SessionExists if there is one already.
     """
-    sweep()
-    with making(os.path.basename(target)) as lock:
-        with Writer(lock, session["agent_name"]) as log:
+    delete_leftovers()
+    with create_session(session.id) as lock:
+        with Writer(lock, description["agent_name"]) as log:
             counts = fill(log, records)
-        metadata = _metadata(os.path.basename(target), session, counts)
+        metadata = _metadata(session.id, description, counts)
         with sessions.naming():
             if metadata["name"] is not None:
                 try:
                     check_name(metadata["name"])
                 except AghError:
                     metadata["name"] = None
-            appear(lock, metadata)
+            publish(lock, metadata)
             lock.release()
     return counts["events"]
 
 
-def fill(log: Writer, records: Iterable[Row | TableRow]) -> dict[str, int]:
+def fill(log: Writer, records: Iterable[Record]) -> dict[str, int]:
     """Write all records in one transaction; return how many events and turns there were."""
     names = {
         table: {name for (name,) in log.connection.execute("SELECT name FROM pragma_table_info(?)", [table])}
@@ -49,8 +48,11 @@ def fill(log: Writer, records: Iterable[Row | TableRow]) -> dict[str, int]:
     events, turns = 0, set[str]()
     with log.transaction() as db:
         for record in records:
-            if isinstance(record, Row):
-                insert(db, "events", check_row(record)._asdict())
+            if not isinstance(record, TableRow):
+                if isinstance(record, LongRow):
+                    db.execute(INSERT_LONG_EVENT, check_row(record))
+                else:
+                    db.execute(INSERT_EVENT, check_row(record))
                 events += 1
                 turns.add(record.turn_id)
                 continue
@@ -63,9 +65,11 @@ def fill(log: Writer, records: Iterable[Row | TableRow]) -> dict[str, int]:
     return {"events": events, "turns": len(turns - {""})}
 
 
-def _metadata(session_id: str, session: dict[str, Any], counts: dict[str, int]) -> Meta:
-    metadata: Any = first_meta(session_id, session["agent_name"], None, None, session["workspace_path"], None)
-    metadata |= {"state": "stopped", "stop_reason": "shutdown", **session}
+def _metadata(session_id: str, description: dict[str, Any], counts: dict[str, int]) -> Meta:
+    metadata: Any = first_meta(
+        session_id, description["agent_name"], None, None, description["workspace_path"], None
+    )
+    metadata |= {"state": "stopped", "stop_reason": "shutdown", **description}
     metadata |= {"last_sequence": counts["events"], "turns": counts["turns"]}
     return metadata  # type: ignore[no-any-return]
 

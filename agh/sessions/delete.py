@@ -9,7 +9,7 @@ from contextlib import suppress
 from agh import config
 from agh.adapters.restore import has_capability
 from agh.errors import AghError, MetaInvalid, SessionLive
-from agh.home import home_path
+from agh.home import Session, home_path
 from agh.keeper.agent.connection import Agent, RpcError
 from agh.keeper.agent.launch import agent_record, client_info, prepare
 from agh.keeper.leash.leftovers import end_leftovers
@@ -22,24 +22,24 @@ from agh.store import meta, sessions
 DELETE_LIMIT = 20.0
 
 
-def delete(directory: str, *, agent_session: bool = True) -> list[str]:
+def delete(session: Session, *, agent_session: bool = True) -> list[str]:
     """Delete a session that is not live; return what could not be deleted, in sentences."""
-    session_id = os.path.basename(directory)
-    lock = locks.take(directory)
+    session_id = session.id
+    lock = locks.take(session)
     if lock is None:
         raise SessionLive(session_id)
     not_removed: list[str] = []
     with lock:
         with suppress(MetaInvalid):
-            end_leftovers(meta.read(directory))
+            end_leftovers(meta.read(session))
         if agent_session:
-            not_removed += _forget(directory)
+            not_removed += _forget(session)
         for path in _bundles(session_id):
             os.unlink(path)
-        not_removed += _release(directory)
+        not_removed += _release(session)
         # Renamed first: a half-deleted session must not look like a damaged one.
-        doomed = os.path.join(os.path.dirname(directory), f".removed-{session_id}")
-        os.rename(directory, doomed)
+        doomed = os.path.join(os.path.dirname(session), f".removed-{session_id}")
+        os.rename(session, doomed)
         if os.path.islink(doomed):  # what it leads to is not ours
             os.unlink(doomed)
         else:
@@ -47,22 +47,22 @@ def delete(directory: str, *, agent_session: bool = True) -> list[str]:
     return not_removed
 
 
-def _release(directory: str) -> list[str]:
+def _release(session: Session) -> list[str]:
     """Delete the session's worktree unless something would be lost; return what stays, in sentences."""
     try:
-        tree = meta.read(directory).get("worktree")
+        tree = meta.read(session).get("worktree")
     except MetaInvalid:
         return []
     if not worktree.is_ours(tree):
         return []
-    others = (session for session in sessions.readable() if session["id"] != os.path.basename(directory))
+    others = (metadata for metadata in sessions.readable() if metadata["id"] != session.id)
     return worktree.release(tree, worktree.users_of(tree["path"], others))
 
 
-def _forget(directory: str) -> list[str]:
+def _forget(session: Session) -> list[str]:
     """Ask the agent to delete its own sessions, if it can; return what went wrong."""
     try:
-        metadata = meta.read(directory)
+        metadata = meta.read(session)
         agent_sessions, workspace = metadata.get("acp_session_ids") or [], metadata["workspace_path"]
         if (
             not agent_sessions

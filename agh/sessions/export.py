@@ -14,8 +14,8 @@ from dataclasses import replace
 from agh.adapters import registry
 from agh.core.exchange import Copy, Exporter
 from agh.errors import AghError, FileTaken, FormatUnknown, OutputFailed
+from agh.home import Session, sync_directory
 from agh.store.copy import copy, write_database
-from agh.store.replace import sync_directory
 
 
 def exporter(name: str | None, path: str | None) -> Exporter:
@@ -32,15 +32,15 @@ def exporter(name: str | None, path: str | None) -> Exporter:
     return formats[name]
 
 
-def take(directory: str, *, redact: bool) -> Copy:
+def take(session: Session, *, redact: bool) -> Copy:
     """Copy the session as it is now; `redact` hides the secrets of this environment and of its agent."""
-    session = copy(directory)
+    snapshot = copy(session)
     if not redact:
-        return session
+        return snapshot
     from agh.core.redact import redactor
     from agh.core.redacted import redacted
 
-    clean = redacted(session, redactor(_environ(session)))
+    clean = redacted(snapshot, redactor(_environ(snapshot)))
     return replace(clean, database=lambda path: write_database(clean, path))
 
 

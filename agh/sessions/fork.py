@@ -6,36 +6,38 @@ from typing import Any
 
 from agh.core.events import Draft, timestamp
 from agh.errors import Usage
-from agh.home import new_session_id
+from agh.home import Session, new_session_id
 from agh.sessions.new import check_name
 from agh.sessions.start import check, check_agent, start
 from agh.store import meta
+from agh.store.create import create_session, publish
 from agh.store.lock import Lock
-from agh.store.making import appear, making
 from agh.store.reader import EVERYTHING, Reader
 from agh.store.writer import Writer
 
 
-def fork(directory: str, *, at: int | None = None, name: str | None = None) -> tuple[str, dict[str, Any]]:
+def fork(
+    session: Session, *, at: int | None = None, name: str | None = None
+) -> tuple[Session, dict[str, Any]]:
     """Copy the log up to `at` (default: all of it) and start a keeper on the copy.
 
     The agent forks its own session if it can and the whole history is taken; else agh tells it the history.
     """
-    origin = meta.read(directory)
+    origin = meta.read(session)
     if origin.get("kind"):
         raise Usage(f"a {origin['kind']} cannot be forked")
     if name is not None:
         check_name(name)
-    check({**origin, "archived": False}, directory)
+    check({**origin, "archived": False}, session)
     check_agent(origin, None)
-    with Reader(directory) as reader:
+    with Reader(session) as reader:
         last = reader.last_sequence()
         if at is not None and not 0 < at <= last:
             raise Usage(
                 f"--at: {at} is not one of the events 1 to {last}", hint="agh session events ID --last 5"
             )
         session_id = new_session_id()
-        with making(session_id) as lock:
+        with create_session(session_id) as lock:
             turns = _copy(reader, lock, origin["agent_name"], last if at is None else at)
             now = timestamp()
             metadata: Any = {
@@ -60,10 +62,10 @@ def fork(directory: str, *, at: int | None = None, name: str | None = None) -> t
                 "created_at": now,
                 "updated_at": now,
             }
-            appear(lock, metadata)
+            publish(lock, metadata)
     with lock:
         whole = at is None or at == last
-        return lock.directory, start(lock, fork=origin.get("acp_session_id") if whole else None)
+        return lock.session, start(lock, fork=origin.get("acp_session_id") if whole else None)
 
 
 def _copy(reader: Reader, lock: Lock, agent_name: str, until: int) -> int:

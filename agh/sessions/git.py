@@ -125,7 +125,7 @@ def alone(repository: str) -> Iterator[None]:
     deadline = time.monotonic() + LOCK_LIMIT
     try:
         os.makedirs(folder, exist_ok=True)
-        while (lock := locks.take(folder)) is None:
+        while (lock := locks.take_directory(folder)) is None:
             if time.monotonic() > deadline:
                 raise RepositoryBusy(repository)
             time.sleep(0.02)

@@ -20,9 +20,9 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from agh.core.events import TURN_END_TYPES, Row, draft
-from agh.core.exchange import TRUSTED, Imported, Importer, TableRow, select_metadata
+from agh.core.exchange import TRUSTED, Imported, Importer, LongRow, Record, TableRow, select_metadata
 from agh.errors import AghError, ImportInvalid, SessionExists, StoreFailed
-from agh.home import SESSION_ID, new_session_id, session_id_of, session_path
+from agh.home import SESSION_ID, Session, new_session_id, session_id_of, session_of
 from agh.sessions.build import build, fill
 from agh.store import lock as locks
 from agh.store import meta, sessions
@@ -30,16 +30,16 @@ from agh.store.reader import Query, Reader
 from agh.store.writer import Writer
 
 Outcome = dict[str, Any]
-Records = list[Row | TableRow]
+Records = list[Record]
 CLOSED = "import"  # in `closed_by`: the end of a turn that the file does not have
 _WAITING = ("queued", "dispatching")
 
 
 class Index(NamedTuple):
-    """What this home has already: agents' own session ids, and imported files, each with its directory."""
+    """What this home has already: agents' own session ids, and imported files, each with its session."""
 
-    agent_sessions: dict[str, str]
-    files: dict[tuple[str, int, int], str]
+    agent_sessions: dict[str, Session]
+    files: dict[tuple[str, int, int], Session]
 
 
 def import_file(
@@ -93,7 +93,7 @@ def _blame(importer: Importer) -> Iterator[None]:
         raise ValueError(f"the importer {importer.name} failed: {type(error).__name__}: {error}") from error
 
 
-def _read_records(importer: Importer, records: Iterable[Row | TableRow]) -> Iterator[Row | TableRow]:
+def _read_records(importer: Importer, records: Iterable[Record]) -> Iterator[Record]:
     with _blame(importer):
         yield from records
 
@@ -101,11 +101,11 @@ def _read_records(importer: Importer, records: Iterable[Row | TableRow]) -> Iter
 def index_home() -> Index:
     """Index the metadata of every session."""
     index = Index({}, {})
-    for directory, metadata in sessions.scan():
+    for session, metadata in sessions.scan():
         if isinstance(metadata, dict):
-            index.agent_sessions.update(dict.fromkeys(metadata.get("acp_session_ids") or [], directory))
+            index.agent_sessions.update(dict.fromkeys(metadata.get("acp_session_ids") or [], session))
             if source := metadata.get("imported"):
-                index.files[source["path"], source["size"], source["mtime_ns"]] = directory
+                index.files[source["path"], source["size"], source["mtime_ns"]] = session
     return index
 
 
@@ -118,7 +118,7 @@ def _file_stamp(path: str) -> tuple[str, int, int]:
 def _import_exported(
     path: str, importer: Importer, imported: Imported, session: Outcome, new_id: bool, trust: bool
 ) -> Outcome:
-    target = session_path(str(imported.session["id"]) if not new_id else new_session_id())
+    target = session_of(str(imported.session["id"]) if not new_id else new_session_id())
     if new_id:
         # They belong to the origin: two sessions must not share an agent's conversation, nor its files.
         session |= {"acp_session_id": None, "acp_session_ids": [], "name": None, "worktree": None}
@@ -131,7 +131,7 @@ def _import_exported(
             imported = importer.read(path)
     if all(_same(*pair) for pair in _side_by_side(target, imported.records)):
         return _outcome(path, target, "unchanged", 0)
-    raise SessionExists(os.path.basename(target))
+    raise SessionExists(target.id)
 
 
 def _import_conversation(
@@ -142,7 +142,7 @@ def _import_conversation(
     source = {**imported.source, "from": importer.name, "path": absolute, "size": size, "mtime_ns": changed}
     created = datetime.fromisoformat(session["created_at"])
     noise = sha256(f"{importer.name}\0{agent_session}".encode()).digest()
-    target = index.agent_sessions.get(agent_session) or session_path(
+    target = index.agent_sessions.get(agent_session) or session_of(
         session_id_of(int(created.timestamp() * 1000), noise)
     )
     if not records:
@@ -163,7 +163,7 @@ def _import_conversation(
     return _append_new(path, target, records, source, agent_session)
 
 
-def _append_new(path: str, target: str, records: Records, source: Outcome, agent_session: str) -> Outcome:
+def _append_new(path: str, target: Session, records: Records, source: Outcome, agent_session: str) -> Outcome:
     """Append the events that only the file has; nothing if the log has events that the file lacks."""
     lock = locks.take(target)
     if lock is None:
@@ -184,14 +184,16 @@ def _append_new(path: str, target: str, records: Records, source: Outcome, agent
                 others = [record for record in records if isinstance(record, TableRow)]
                 fill(log, _with_end([*numbered, *others], agent_session, ended))
                 metadata["last_sequence"] = log.last_sequence
-            metadata["turns"] = len({record.turn_id for record in records if isinstance(record, Row)} - {""})
+            metadata["turns"] = len(
+                {record.turn_id for record in records if not isinstance(record, TableRow)} - {""}
+            )
             metadata["updated_at"] = max(metadata["updated_at"], fresh[-1].timestamp)
         metadata["imported"] = source
         meta.write(target, metadata)
     return _outcome(path, target, "grown" if fresh else "unchanged", len(fresh))
 
 
-def _without_waiting(records: Iterable[Row | TableRow], trust: bool) -> Iterator[Row | TableRow]:
+def _without_waiting(records: Iterable[Record], trust: bool) -> Iterator[Record]:
     """Mark waiting prompts as interrupted, so that resuming a stranger's session sends none of them."""
     for record in records:
         if isinstance(record, TableRow) and record.table == "inputs" and not trust:
@@ -200,9 +202,7 @@ def _without_waiting(records: Iterable[Row | TableRow], trust: bool) -> Iterator
         yield record
 
 
-def _with_end(
-    records: Iterable[Row | TableRow], agent_session: str, ended: Iterable[str] = ()
-) -> Iterator[Row | TableRow]:
+def _with_end(records: Iterable[Record], agent_session: str, ended: Iterable[str] = ()) -> Iterator[Record]:
     """Yield the records, and an end for the last turn if it has its answer but no end in the file.
 
     A turn that stops anywhere else was cut off; the next resume closes it and says so.
@@ -224,27 +224,29 @@ def _with_end(
 
 
 def _side_by_side(
-    directory: str, records: Iterable[Row | TableRow], closed: bool = True
-) -> Iterator[tuple[Row | None, Row | None]]:
+    session: Session, records: Iterable[Record], closed: bool = True
+) -> Iterator[tuple[Row | None, Row | LongRow | None]]:
     """Pair each event of the log with that of the file; None where one of them has no more."""
-    with Reader(directory) as reader:
+    with Reader(session) as reader:
         ours = (row for row in reader.rows() if closed or f'"closed_by":"{CLOSED}"' not in row.content)
-        theirs = (record for record in records if isinstance(record, Row))
+        theirs = (record for record in records if not isinstance(record, TableRow))
         yield from zip_longest(ours, theirs)
 
 
-def _same(ours: Row | None, theirs: Row | None) -> bool:
+def _same(ours: Row | None, theirs: Row | LongRow | None) -> bool:
     """Tell whether the log has this event of the file; a log may have more."""
+    if isinstance(theirs, LongRow):
+        return ours is not None and ours[1:4] == theirs[1:4] and ours.content.encode() == theirs.content
     return theirs is None or (ours is not None and ours[1:] == theirs[1:])
 
 
-def _turn_ends(directory: str) -> list[Row]:
-    with Reader(directory) as reader:
+def _turn_ends(session: Session) -> list[Row]:
+    with Reader(session) as reader:
         return list(reader.rows(Query(TURN_END_TYPES)))
 
 
 def _outcome(
-    path: str, directory: str | None, status: str, events: int, reason: str | None = None
+    path: str, session: Session | None, status: str, events: int, reason: str | None = None
 ) -> Outcome:
-    session_id = os.path.basename(directory) if directory else None
+    session_id = session.id if session else None
     return {"path": path, "session_id": session_id, "status": status, "events": events, "reason": reason}

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from agh.core.events import timestamp
 from agh.core.status import LIVE_STATES, NOT_RESPONDING
-from agh.home import session_path
+from agh.home import session_of
 from agh.store import sessions, workspaces
 from agh.store.views import View, list_views
 
@@ -46,12 +46,12 @@ def select(
 
 def _mark_stuck(views: list[View]) -> None:
     """Give the sessions whose keepers do not respond the badge that says so."""
-    live = {session_path(view["id"]): view for view in views if view["state"] in LIVE_STATES}
+    live = {session_of(view["id"]): view for view in views if view["state"] in LIVE_STATES}
     if live:
         from agh.keeper.pulse import find_stuck
 
-        for directory in find_stuck(live):
-            live[directory] |= NOT_RESPONDING
+        for session in find_stuck(live):
+            live[session] |= NOT_RESPONDING
 
 
 def is_in(view: View, registered: workspaces.Workspace, reference: str | None) -> bool:

@@ -12,13 +12,14 @@ from agh.adapters import registry
 from agh.config import PERMISSION_MODES
 from agh.core.events import timestamp
 from agh.errors import AghError, MetaInvalid, NameMismatch, NameTaken, Usage, WorkspaceGone
+from agh.home import Session
 from agh.keeper import client
 from agh.keeper.spawn import next_id
 from agh.sessions import worktree
 from agh.sessions.start import ensure_live, start
 from agh.store import meta, sessions, workspaces
+from agh.store.create import create_session, publish
 from agh.store.lock import Lock
-from agh.store.making import appear, making
 from agh.store.meta import Meta
 
 
@@ -36,8 +37,8 @@ def create(
     system_prompt: dict[str, str] | None = None,
     allowed_tools: list[str] | None = None,
     rules: list[dict[str, str]] | None = None,
-) -> tuple[str, dict[str, Any]]:
-    """Create a live session; return its directory and its keeper's hello. Bad input leaves nothing behind.
+) -> tuple[Session, dict[str, Any]]:
+    """Create a live session; return it and its keeper's hello. Bad input leaves nothing behind.
 
     `on` is the place where the agent runs. With a `branch` (empty: a new one) it has its own worktree.
     """
@@ -59,7 +60,7 @@ def create(
         if on:
             check_place(on, agent_name, command, path, settings)
         session_id = next_id()
-        with _named(name), making(session_id) as lock:
+        with _named(name), create_session(session_id) as lock:
             metadata = first_meta(session_id, agent_name, command, name, path, permissions)
             metadata["place"], metadata["worktree"], metadata["workspace_id"] = on, tree, registered.id
             metadata["system_prompt"], metadata["allowed_tools"] = system_prompt, allowed_tools or []
@@ -68,9 +69,9 @@ def create(
             metadata["mcp_servers"] = settings["mcp_servers"]
             for key, value in (options or {}).items():
                 meta.choose(metadata, key, value)
-            appear(lock, metadata)
+            publish(lock, metadata)
         with lock:
-            return lock.directory, _first_start(lock)
+            return lock.session, _first_start(lock)
 
 
 @contextmanager
@@ -125,7 +126,7 @@ def _first_start(lock: Lock) -> dict[str, Any]:
         if error.exit == Usage.exit:
             import shutil
 
-            shutil.rmtree(lock.directory)
+            shutil.rmtree(lock.session)
         raise
 
 
@@ -133,12 +134,12 @@ def check_name(name: str, owner: str | None = None) -> None:
     """Refuse a name that looks like an id, or that a session other than `owner` has."""
     if not name or name.startswith(("sess-", "@", "-")) or not name.isprintable() or len(name) > 100:
         raise Usage(f"{name!r} cannot be a session's name", hint="use letters, digits, dots and dashes")
-    for directory, metadata in sessions.scan():
+    for session, metadata in sessions.scan():
         is_taken = (
             isinstance(metadata, dict) and metadata.get("name") == name and not metadata.get("archived")
         )
-        if is_taken and os.path.basename(directory) != owner:
-            raise NameTaken(name, os.path.basename(directory))
+        if is_taken and session.id != owner:
+            raise NameTaken(name, session.id)
 
 
 def first_meta(
@@ -183,36 +184,36 @@ def first_meta(
     }
 
 
-def ensure(name: str, **options: Any) -> tuple[str, dict[str, Any] | None]:
-    """Return the session's directory, and its keeper's hello if it is new. `options` are for `create`."""
+def ensure(name: str, **options: Any) -> tuple[Session, dict[str, Any] | None]:
+    """Return the session, and its keeper's hello if it is new. `options` are for `create`."""
     while True:
-        directory = named(name)
-        if directory is None:
+        session = named(name)
+        if session is None:
             try:
                 return create(name=name, **options)
             except NameTaken:  # somebody was faster
                 continue
         try:
-            client.await_started(directory)
-            _check(name, meta.read(directory), options.get("agent"), options.get("workspace"))
+            client.await_started(session)
+            _check(name, meta.read(session), options.get("agent"), options.get("workspace"))
         except MetaInvalid:
-            if os.path.isdir(directory):
+            if os.path.isdir(session):
                 raise
             continue  # it failed to start, and is gone
-        if not meta.read(directory).get("acp_session_id"):  # it has never come up
-            ensure_live(directory)
-        return directory, None
+        if not meta.read(session).get("acp_session_id"):  # it has never come up
+            ensure_live(session)
+        return session, None
 
 
-def named(name: str) -> str | None:
+def named(name: str) -> Session | None:
     """Return the session in use that has this very name."""
-    for directory, metadata in sessions.scan():
+    for session, metadata in sessions.scan():
         if (
             not isinstance(metadata, AghError)
             and metadata.get("name") == name
             and not metadata.get("archived")
         ):
-            return directory
+            return session
     return None
 
 

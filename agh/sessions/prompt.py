@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from agh import config
 from agh.core.prompt import check_size
 from agh.errors import AghError, KeeperDied
+from agh.home import Session
 from agh.keeper import client
 from agh.sessions.start import ensure_live
 from agh.store import meta
@@ -24,7 +25,7 @@ class Sent(NamedTuple):
 
 
 def send(
-    directory: str,
+    session: Session,
     prompt: list[dict[str, Any]],
     *,
     idempotency_key: str | None = None,
@@ -40,21 +41,19 @@ def send(
     while True:
         try:
             limit = client.ANSWER_LIMIT if deadline is None else _seconds_to(deadline)
-            receipt = client.call(
-                directory, "prompt", limit=limit, prompt=prompt, idempotency_key=key, **args
-            )
+            receipt = client.call(session, "prompt", limit=limit, prompt=prompt, idempotency_key=key, **args)
             return Sent(receipt, started)
         except KeeperDied as error:
             if died:
                 from agh.store.failures import explain_end
 
-                raise explain_end(directory, error) from None
+                raise explain_end(session, error) from None
             died = True
         except AghError as error:
             if error.code not in _NOT_NOW:
                 raise
-        _check_size(directory, prompt)
-        hello = ensure_live(directory, limit=None if deadline is None else _seconds_to(deadline))
+        _check_size(session, prompt)
+        hello = ensure_live(session, limit=None if deadline is None else _seconds_to(deadline))
         started = hello if hello["started"] else started
 
 
@@ -62,7 +61,7 @@ def _seconds_to(deadline: float) -> float:
     return max(0.1, deadline - time.monotonic())
 
 
-def _check_size(directory: str, prompt: list[dict[str, Any]]) -> None:
+def _check_size(session: Session, prompt: list[dict[str, Any]]) -> None:
     """Refuse a prompt that is too large. A keeper refuses it too, but only once the session is live."""
-    settings = config.load(meta.read(directory)["workspace_path"])
+    settings = config.load(meta.read(session)["workspace_path"])
     check_size(prompt, settings["session.input_bytes"])

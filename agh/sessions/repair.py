@@ -12,11 +12,12 @@ from agh.core import status
 from agh.core.events import Draft, Row, draft, marker, timestamp
 from agh.core.repair import Permission, Plan, action, issue, plan
 from agh.errors import EventsLost, SessionBusy, SessionLive
+from agh.home import Session
 from agh.keeper.leash.leftovers import end_leftovers
 from agh.store import lock as locks
 from agh.store import meta
+from agh.store.create import delete_temporary
 from agh.store.lock import Lock
-from agh.store.making import sweep_temporary
 from agh.store.meta import Meta
 from agh.store.reader import Query, Reader
 from agh.store.schema import LANDMARK
@@ -27,16 +28,16 @@ MOST_LOST = 100_000  # more than a disk loses; the metadata is more likely to be
 _NEEDS_A_LOOK = ("agent_crashed", "error")
 
 
-def repair(directory: str, *, dry_run: bool = False, force: bool = False) -> Report:
+def repair(session: Session, *, dry_run: bool = False, force: bool = False) -> Report:
     """Repair a session that is not live and return what was, or would be, done."""
-    metadata = meta.read(directory)
-    if locks.is_held(directory):
+    metadata = meta.read(session)
+    if locks.is_held(session):
         raise SessionLive(metadata["id"])
-    if ended_well(metadata) and not force and not count_lost(directory, metadata):
+    if ended_well(metadata) and not force and not count_lost(session, metadata):
         return _report(metadata["id"], Plan(), persisted=False)
     if dry_run:
-        return _report(metadata["id"], _plan(directory, metadata), persisted=False)
-    lock = locks.take(directory)
+        return _report(metadata["id"], _plan(session, metadata), persisted=False)
+    lock = locks.take(session)
     if lock is None:
         raise SessionBusy(metadata["id"])
     with lock:
@@ -45,13 +46,13 @@ def repair(directory: str, *, dry_run: bool = False, force: bool = False) -> Rep
 
 def repair_locked(lock: Lock) -> Report:
     """Repair the session whose lock is held: its processes, its log, then the metadata that speaks of it."""
-    metadata = meta.read(lock.directory)
-    sweep_temporary(lock.directory, owned=True)
+    metadata = meta.read(lock.session)
+    delete_temporary(lock.session, owned=True)
     end_leftovers(metadata)
-    lost = count_lost(lock.directory, metadata)
+    lost = count_lost(lock.session, metadata)
     if lost:
         fill_lost(lock, metadata["agent_name"], lost)
-    repairs = _plan(lock.directory, metadata)
+    repairs = _plan(lock.session, metadata)
     if repairs.drafts:
         # The actions that append come first, each with one event, in the same order.
         for act, row in zip(repairs.actions, _append(lock, metadata, repairs.drafts), strict=False):
@@ -59,17 +60,15 @@ def repair_locked(lock: Lock) -> Report:
     if lost:
         repairs.actions.append(action("mark_lost_events"))
     if repairs.actions:
-        _write_metadata(
-            lock.directory, metadata, sum(act["code"] == "append_error" for act in repairs.actions)
-        )
+        _write_metadata(lock.session, metadata, sum(act["code"] == "append_error" for act in repairs.actions))
     for act in repairs.actions:
         act["persisted"] = True
     return _report(metadata["id"], repairs, persisted=bool(repairs.actions))
 
 
-def count_lost(directory: str, metadata: Meta) -> int:
+def count_lost(session: Session, metadata: Meta) -> int:
     """Return how many events the metadata knows of that are not in the log."""
-    with Reader(directory) as reader:
+    with Reader(session) as reader:
         return max(0, (metadata.get("last_sequence") or 0) - reader.last_sequence())
 
 
@@ -83,12 +82,12 @@ def fill_lost(lock: Lock, agent_name: str, lost: int) -> None:
         writer.append([*[draft("event_lost")] * lost, marker("events_lost", summary, severity="warning")])
 
 
-def end_leftovers_of(directory: str) -> None:
+def end_leftovers_of(session: Session) -> None:
     """End what the last launch of a stopped session left running; do nothing if it is live again."""
-    lock = locks.take(directory)
+    lock = locks.take(session)
     if lock is not None:
         with lock:
-            end_leftovers(meta.read(directory))
+            end_leftovers(meta.read(session))
 
 
 def ended_well(metadata: Meta) -> bool:
@@ -96,10 +95,10 @@ def ended_well(metadata: Meta) -> bool:
     return metadata["state"] == "stopped" and metadata.get("stop_reason") not in _NEEDS_A_LOOK
 
 
-def _plan(directory: str, metadata: Meta) -> Plan:
-    with Reader(directory) as reader:
+def _plan(session: Session, metadata: Meta) -> Plan:
+    with Reader(session) as reader:
         repairs = reader.snapshot(lambda: _plan_log(reader))
-    if lost := count_lost(directory, metadata):
+    if lost := count_lost(session, metadata):
         repairs.issues.append(issue("lost_events", "error", f"the log lacks {lost} events at its end"))
     if metadata["state"] in status.LIVE_STATES:
         detail = f"metadata says {metadata['state']}, but {status.KEEPER_VANISHED}"
@@ -150,13 +149,13 @@ def _append(lock: Lock, metadata: Meta, drafts: list[Draft]) -> list[Row]:
     return rows
 
 
-def _write_metadata(directory: str, metadata: Meta, closed_turns: int) -> None:
-    with Reader(directory) as reader:
+def _write_metadata(session: Session, metadata: Meta, closed_turns: int) -> None:
+    with Reader(session) as reader:
         last = reader.last_sequence()
     repaired: Any = status.settled(metadata, lock_held=False)
     repaired |= {"launch": None, "last_sequence": last, "updated_at": timestamp()}
     repaired["turns"] = (metadata.get("turns") or 0) + closed_turns
-    meta.write(directory, repaired)
+    meta.write(session, repaired)
 
 
 def _report(session_id: str, repairs: Plan, *, persisted: bool) -> Report:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, NamedTuple
 
 from agh.core.status import LIVE_STATES
 from agh.errors import SessionLive, SessionNotAttachable
+from agh.home import Session
 from agh.keeper import client
 from agh.sessions.start import ensure_live
 from agh.store import lock as locks
@@ -27,24 +27,24 @@ class Resumed(NamedTuple):
         return {name: self.hello[name] for name in names if self.hello.get(name) is not None} or None
 
 
-def resume(directory: str, attach_only: bool, lease: dict[str, Any] | None, **request: Any) -> Resumed:
+def resume(session: Session, attach_only: bool, lease: dict[str, Any] | None, **request: Any) -> Resumed:
     """Make the session live and take the lease; without one it is left to whoever attaches to it.
 
     What is refused on a live session is refused before anything about it is changed.
     """
-    session_id = os.path.basename(directory)
-    if attach_only and not locks.is_held(directory):
+    session_id = session.id
+    if attach_only and not locks.is_held(session):
         raise SessionNotAttachable(session_id, "it is stopped")
-    hello = ensure_live(directory, **request)
-    if not hello["started"] and request.get("agent") not in (None, session_view(directory).get("agent_name")):
+    hello = ensure_live(session, **request)
+    if not hello["started"] and request.get("agent") not in (None, session_view(session).get("agent_name")):
         raise SessionLive(session_id, hint=f"agh session stop {session_id}, then resume it with --agent")
-    attached = client.call(directory, "attach", **lease) if lease else {"attach": None}
+    attached = client.call(session, "attach", **lease) if lease else {"attach": None}
     if not hello["started"] and request.get("limits"):
-        client.call(directory, "update", limits=request["limits"])
+        client.call(session, "update", limits=request["limits"])
     return Resumed(attached["attach"], hello)
 
 
-def newest(workspace: str | None) -> str | None:
+def newest(workspace: str | None) -> Session | None:
     """Return the session that was active last, of those that are not archived or damaged."""
     path = workspaces.find(workspace).path if workspace else None
     views = list_views(

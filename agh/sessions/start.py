@@ -24,9 +24,9 @@ from agh.errors import (
     TimedOut,
     WorkspaceGone,
 )
-from agh.home import open_private
+from agh.home import Session, open_private
 from agh.keeper import client, spawn
-from agh.keeper.client import CONNECT_LIMIT, read_line
+from agh.keeper.client import CONNECT_LIMIT
 from agh.store import lock as locks
 from agh.store import meta
 from agh.store.lock import Lock
@@ -38,29 +38,29 @@ START_LIMIT = 120.0  # seconds for a keeper that reports nothing and does not re
 children: list[int] = []  # keepers started by this process; one that outlives them waits for them
 
 
-def ensure_live(directory: str, *, limit: float | None = None, **request: Any) -> dict[str, Any]:
+def ensure_live(session: Session, *, limit: float | None = None, **request: Any) -> dict[str, Any]:
     """Make the session live and return its keeper's hello; `request` is for a start, if one is needed.
 
     Raises KeeperNotResponding or TimedOut if that takes longer than `limit` seconds.
     """
     deadline = time.monotonic() + (limit or CONNECT_LIMIT)
     with Watch() as watch:
-        watch.add(directory)
+        watch.add(session)
         while True:
             try:
                 remaining = max(0.1, deadline - time.monotonic())
-                return client.call(directory, "hello", limit=remaining) | {"started": False}
+                return client.call(session, "hello", limit=remaining) | {"started": False}
             except (KeeperGone, KeeperDied):
                 pass
             except Relayed as error:
                 if error.code not in ("session_starting", "session_stopping"):
                     raise
-            lock = locks.take(directory)
+            lock = locks.take(session)
             if lock is not None:
                 with lock:
                     return start(lock, limit=limit, **request) | {"started": True}
             if time.monotonic() > deadline:
-                raise KeeperNotResponding(os.path.basename(directory))
+                raise KeeperNotResponding(session.id)
             watch.wait(0.2)
 
 
@@ -71,11 +71,11 @@ def start(lock: Lock, *, limit: float | None = None, **request: Any) -> dict[str
     It gets the lock only then; refused, it ends by itself. After `limit` seconds it is left to itself. A slow
     start takes the time that its settings allow, but a keeper that does not even respond is killed.
     """
-    metadata = meta.read(lock.directory)
+    metadata = meta.read(lock.session)
     module = keeper_module(metadata.get("kind"))
-    log = open_private(os.path.join(lock.directory, "keeper.log"), os.O_WRONLY | os.O_APPEND)
+    log = open_private(os.path.join(lock.session, "keeper.log"), os.O_WRONLY | os.O_APPEND)
     try:
-        process = spawn.take_or_start_keeper(module, lock.directory, log)
+        process = spawn.take_or_start_keeper(module, lock.session, log)
         try:
             if not request.get("new"):
                 request["remarks"] = prepare(lock, metadata, request.get("agent"))
@@ -88,12 +88,12 @@ def start(lock: Lock, *, limit: float | None = None, **request: Any) -> dict[str
     finally:
         os.close(log)
     with process.connection:
-        line = _read_report(process, lock.directory, limit)
+        line = _read_report(process, limit)
     if not line:
         from agh.store.failures import explain_end, last_line
 
-        reason = last_line(lock.directory) or "it said nothing"
-        raise explain_end(lock.directory, KeeperFailed(os.path.basename(lock.directory), reason))
+        reason = last_line(lock.session) or "it said nothing"
+        raise explain_end(lock.session, KeeperFailed(lock.session.id, reason))
     report = orjson.loads(line)
     if "error" in report:
         raise Relayed(report["error"])
@@ -101,26 +101,27 @@ def start(lock: Lock, *, limit: float | None = None, **request: Any) -> dict[str
     return hello
 
 
-def _read_report(process: spawn.KeeperProcess, directory: str, limit: float | None) -> bytes:
+def _read_report(process: spawn.KeeperProcess, limit: float | None) -> bytes:
     """Read how the start ended. Raise TimedOut after `limit` seconds; kill a keeper that is stuck."""
     deadline = None if limit is None else time.monotonic() + limit
+    received = bytearray()
     while True:
         patience = time.monotonic() + START_LIMIT
-        try:
-            return read_line(process.connection, patience if deadline is None else min(patience, deadline))
-        except TimeoutError:
-            if limit is not None and deadline is not None and time.monotonic() >= deadline:
-                raise TimedOut(f"the start of {os.path.basename(directory)}", limit) from None
-            if not client.responds(directory):
-                os.kill(process.pid, 9)  # our child, not waited for: the pid is still its own
-                raise KeeperNotResponding(os.path.basename(directory)) from None
+        until = patience if deadline is None else min(patience, deadline)
+        if spawn.read_report(process, received, until):
+            return bytes(received)
+        if limit is not None and until == deadline:
+            raise TimedOut(f"the start of {process.session.id}", limit)
+        if not client.responds(process.session):
+            os.kill(process.pid, 9)  # our child, not waited for: the pid is still its own
+            raise KeeperNotResponding(process.session.id)
 
 
 def prepare(lock: Lock, metadata: Meta, agent_name: str | None) -> list[str]:
     """Check that a session can be started, then repair it; return what had to be done to its worktree."""
     from agh.sessions.repair import ended_well, repair_locked
 
-    check(metadata, lock.directory)
+    check(metadata, lock.session)
     if not metadata.get("kind") and (agent_name is not None or not ended_well(metadata)):
         check_agent(metadata, agent_name)  # else the keeper does: it costs less there, and nothing is changed
     remarks = []
@@ -134,13 +135,13 @@ def prepare(lock: Lock, metadata: Meta, agent_name: str | None) -> list[str]:
     return remarks
 
 
-def check(metadata: Meta, directory: str) -> None:
+def check(metadata: Meta, session: Session) -> None:
     """Refuse a session that cannot be started, before anything is touched."""
     if metadata.get("archived"):
         raise SessionArchived(metadata["id"])
     if not metadata.get("worktree") and not os.path.isdir(metadata["workspace_path"]):
         raise WorkspaceGone(metadata["id"], metadata["workspace_path"])
-    with Reader(directory) as reader:
+    with Reader(session) as reader:
         if metadata.get("turns") and not reader.last_sequence():
             raise EventsEmpty(metadata["id"])
 

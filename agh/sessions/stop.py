@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import Any
 
 from agh.core.events import draft, timestamp
 from agh.errors import KeeperDied, KeeperGone, KeeperNotResponding
+from agh.home import Session
 from agh.keeper import client
 from agh.store import lock as locks
 from agh.store import meta
@@ -19,7 +19,7 @@ LISTEN_WAIT = 0.05  # between two tries to reach a keeper that holds the session
 KILLED = "its keeper did not answer and was killed"
 
 
-def stop_session(directory: str, reason: str | None = None, *, kill: bool = False) -> View:
+def stop_session(session: Session, reason: str | None = None, *, kill: bool = False) -> View:
     """End the agent and return how the session is shown then.
 
     A session that is stopped already is no error; a keeper that is still starting is asked when it listens.
@@ -27,45 +27,45 @@ def stop_session(directory: str, reason: str | None = None, *, kill: bool = Fals
     """
     try:
         if kill:
-            client.answers(directory)  # raises at once if the keeper is stuck
-        return _stop(directory, reason)
+            client.answers(session)  # raises at once if the keeper is stuck
+        return _stop(session, reason)
     except KeeperNotResponding:
         if not kill:
             raise
-    return _kill(directory)
+    return _kill(session)
 
 
-def _stop(directory: str, reason: str | None) -> View:
+def _stop(session: Session, reason: str | None) -> View:
     pid, deadline = None, time.monotonic() + LIMIT
     while pid is None:
         try:
-            pid = client.call(directory, "stop", limit=LIMIT, reason=reason)["pid"]
+            pid = client.call(session, "stop", limit=LIMIT, reason=reason)["pid"]
         except (KeeperGone, KeeperDied):
-            if not locks.is_held(directory):
+            if not locks.is_held(session):
                 from agh.sessions.repair import end_leftovers_of
 
-                end_leftovers_of(directory)
-                return session_view(directory)
-            if not client.await_end(directory, LISTEN_WAIT) and time.monotonic() > deadline:
-                raise KeeperNotResponding(os.path.basename(directory)) from None
-    if not client.await_end(directory, LIMIT, pid):
-        raise KeeperNotResponding(os.path.basename(directory))
-    return session_view(directory)
+                end_leftovers_of(session)
+                return session_view(session)
+            if not client.await_end(session, LISTEN_WAIT) and time.monotonic() > deadline:
+                raise KeeperNotResponding(session.id) from None
+    if not client.await_end(session, LIMIT, pid):
+        raise KeeperNotResponding(session.id)
+    return session_view(session)
 
 
-def _kill(directory: str) -> View:
+def _kill(session: Session) -> View:
     """Kill the keeper, end what it leaves, close its log, and write that the session was stopped."""
     from agh.keeper.holder import kill_keeper
 
-    if not kill_keeper(directory) and locks.is_held(directory):
-        raise KeeperNotResponding(os.path.basename(directory), hint="agh doctor")
-    client.await_end(directory, LIMIT)
-    lock = locks.take(directory)
+    if not kill_keeper(session) and locks.is_held(session):
+        raise KeeperNotResponding(session.id, hint="agh doctor")
+    client.await_end(session, LIMIT)
+    lock = locks.take(session)
     if lock is None:  # another command was quicker
-        raise KeeperNotResponding(os.path.basename(directory))
+        raise KeeperNotResponding(session.id)
     with lock:
         _write_killed(lock)
-    return session_view(directory)
+    return session_view(session)
 
 
 def _write_killed(lock: Lock) -> None:
@@ -73,7 +73,7 @@ def _write_killed(lock: Lock) -> None:
     from agh.store.writer import Writer
 
     repair_locked(lock)
-    metadata: Any = meta.read(lock.directory)
+    metadata: Any = meta.read(lock.session)
     with Writer(lock, metadata["agent_name"]) as writer:
         end = draft("session_stopped", stop_reason="user_canceled", text=KILLED, failure=None)
         writer.append([end])
@@ -84,4 +84,4 @@ def _write_killed(lock: Lock) -> None:
             "last_sequence": writer.last_sequence,
             "updated_at": timestamp(),
         }
-    meta.write(lock.directory, metadata)
+    meta.write(lock.session, metadata)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
 from agh.errors import KeeperGone, SessionLive
+from agh.home import Session
 from agh.keeper import client
 from agh.sessions.new import check_name, checked_mode
 from agh.store import lock as locks
@@ -14,60 +14,60 @@ from agh.store import meta, sessions
 from agh.store.views import owned_update, session_view
 
 
-def rename(directory: str, name: str) -> None:
+def rename(session: Session, name: str) -> None:
     """Give the session a name; the empty one takes it away."""
     with sessions.naming():
         if name:
-            check_name(name, os.path.basename(directory))
-        _change(directory, name=name or None)
+            check_name(name, session.id)
+        _change(session, name=name or None)
 
 
-def archive(directory: str, *, undo: bool = False) -> None:
+def archive(session: Session, *, undo: bool = False) -> None:
     """Put a session that is not live away, or take it out of the archive."""
-    session_id = os.path.basename(directory)
-    if locks.is_held(directory) and not undo:
+    session_id = session.id
+    if locks.is_held(session) and not undo:
         raise SessionLive(session_id)
     with sessions.naming():
-        name = session_view(directory).get("name")
+        name = session_view(session).get("name")
         if undo and name:
             check_name(name, session_id)
-        _change(directory, archived=not undo)
+        _change(session, archived=not undo)
 
 
-def choose(directory: str, choices: Mapping[str, str]) -> None:
+def choose(session: Session, choices: Mapping[str, str]) -> None:
     """Choose the agent's model, mode and other options, or the session's permissions: all of them or none."""
     options = {name: value for name, value in choices.items() if name != "permissions"}
     permissions = choices.get("permissions")
     if permissions is not None:
         checked_mode(permissions)
     if len(choices) > 1:
-        _check_options(directory, options)
+        _check_options(session, options)
     for name, value in options.items():
-        _choose(directory, name, value)
+        _choose(session, name, value)
     if permissions is not None:
-        _change(directory, permissions=permissions)
+        _change(session, permissions=permissions)
 
 
-def _check_options(directory: str, options: Mapping[str, str]) -> None:
+def _check_options(session: Session, options: Mapping[str, str]) -> None:
     """Refuse what a live session's agent does not offer, before anything is chosen."""
     try:
         for name, value in options.items():
-            client.call(directory, "set", name=name, value=value, check=True)
+            client.call(session, "set", name=name, value=value, check=True)
     except KeeperGone:
         pass  # what the agent offers shows at the next resume
 
 
-def _choose(directory: str, name: str, value: str) -> None:
+def _choose(session: Session, name: str, value: str) -> None:
     try:
-        client.call(directory, "set", name=name, value=value)
+        client.call(session, "set", name=name, value=value)
     except KeeperGone:
-        metadata = meta.read(directory)
+        metadata = meta.read(session)
         meta.choose(metadata, name, value)
-        owned_update(directory, **{key: metadata.get(key) for key in ("model", "mode", "options")})
+        owned_update(session, **{key: metadata.get(key) for key in ("model", "mode", "options")})
 
 
-def _change(directory: str, **changes: Any) -> None:
+def _change(session: Session, **changes: Any) -> None:
     try:
-        client.call(directory, "update", **changes)
+        client.call(session, "update", **changes)
     except KeeperGone:
-        owned_update(directory, **changes)
+        owned_update(session, **changes)

@@ -14,25 +14,25 @@ import orjson
 from agh.core.checkpoint import Checkpoint, agent, checkpoint, seal, unseal
 from agh.core.transcript import TRANSCRIPT_TYPES, transcript
 from agh.errors import CheckpointDamaged, CheckpointMissing
+from agh.home import Session, replace_private_file
 from agh.store.meta import Meta
 from agh.store.reader import Query, Reader
-from agh.store.replace import replace_private_file
 from agh.store.schema import LANDMARK
 
 FILE = "checkpoint.json"
 _MAX_ROWS = 20_000  # read from the end of the log; one message may be many rows
 
 
-def write(directory: str, document: Checkpoint) -> None:
+def write(session: Session, document: Checkpoint) -> None:
     """Seal a checkpoint and replace the session's last one with it."""
-    replace_private_file(os.path.join(directory, FILE), seal(document))
+    replace_private_file(os.path.join(session, FILE), seal(document))
 
 
-def read(directory: str) -> Checkpoint:
+def read(session: Session) -> Checkpoint:
     """Read the session's checkpoint. Raise CheckpointMissing or CheckpointDamaged."""
-    session_id = os.path.basename(directory)
+    session_id = session.id
     try:
-        with open(os.path.join(directory, FILE), "rb") as file:
+        with open(os.path.join(session, FILE), "rb") as file:
             return unseal(file.read())
     except FileNotFoundError:
         raise CheckpointMissing(session_id) from None
@@ -42,9 +42,9 @@ def read(directory: str) -> Checkpoint:
         raise CheckpointDamaged(session_id, error) from None
 
 
-def of_session(directory: str, metadata: Meta, depth: int, elapsed: float | None = None) -> Checkpoint:
+def of_session(session: Session, metadata: Meta, depth: int, elapsed: float | None = None) -> Checkpoint:
     """Derive the checkpoint of a session from its log. `elapsed` is the live time its keeper measured."""
-    with Reader(directory) as reader:
+    with Reader(session) as reader:
         return reader.snapshot(lambda: _from_log(reader, metadata, depth, elapsed))
 
 

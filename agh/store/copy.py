@@ -15,6 +15,7 @@ import orjson
 from agh.core.events import Row
 from agh.core.exchange import SCHEMA, TABLES, Copy
 from agh.errors import OutputFailed
+from agh.home import Session
 from agh.store import schema
 from agh.store.reader import EVERYTHING, Reader
 from agh.store.rows import INSERT_EVENT, insert
@@ -24,21 +25,21 @@ from agh.store.views import session_view
 _LOCAL_FIELDS = ("keeper", "launch", "attach", "attached_to", "attach_expires_at", "activity")
 
 
-def copy(directory: str) -> Copy:
+def copy(session: Session) -> Copy:
     """Copy the session as it is now. The events are read when the copy is used."""
-    with Reader(directory) as reader:
+    with Reader(session) as reader:
         last, tables = reader.snapshot(lambda: (reader.last_sequence(), _read_tables(reader)))
-    session = {key: value for key, value in session_view(directory).items() if key not in _LOCAL_FIELDS}
-    session["last_sequence"] = last
+    view = {key: value for key, value in session_view(session).items() if key not in _LOCAL_FIELDS}
+    view["last_sequence"] = last
 
     def rows() -> Iterator[Row]:
-        with Reader(directory) as reader:
+        with Reader(session) as reader:
             after = 0
             while page := reader.page(EVERYTHING, after, last):
                 yield from page
                 after = page[-1].sequence
 
-    return Copy(session, last, tables, rows, lambda path: _backup(directory, session, path))
+    return Copy(view, last, tables, rows, lambda path: _backup(session, view, path))
 
 
 def write_database(copy: Copy, path: str) -> None:
@@ -59,24 +60,24 @@ def write_database(copy: Copy, path: str) -> None:
         target.close()
 
 
-def _backup(directory: str, session: dict[str, Any], path: str) -> None:
+def _backup(session: Session, view: dict[str, Any], path: str) -> None:
     target = sqlite3.connect(path, isolation_level=None)
     try:
-        with Reader(directory) as reader:
+        with Reader(session) as reader:
             reader.backup(target)
         target.execute("PRAGMA journal_mode = DELETE")  # one file, readable from a read-only directory
         ((last,),) = target.execute("SELECT coalesce(max(sequence), 0) FROM events").fetchall()
-        _add_description(target, session | {"last_sequence": last})
+        _add_description(target, view | {"last_sequence": last})
     except sqlite3.OperationalError as error:
         raise OutputFailed(error) from error
     finally:
         target.close()
 
 
-def _add_description(target: sqlite3.Connection, session: dict[str, Any]) -> None:
+def _add_description(target: sqlite3.Connection, view: dict[str, Any]) -> None:
     """Add the table that tells an importer which session this is."""
     target.execute("CREATE TABLE session (schema TEXT NOT NULL, meta TEXT NOT NULL)")
-    insert(target, "session", {"schema": SCHEMA, "meta": orjson.dumps(session).decode()})
+    insert(target, "session", {"schema": SCHEMA, "meta": orjson.dumps(view).decode()})
 
 
 def _read_tables(reader: Reader) -> dict[str, list[dict[str, Any]]]:

@@ -20,7 +20,7 @@ from agh.errors import (
     StoreFailed,
     SystemFailed,
 )
-from agh.home import SESSION_ID, check_descriptors, home_path
+from agh.home import SESSION_ID, Session, check_descriptors, home_path
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
@@ -31,13 +31,13 @@ FEW = 64  # descriptors; with fewer, Python itself cannot always import a module
 TAIL = 4000
 
 
-def free_bytes(directory: str) -> int:
+def free_bytes(directory: str | os.PathLike[str]) -> int:
     """Return how many bytes this user can still write there; none if no file can be created."""
     disk = os.statvfs(directory)
     return 0 if disk.f_files and not disk.f_favail else disk.f_bavail * disk.f_frsize
 
 
-def is_full(directory: str) -> bool:
+def is_full(directory: str | os.PathLike[str]) -> bool:
     """Tell whether the disk has next to no room. A disk that cannot be asked is not full."""
     try:
         return free_bytes(directory) < LITTLE
@@ -45,38 +45,38 @@ def is_full(directory: str) -> bool:
         return False
 
 
-def store_failed(directory: str, cause: object) -> StoreFailed:
+def store_failed(session: Session, cause: object) -> StoreFailed:
     """Return the error for a log that cannot be written. SQLite does not always say that the disk is full."""
     if getattr(cause, "sqlite_errorname", "").startswith("SQLITE_CANTOPEN"):
         check_descriptors()
-    if is_full(directory):
+    if is_full(session):
         cause = os.strerror(errno.ENOSPC)
-    return StoreFailed(os.path.basename(directory), cause, hint=f"df -h {directory}")
+    return StoreFailed(session.id, cause, hint=f"df -h {session.directory}")
 
 
-def explain_end(directory: str, otherwise: AghError) -> AghError:
+def explain_end(session: Session, otherwise: AghError) -> AghError:
     """Return why the session's keeper could not write its log, or `otherwise` if that is not why it ended.
 
     The keeper's own log may be on the very disk that is full.
     """
     from agh.store import meta
 
-    if is_full(directory):
-        return store_failed(directory, "")
+    if is_full(session):
+        return store_failed(session, "")
     try:
-        started = str((meta.read(directory).get("keeper") or {}).get("started_at") or "~")
+        started = str((meta.read(session).get("keeper") or {}).get("started_at") or "~")
     except MetaInvalid:
         return otherwise
-    moment, _, text = last_line(directory).partition(" ")
+    moment, _, text = last_line(session).partition(" ")
     if moment >= started and text.startswith("store_failed: "):
-        return store_failed(directory, text.rpartition("cannot be written: ")[2])
+        return store_failed(session, text.rpartition("cannot be written: ")[2])
     return otherwise
 
 
-def last_line(directory: str) -> str:
+def last_line(session: Session) -> str:
     """Return the last line of keeper.log; empty if there is none."""
     try:
-        with open(os.path.join(directory, "keeper.log"), "rb") as file:
+        with open(os.path.join(session, "keeper.log"), "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
             lines = file.read().decode(errors="replace").strip().splitlines()
     except OSError:

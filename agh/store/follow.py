@@ -10,25 +10,26 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from agh.core.events import Row
+from agh.home import Session
 from agh.store import lock as locks
 from agh.store.reader import Query, Reader
 from agh.store.watch import IDLE, Watch
 
 
 class Batch(NamedTuple):
-    """Rows of one session, in order. No rows: the session has ended, or, without a directory, a tick."""
+    """Rows of one session, in order. No rows: the session has ended, or, without a session, a tick."""
 
-    directory: str
+    session: Session | None
     rows: list[Row]
 
 
-class _Session:
+class _Followed:
     """A session being followed, and how far it has been read."""
 
-    def __init__(self, directory: str, after: int) -> None:
-        self.directory = directory
+    def __init__(self, session: Session, after: int) -> None:
+        self.session = session
         self.after = after
-        self.reader = Reader(directory)
+        self.reader = Reader(session)
         self.reopened = False
 
     def next_page(self, query: Query) -> list[Row] | None:
@@ -43,45 +44,45 @@ class _Session:
     def reopen(self) -> None:
         """Open the log again, to see rows that a writer killed in mid-commit left out of the WAL's index."""
         self.reader.close()
-        self.reader = Reader(self.directory)
+        self.reader = Reader(self.session)
 
 
 def follow(
-    positions: Iterable[tuple[str, int]], query: Query, *, tick: float | None = None
+    positions: Iterable[tuple[Session, int]], query: Query, *, tick: float | None = None
 ) -> Iterator[Batch]:
-    """Yield batches from sessions, given as (directory, sequence to start after), until all have ended.
+    """Yield batches from sessions, given as (session, sequence to start after), until all have ended.
 
-    With `tick`, also yield an empty batch without a directory at least that often while nothing is new.
+    With `tick`, also yield an empty batch without a session at least that often while nothing is new.
     """
     with Watch() as watch:
-        followed: list[_Session] = []
+        followed: list[_Followed] = []
         try:
-            for directory, after in positions:
-                watch.add(directory)
-                followed.append(_Session(directory, after))
+            for session, after in positions:
+                watch.add(session)
+                followed.append(_Followed(session, after))
             while followed:
                 moved = False
-                for session in list(followed):
+                for log in list(followed):
                     # Checked before reading: rows committed before the lock was released are seen.
-                    live = locks.is_held(session.directory)
-                    rows = session.next_page(query)
+                    live = locks.is_held(log.session)
+                    rows = log.next_page(query)
                     if rows is not None:
                         moved = True
                         if rows:
-                            yield Batch(session.directory, rows)
-                    elif not live and not session.reopened:
-                        session.reopened = moved = True
-                        session.reopen()
+                            yield Batch(log.session, rows)
+                    elif not live and not log.reopened:
+                        log.reopened = moved = True
+                        log.reopen()
                     elif not live:
-                        followed.remove(session)
-                        session.reader.close()
-                        yield Batch(session.directory, [])
+                        followed.remove(log)
+                        log.reader.close()
+                        yield Batch(log.session, [])
                 if moved:
                     watch.note_change()
                 elif followed:
                     watch.wait(tick or IDLE)
                     if tick is not None:
-                        yield Batch("", [])
+                        yield Batch(None, [])
         finally:
-            for session in followed:
-                session.reader.close()
+            for log in followed:
+                log.reader.close()

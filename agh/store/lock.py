@@ -13,45 +13,59 @@ import fcntl
 import os
 import struct
 import time
+from typing import TYPE_CHECKING
 
-from agh.home import open_private
+from agh.home import Session, open_private
+
+if TYPE_CHECKING:
+    from typing import Self
 
 _OFD = hasattr(fcntl, "F_OFD_SETLK")
 _FLOCK_RETRY = 0.1
 
 
-class Lock:
-    """A held lock. Its holder may write the session, until `release` or the end of the process."""
+class DirectoryLock:
+    """A held lock of a directory, until `release` or the end of the process."""
 
-    def __init__(self, fd: int, directory: str) -> None:
+    def __init__(self, fd: int) -> None:
         self.fd = fd
-        self.directory = directory
 
     def release(self) -> None:
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
 
-    def __enter__(self) -> Lock:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.release()
 
 
-def take(directory: str) -> Lock | None:
-    """Take the lock of the session in `directory`, or return None if someone else holds it."""
-    fd = open_private(os.path.join(directory, "lock"), os.O_RDWR)
-    if _try_lock(fd):
-        return Lock(fd, directory)
-    os.close(fd)
-    return None
+class Lock(DirectoryLock):
+    """A held lock of a session. Its holder may write the session."""
+
+    def __init__(self, fd: int, session: Session) -> None:
+        super().__init__(fd)
+        self.session = session
 
 
-def is_held(directory: str) -> bool:
+def take(session: Session) -> Lock | None:
+    """Take the lock of a session, or return None if someone else holds it."""
+    fd = _take(session.directory)
+    return None if fd is None else Lock(fd, session)
+
+
+def take_directory(directory: str) -> DirectoryLock | None:
+    """Take the lock of a directory that is not a session's, or return None if someone else holds it."""
+    fd = _take(directory)
+    return None if fd is None else DirectoryLock(fd)
+
+
+def is_held(session: Session) -> bool:
     """Tell whether anyone holds the lock now. Never takes it, never creates the file."""
     try:
-        fd = os.open(os.path.join(directory, "lock"), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        fd = os.open(os.path.join(session, "lock"), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE):
             raise
@@ -67,6 +81,14 @@ def is_held(directory: str) -> bool:
         return False
     finally:
         os.close(fd)
+
+
+def _take(directory: str) -> int | None:
+    fd = open_private(os.path.join(directory, "lock"), os.O_RDWR)
+    if _try_lock(fd):
+        return fd
+    os.close(fd)
+    return None
 
 
 def _try_lock(fd: int) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 import orjson
 
 from agh.errors import MetaInvalid
-from agh.store.replace import replace_private_file
+from agh.home import Session, replace_private_file
 
 
 class Failure(TypedDict, total=False):
@@ -100,11 +100,11 @@ _REQUIRED_KEYS = {
 }
 
 
-def read(directory: str) -> Meta:
+def read(session: Session) -> Meta:
     """Read a session's metadata. Raise MetaInvalid unless it is a JSON object about this very session."""
-    session_id = directory[directory.rfind("/") + 1 :]
+    session_id = session.id
     try:
-        fd = os.open(f"{directory}/{FILE}", os.O_RDONLY | os.O_CLOEXEC)  # twice as fast as open()
+        fd = os.open(f"{session.directory}/{FILE}", os.O_RDONLY | os.O_CLOEXEC)  # twice as fast as open()
         try:
             text = os.read(fd, READ_SIZE)
             while rest := os.read(fd, READ_SIZE):
@@ -149,10 +149,10 @@ def _contains_only(container: dict[str, Any] | list[Any], types: tuple[type, ...
     return all(type(value) in types for value in values)
 
 
-def write(directory: str, meta: Meta, *, sync: bool = True) -> None:
+def write(session: Session, meta: Meta, *, sync: bool = True) -> None:
     """Replace the metadata. Without `sync` a power cut may bring back the old text, but never half of it."""
     data = orjson.dumps(meta, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    replace_private_file(os.path.join(directory, FILE), data, sync=sync)
+    replace_private_file(os.path.join(session, FILE), data, sync=sync)
 
 
 def choose(meta: Meta, name: str, value: str) -> None:

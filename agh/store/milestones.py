@@ -31,7 +31,7 @@ START = Milestone(0, 0)
 
 def mark(writer: Writer, before_turn: int) -> None:
     """Set a milestone before the turn that starts after this sequence, if the last is far back."""
-    with Reader(writer.lock.directory) as reader:
+    with Reader(writer.lock.session) as reader:
         last = _newest(reader)
         if before_turn - last.sequence < STRIDE:
             return

@@ -27,7 +27,7 @@ from agh.errors import (
     EventsUnreadable,
     Usage,
 )
-from agh.home import check_descriptors
+from agh.home import Session, check_descriptors
 from agh.store.schema import APPLICATION_ID, VERSION
 
 FILE = "events.db"
@@ -73,10 +73,10 @@ EVERYTHING = Query()
 class Reader:
     """A read-only connection to a session's log."""
 
-    def __init__(self, directory: str) -> None:
-        self.directory = directory
-        self.session_id = os.path.basename(directory)
-        self.path = os.path.join(directory, FILE)
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.session_id = session.id
+        self.path = os.path.join(session, FILE)
         self._stamp: tuple[int, ...] | None = None
         self._connection = self._open()
 

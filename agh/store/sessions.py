@@ -14,7 +14,7 @@ from typing import Any
 
 from agh.core.suggest import closest
 from agh.errors import AmbiguousSession, DataDamaged, MetaInvalid, SessionBusy, SessionNotFound
-from agh.home import SESSION_ID, ensure_home, session_path, sessions_path
+from agh.home import SESSION_ID, Session, ensure_home, session_of, sessions_path
 from agh.store import lock as locks
 from agh.store import meta
 from agh.store.meta import Meta
@@ -34,15 +34,15 @@ def session_ids() -> list[str]:
     return sorted(filter(SESSION_ID.fullmatch, names))
 
 
-def scan() -> Iterator[tuple[str, Meta | MetaInvalid]]:
-    """Yield the directory of every session, with its metadata or the error of reading it."""
+def scan() -> Iterator[tuple[Session, Meta | MetaInvalid]]:
+    """Yield every session, oldest first, with its metadata or the error of reading it."""
     base = sessions_path()
     for session_id in session_ids():
-        directory = f"{base}/{session_id}"
+        session = Session(session_id, f"{base}/{session_id}")
         try:
-            yield directory, meta.read(directory)
+            yield session, meta.read(session)
         except MetaInvalid as error:
-            yield directory, error
+            yield session, error
 
 
 def readable() -> Iterator[Meta]:
@@ -50,30 +50,29 @@ def readable() -> Iterator[Meta]:
     return (metadata for _, metadata in scan() if not isinstance(metadata, MetaInvalid))
 
 
-def resolve(reference: str, workspace: str | None = None) -> str:
-    """Return the directory of the session meant by an id, a unique prefix of one, a name, or `@last`.
+def resolve(reference: str, workspace: str | None = None) -> Session:
+    """Return the session meant by an id, a unique prefix of one, a name, or `@last`.
 
     `@last` is the newest session of `workspace` (default: the working directory) or of one above it.
     """
     if reference == "@last":
         return _last(os.path.realpath(workspace or here()))
     if SESSION_ID.fullmatch(reference):
-        directory = session_path(reference)
-        if os.path.isdir(directory):
-            return directory
+        session = session_of(reference)
+        if os.path.isdir(session):
+            return session
     if not reference.startswith("sess-"):
         named = [
-            (path, metadata)
-            for path, metadata in scan()
+            (session, metadata)
+            for session, metadata in scan()
             if not isinstance(metadata, MetaInvalid) and metadata.get("name") == reference
         ]
-        not_archived = [path for path, metadata in named if not metadata.get("archived")]
-        named_paths = not_archived or [path for path, _ in named]
-        if named_paths:
-            return _only(reference, named_paths)
+        not_archived = [session for session, metadata in named if not metadata.get("archived")]
+        if named:
+            return _only(reference, not_archived or [session for session, _ in named])
     prefix = reference if reference.startswith("sess-") else f"sess-{reference}"
     if prefix != "sess-":
-        matching = [session_path(session_id) for session_id in session_ids() if session_id.startswith(prefix)]
+        matching = [session_of(session_id) for session_id in session_ids() if session_id.startswith(prefix)]
         if matching:
             return _only(reference, matching)
     raise SessionNotFound(repr(reference), hint=_suggest(reference))
@@ -84,7 +83,7 @@ def naming() -> Iterator[None]:
     """Lock the names of this home: a name that is free inside the block stays free until it ends."""
     base = ensure_home()
     deadline = time.monotonic() + NAMING_LIMIT
-    while (lock := locks.take(base)) is None:
+    while (lock := locks.take_directory(base)) is None:
         if time.monotonic() > deadline:
             raise SessionBusy("(the names)")
         time.sleep(0.005)
@@ -111,15 +110,15 @@ def in_workspace(metadata: Meta, workspace: str) -> bool:
     return any(f"{workspace}/".startswith(path.rstrip("/") + "/") for path in workspaces(metadata))
 
 
-def _last(workspace: str) -> str:
+def _last(workspace: str) -> Session:
     for session_id in reversed(session_ids()):
-        directory = session_path(session_id)
+        session = session_of(session_id)
         try:
-            metadata = meta.read(directory)
+            metadata = meta.read(session)
         except MetaInvalid:
             continue
         if in_workspace(metadata, workspace):
-            return directory
+            return session
     raise SessionNotFound("@last", hint="agh session new")
 
 
@@ -135,14 +134,14 @@ def _suggest(reference: str) -> str | None:
 
 def _name(session_id: str) -> str | None:
     try:
-        return meta.read(session_path(session_id)).get("name")
+        return meta.read(session_of(session_id)).get("name")
     except MetaInvalid:
         return None
 
 
-def _only(reference: str, directories: list[str]) -> str:
-    """Return the only directory, or raise AmbiguousSession."""
-    if len(directories) > 1:
-        session_ids = ", ".join(os.path.basename(path) for path in directories[:5])
-        raise AmbiguousSession(repr(reference), session_ids + (", …" if len(directories) > 5 else ""))
-    return directories[0]
+def _only(reference: str, matching: list[Session]) -> Session:
+    """Return the only session, or raise AmbiguousSession."""
+    if len(matching) > 1:
+        ids = ", ".join(session.id for session in matching[:5])
+        raise AmbiguousSession(repr(reference), ids + (", …" if len(matching) > 5 else ""))
+    return matching[0]

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from agh import config
 from agh.config import SETTINGS, TABLES
 from agh.errors import ConfigInvalid, Usage
-from agh.home import ensure_home, home_path
-from agh.store.replace import replace_file
+from agh.home import ensure_home, home_path, replace_file
 from agh.store.sessions import naming
 
 LISTS = ("mcp_servers", "permissions.rules", "hooks", "trusted_workspaces", *TABLES)

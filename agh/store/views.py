@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from agh.core import status
 from agh.core.events import timestamp
 from agh.core.transcript import Message, transcript
 from agh.errors import KeeperNotResponding, MetaInvalid, SessionBusy
+from agh.home import Session
 from agh.store import lock as locks
 from agh.store import meta, milestones, sessions
 from agh.store.reader import Reader
@@ -20,42 +20,42 @@ if TYPE_CHECKING:
 View = dict[str, Any]
 
 
-def session_view(directory: str) -> View:
+def session_view(session: Session) -> View:
     """Return a session's metadata with its derived fields; a vanished keeper shows in the state."""
-    return _view(directory, meta.read(directory), timestamp())
+    return _view(session, meta.read(session), timestamp())
 
 
 def list_views(keep: Callable[[View], bool] = lambda view: True) -> list[View]:
     """List the sessions that `keep` accepts, newest activity first. Unreadable ones are included."""
     now = timestamp()
     views = []
-    for directory, metadata in sessions.scan():
+    for session, metadata in sessions.scan():
         if isinstance(metadata, MetaInvalid):
-            view = _damaged_view(directory, metadata)
+            view = _damaged_view(session, metadata)
         else:
-            view = _view(directory, metadata, now)
+            view = _view(session, metadata, now)
         if keep(view):
             views.append(view)
     views.sort(key=lambda view: (view.get("updated_at") or "", view["id"]), reverse=True)
     return views
 
 
-def status_view(directory: str, answers: Callable[[str], bool]) -> View:
+def status_view(session: Session, answers: Callable[[Session], bool]) -> View:
     """Return a session's view with the answer to "should it be resumed?". `answers` asks the keeper."""
-    metadata = meta.read(directory)
-    is_locked = locks.is_held(directory)
+    metadata = meta.read(session)
+    is_locked = locks.is_held(session)
     view = status.view(metadata, is_locked, timestamp())
     try:
-        is_answering = is_locked and answers(directory)
+        is_answering = is_locked and answers(session)
     except KeeperNotResponding:
         is_answering = False
         view |= status.NOT_RESPONDING
     return view | status.recovery(view, is_locked, is_answering)
 
 
-def stop_notice(directory: str) -> dict[str, Any]:
+def stop_notice(session: Session) -> dict[str, Any]:
     """Return the synthetic last object of a stream, which says how the session ended."""
-    view = session_view(directory)
+    view = session_view(session)
     return {
         "id": f"session-stopped-{view['id']}",
         "session_id": view["id"],
@@ -66,30 +66,30 @@ def stop_notice(directory: str) -> dict[str, Any]:
     }
 
 
-def owned_update(directory: str, **changes: Any) -> None:
+def owned_update(session: Session, **changes: Any) -> None:
     """Change the metadata of a session that is not live. Raise SessionBusy if it is locked."""
-    lock = locks.take(directory)
+    lock = locks.take(session)
     if lock is None:
-        raise SessionBusy(os.path.basename(directory))
+        raise SessionBusy(session.id)
     with lock:
-        metadata: Any = meta.read(directory)
-        meta.write(directory, metadata | changes)
+        metadata: Any = meta.read(session)
+        meta.write(session, metadata | changes)
 
 
-def messages(directory: str) -> list[Message]:
+def messages(session: Session) -> list[Message]:
     """Return the whole transcript of a session."""
-    with Reader(directory) as reader:
+    with Reader(session) as reader:
         return transcript(reader.rows())
 
 
 def recap_view(
-    directory: str, limit: int, redactor: Redactor, generated_at: str | None = None
+    session: Session, limit: int, redactor: Redactor, generated_at: str | None = None
 ) -> dict[str, Any]:
     """Return the recap of a session: its view and its last `limit` messages, with secrets redacted."""
     from agh.core.recap import recap
 
-    view = session_view(directory)
-    with Reader(directory) as reader:
+    view = session_view(session)
+    with Reader(session) as reader:
 
         def read() -> dict[str, Any]:
             (queued_inputs,), (generation,) = (
@@ -116,14 +116,14 @@ def recap_view(
         return reader.snapshot(read)
 
 
-def _view(directory: str, metadata: Mapping[str, Any], now: str) -> View:
-    is_locked = metadata.get("state") in status.LIVE_STATES and locks.is_held(directory)
+def _view(session: Session, metadata: Mapping[str, Any], now: str) -> View:
+    is_locked = metadata.get("state") in status.LIVE_STATES and locks.is_held(session)
     return status.view(metadata, is_locked, now)
 
 
-def _damaged_view(directory: str, error: MetaInvalid) -> View:
+def _damaged_view(session: Session, error: MetaInvalid) -> View:
     return {
-        "id": os.path.basename(directory),
+        "id": session.id,
         "state": "unknown",
         "phase": "failed",
         "badge": "unknown",

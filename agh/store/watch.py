@@ -46,7 +46,7 @@ class Watch:
             self._poll.register(self._fd, select.POLLIN)
         self._looks = len(_LOOKS_AGAIN)
 
-    def add(self, directory: str) -> None:
+    def add(self, directory: str | os.PathLike[str]) -> None:
         """Watch this directory too."""
         if self._fd >= 0 and _libc().inotify_add_watch(self._fd, os.fsencode(directory), _MASK) < 0:
             self.close()  # no watches left: poll all directories instead

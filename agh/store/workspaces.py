@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from agh.core.suggest import closest
 from agh.errors import ConfigInvalid, Usage, WorkspaceNameTaken, WorkspaceNotFound
-from agh.home import base36, checked_home, home_path
-from agh.store.replace import replace_file
+from agh.home import base36, checked_home, home_path, replace_file
 from agh.store.sessions import here, naming
 
 FILE, PREFIX = "workspaces.toml", "ws-"

@@ -12,11 +12,11 @@ from functools import partial
 
 from agh.core.events import Draft, Row
 from agh.errors import Bug, EventsNewer, SessionBusy
+from agh.home import Session
 from agh.store import schema
 from agh.store.failures import store_failed
 from agh.store.lock import Lock
 from agh.store.reader import FILE, Reader
-from agh.store.replace import sync_directory
 from agh.store.rows import INSERT_EVENT
 
 WAL_PAGES = 4000  # 16 MB before the WAL is folded in, so a long turn seldom waits for that
@@ -33,13 +33,12 @@ class Writer:
 
     def __init__(self, lock: Lock, agent_name: str) -> None:
         if lock.fd < 0:
-            raise SessionBusy(os.path.basename(lock.directory))
+            raise SessionBusy(lock.session.id)
         self.lock = lock
-        self.session_id = os.path.basename(lock.directory)
+        self.session_id = lock.session.id
         self.agent_name = agent_name
-        path = os.path.join(lock.directory, FILE)
-        Reader(lock.directory).close()  # raises if the log is damaged, before a write makes it worse
-        self.connection = _connect(path, self.session_id)
+        Reader(lock.session).close()  # raises if the log is damaged, before a write makes it worse
+        self.connection = _connect(lock.session)
         self._row: list[object] = []  # a long event, while it is being stored
         self.connection.create_function("let_go", 1, partial(_let_go, self._row))
         try:
@@ -54,7 +53,7 @@ class Writer:
         except BaseException as error:
             self.connection.close()
             if isinstance(error, sqlite3.Error):
-                raise store_failed(self.lock.directory, error) from error
+                raise store_failed(self.lock.session, error) from error
             raise
 
     @contextmanager
@@ -72,7 +71,7 @@ class Writer:
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
             if isinstance(error, sqlite3.OperationalError | sqlite3.DatabaseError):
-                raise store_failed(self.lock.directory, error) from error
+                raise store_failed(self.lock.session, error) from error
             raise
 
     def append(self, drafts: Iterable[Draft]) -> list[Row]:
@@ -130,35 +129,15 @@ def _let_go(row: list[object], at: str) -> str:
     return at
 
 
-def create(lock: Lock) -> None:
-    """Create an empty log for a new session. It gets its name only when it is complete."""
-    path = os.path.join(lock.directory, FILE)
-    if os.path.lexists(path):
-        raise FileExistsError(path)
-    unfinished = path + ".new"
-    for leftover in (unfinished, unfinished + "-journal", unfinished + "-wal", unfinished + "-shm"):
-        if os.path.lexists(leftover):
-            os.unlink(leftover)
-    os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    session_id = os.path.basename(lock.directory)
-    connection = _connect(unfinished, session_id)
-    try:
-        schema.create(connection)
-    except sqlite3.Error as error:
-        raise store_failed(os.path.dirname(path), error) from error
-    finally:
-        connection.close()
-    os.rename(unfinished, path)
-    sync_directory(lock.directory)
-
-
-def _connect(path: str, session_id: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, timeout=5, cached_statements=64)
+def _connect(session: Session) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        os.path.join(session, FILE), isolation_level=None, timeout=5, cached_statements=64
+    )
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
     except sqlite3.Error as error:
         connection.close()
-        raise store_failed(os.path.dirname(path), error) from error
+        raise store_failed(session, error) from error
     return connection

@@ -13,8 +13,9 @@ from typing import Any
 import orjson
 
 from agh.core.events import SCHEMA, Draft, timestamp
-from agh.home import make_private_dir
-from agh.store import milestones, writer
+from agh.home import Session, make_private_dir
+from agh.store import milestones
+from agh.store.create import create_log
 from agh.store.lock import take
 from agh.store.writer import Writer
 from tests.support.build import Home, calls, conversation, done, returns, says, user
@@ -135,10 +136,10 @@ def _talk(seed: int, events: int) -> list[Draft]:
 def long_log(path: Path, rows: int, **fields: Any) -> Path:
     """One session with `rows` events of the kinds and sizes that agents send, as a keeper leaves it."""
     directory = use(path).directory(id=ROWS_ID, **fields)
-    owner = take(str(directory))
+    owner = take(Session.at(directory))
     assert owner is not None
     with owner:
-        writer.create(owner)
+        create_log(owner)
         with Writer(owner, "claude") as log:
             events = _stream()
             for _ in range(rows // BATCH):

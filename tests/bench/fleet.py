@@ -11,7 +11,8 @@ from pathlib import Path
 
 from tests.bench import data
 from tests.bench.measure import AGH, Figure
-from tests.support.live import children_of, processes, wait_until
+from tests.support.live import children_of, processes
+from tests.support.wait import wait_until
 
 COUNT = 50
 

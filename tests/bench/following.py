@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from agh.store import writer
+from agh.home import Session
+from agh.store.create import create_log
 from agh.store.lock import take
 from agh.store.writer import Writer
 from tests.bench import data
@@ -36,10 +37,10 @@ LONGEST_WAIT = 5.0
 def _live(place: Path) -> Iterator[Writer]:
     """A session that someone holds, with an event in it."""
     directory = data.use(place).directory(id="sess-live000000", state="active", stop_reason=None)
-    owner = take(str(directory))
+    owner = take(Session.at(directory))
     assert owner is not None
     with owner:
-        writer.create(owner)
+        create_log(owner)
         with Writer(owner, "claude") as log:
             log.append([says("first")])
             yield log

@@ -11,7 +11,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from tests.bench import data
 from tests.bench.live import CHUNKS, ECHO, processes, session
 from tests.bench.measure import AGH, Figure, Taken, interleaved, resident, taken
 from tests.bench.starting import agh
+from tests.support.wait import wait_until
 
 PLACE = Path(__file__).parents[2] / "build" / "peers" / "node_modules" / ".bin"
 
@@ -127,9 +127,7 @@ def _background(home: Path) -> Iterator[Callable[[], int]]:
     finally:
         owner = find()
         os.kill(owner, signal.SIGTERM)
-        ended = time.monotonic() + 20
-        while Path(f"/proc/{owner}").exists() and time.monotonic() < ended:  # it still writes to its home
-            time.sleep(0.05)
+        wait_until(lambda: not Path(f"/proc/{owner}").exists(), what="it no longer writes to its home")
 
 
 def _copies(sessions: Path, count: int) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.live import GONE_WITHIN, Live, Session, carrying, kill, wait_until
+from tests.support.live import GONE_WITHIN, Live, Session, carrying, kill
+from tests.support.wait import wait_until
 
 SECRET = "hunter2-Zq81vT0pWx55"
 

@@ -6,16 +6,17 @@ resumed, and the next prompt works. A prompt whose acknowledgement was lost is n
 
 from __future__ import annotations
 
-import os
 from itertools import count
 from pathlib import Path
 
 import pytest
 
 from agh.errors import AghError
-from tests.support.live import Live, Session, wait_until
+from tests.support.boundaries import Boundaries
+from tests.support.live import Live, Session
+from tests.support.wait import wait_until
 
-HERE = str(Path(__file__).with_name("at_boundary"))
+ACTS = "commit meta replace write answer"
 TEXT = "/say hello\n/tool Read id=c1\n/ask kind=read\n/say bye"
 STEP = 3  # the loop is cut into this many tests: each takes every third n
 
@@ -24,15 +25,12 @@ class Life:
     """One life of a session, with the keeper killed at a boundary."""
 
     def __init__(self, live: Live, at: object, log: Path) -> None:
-        self.live, self.log = live, log
-        paths = os.pathsep.join(filter(None, [HERE, os.environ.get("PYTHONPATH")]))
-        self.env = {"PYTHONPATH": paths, "AGH_TEST_KILL_AT": str(at), "AGH_TEST_BOUNDARIES": str(log)}
-
-    def lines(self) -> list[str]:
-        return self.log.read_text().splitlines() if self.log.exists() else []
-
-    def was_killed(self) -> bool:
-        return any(line.endswith("KILLED") for line in self.lines())
+        self.live, self.boundaries = live, Boundaries(log, at, ACTS)
+        self.env, self.lines, self.was_killed = (
+            self.boundaries.environ,
+            self.boundaries.lines,
+            self.boundaries.was_killed,
+        )
 
     def run(self) -> tuple[Session, bool]:
         """The session, and whether its prompt was acknowledged."""
@@ -97,7 +95,7 @@ def test_a_prompt_is_seen_to_run_before_it_is_acknowledged(live: Live, tmp_path:
     session = live.new(env=life.env)
     before = len(life.lines())
     session.tell("/say hello")
-    acts = [line.split()[1] for line in life.lines()[before:]]
+    acts = life.boundaries.names()[before:]
     assert "answer" in acts, acts
     assert "replace" in acts[: acts.index("answer")], acts
 

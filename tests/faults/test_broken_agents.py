@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from tests.support.live import Live, Session, is_alive, kill, memory_of, wait_until
+from tests.support.live import Live, Session, is_alive, kill, memory_of
+from tests.support.wait import wait_until
 
 UPDATE = '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":%s}}'
 NONSENSE = [

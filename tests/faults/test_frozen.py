@@ -12,8 +12,8 @@ from contextlib import contextmanager
 import pytest
 
 from agh.errors import KeeperNotResponding
+from agh.home import Session as HomeSession
 from agh.keeper import client
-from agh.store import lock as locks
 from tests.support.live import Live, carrying, is_alive, wait_until
 
 
@@ -88,7 +88,7 @@ def test_stop_without_kill_names_the_command_that_does(live: Live, monkeypatch: 
 
         monkeypatch.setattr(stop, "LIMIT", 0.5)
         with pytest.raises(KeeperNotResponding) as caught:
-            stop.stop_session(str(session.directory))
+            stop.stop_session(HomeSession.at(session.directory))
     assert caught.value.exit == 3
     assert caught.value.hint == f"agh session stop {session.id} --kill"
 
@@ -99,7 +99,7 @@ def test_a_request_whose_sender_has_given_up_is_dropped(live: Live) -> None:
     with frozen(session.keeper):
         for verb, fields in (("prompt", {"prompt": [{"type": "text", "text": "late"}]}), ("stop", {})):
             with pytest.raises(KeeperNotResponding):
-                client.call(str(session.directory), verb, limit=0.3, **fields)
+                client.call(HomeSession.at(session.directory), verb, limit=0.3, **fields)
     assert session.tell("again") == "echo: again"
     assert [text for _, text in session.inputs()] == ["hello", "again"]
     assert session.is_live()
@@ -182,8 +182,8 @@ def test_a_start_has_a_limit(live: Live, monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(start.spawn, "send_request", send_and_freeze)
     with pytest.raises(KeeperNotResponding):
-        start.ensure_live(str(session.directory))
+        start.ensure_live(HomeSession.at(session.directory))
     assert os.waitpid(pids[0], 0)[1] == signal.SIGKILL
-    assert not locks.is_held(str(session.directory))
+    assert not session.is_live()
     monkeypatch.undo()
     assert session.say("what did I say?").startswith("SEEN 1")

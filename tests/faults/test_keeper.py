@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from tests.support.live import GONE_WITHIN, Live, Session, carrying, is_alive, kill, wait_until
+from tests.support.live import GONE_WITHIN, Live, Session, carrying, is_alive, kill
+from tests.support.wait import wait_until
 
 
 def kill_in_mid_turn(session: Session, text: str) -> float:

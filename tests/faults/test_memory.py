@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.live import Live, memory_of, wait_until
+from tests.support.live import Live, memory_of
+from tests.support.wait import wait_until
 
 MIB = 1 << 20
 SIZE = 8 * MIB
@@ -55,8 +56,13 @@ FRAMES = {
     r"""update(chunk('\\\\' * (n // 2)))""": "agent_message",
     r"""update(chunk('\\ud800' * (n // 6)))""": "agent_message",
     "update(chunk('[' * n))": "agent_message",
+    "update(chunk('x' * n + chr(0x1F600)))": "agent_message",
+    r"update(chunk('x' * n + '\\ud83d\\ude00'))": "agent_message",
+    r"update(chunk('x' * n + chr(0x1F600) + '\\ud800'))": "agent_message",
     "update(output('x' * n))": "tool_result",
     "update(printed('x' * n))": "tool_result",
+    "update(printed('x' * n + chr(0x1F600)))": "tool_result",
+    "update(output('x' * n + chr(0x1F600)))": "tool_result",
     '\'{"params":{"a":"\' + \'x\' * n + \'"},"method":"x/y","id":"q"}\'': "system",
 }
 OF_MANY_VALUES = {
@@ -80,7 +86,12 @@ LINES = {
     "as exported": f'{{{ENVELOPE},"content":%s,"timestamp":"2026-04-16T01:00:00.000Z"}}',
     "another order": f'{{"content":%s,"timestamp":"2026-04-16T01:00:00.000Z",{ENVELOPE}}}',
 }
-TEXTS = {"plain": "x" * SIZE, "quotes": '\\"' * (SIZE // 2), "backslashes": "\\\\" * (SIZE // 2)}
+TEXTS = {
+    "plain": "x" * SIZE,
+    "quotes": '\\"' * (SIZE // 2),
+    "backslashes": "\\\\" * (SIZE // 2),
+    "mixed": "x" * SIZE + chr(0x1F600),
+}
 # A process has the peak of the one that started it, so that must be a small one.
 PEAK = """
 import os, sys
@@ -91,9 +102,10 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """
 
 
-def growth(live: Live, frame: str, type: str) -> float:
+def growth(live: Live, frame: str, type: str, *args: str) -> float:
     """Send the frame to a new session; return how many megabytes its keeper took for it at most."""
-    session = live.new(args=("--command", shlex.join([sys.executable, "-c", AGENT, str(SIZE)])))
+    command = shlex.join([sys.executable, "-c", AGENT, str(SIZE)])
+    session = live.new(args=("--command", command, *args))
     session.tell("hello")
     idle = memory_of(session.keeper, "VmHWM")
     turn = session.begin(frame)
@@ -109,6 +121,16 @@ def growth(live: Live, frame: str, type: str) -> float:
 @pytest.mark.parametrize("frame", FRAMES)
 def test_a_long_frame_takes_a_few_times_its_size(live: Live, frame: str) -> None:
     assert growth(live, frame, FRAMES[frame]) < MOST * SIZE / MIB
+
+
+def test_a_long_file_is_written_whole_and_takes_a_few_times_its_size(live: Live) -> None:
+    path = live.workspace / "long.txt"
+    text = f"'{path}', 'x' * n + chr(0x1F600) + r'\\n\\ud83d\\ude00'"
+    frame = """'{"id":"w","method":"fs/write_text_file","params":{"path":"%s","content":"%s"}}' % ("""
+    mode = ("--permissions", "approve-all")
+    assert growth(live, f"{frame}{text})", "permission", *mode) < MOST * SIZE / MIB
+    wait_until(lambda: path.exists() and path.stat().st_size >= SIZE + 9)
+    assert path.read_text() == "x" * SIZE + "\U0001f600\n\U0001f600"
 
 
 @pytest.mark.parametrize("frame", OF_MANY_VALUES)

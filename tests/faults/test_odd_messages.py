@@ -18,7 +18,8 @@ import pytest
 
 from agh.keeper.leash.child import Leashed
 from agh.keeper.loop import Loop
-from tests.support.live import Live, Session, cpu_ticks_of, is_alive, wait_until
+from tests.support.live import Live, Session, cpu_ticks_of, is_alive
+from tests.support.wait import wait_until
 
 HUGE = (1 << 63, (1 << 64) - 1, 10**40, -(1 << 63), 1.5e308)
 

@@ -12,7 +12,8 @@ import signal
 
 import pytest
 
-from tests.support.live import Live, Process, Session, carrying, children_of, kill, wait_until
+from tests.support.live import Live, Process, Session, carrying, children_of, kill
+from tests.support.wait import wait_until
 
 SHAPES = {
     "plain": (),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.support.live import Live, carrying, kill, wait_until
+from tests.support.live import Live, carrying, kill
+from tests.support.wait import wait_until
 
 MANY = 64
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.live import Live, Session, wait_until
+from tests.support.live import Live, Session
+from tests.support.wait import wait_until
 
 TOKEN = "sk-ant-" + "a1B2c3D4" * 6
 WORD = "hunter2"  # hidden only for the name it has

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from agh import home as homes
 from agh.store.reader import Reader
 from tests.support.build import Home, Writer, child, held, says
-from tests.support.live import GONE_WITHIN, Live, Session, carrying, wait_until
+from tests.support.live import GONE_WITHIN, Live, Session, carrying
+from tests.support.wait import wait_until
 
 # Reads orders [directory, size]: a forked writer appends to the log while no file may grow beyond the size;
 # it tells the sequence that was acknowledged last, and what ended it.
@@ -130,7 +132,7 @@ def test_a_writer_on_a_disk_of_any_size(home: Home, part: int) -> None:
 
 
 def sequences(directory: Path) -> list[int]:
-    with Reader(str(directory)) as reader:
+    with Reader(homes.Session.at(directory)) as reader:
         return [row.sequence for row in reader.rows()]
 
 

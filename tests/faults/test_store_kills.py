@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agh.core.events import Row
+from agh.home import Session
 from agh.store.reader import Reader
 from tests.support.build import Home, child, held
 from tests.support.rounds import Rounds
@@ -91,7 +92,7 @@ def test_a_writer_killed_at_any_moment(home: Home, rounds: Rounds, part: int) ->
             assert exit_code == -signal.SIGKILL, "it ended by itself"
             assert wanted == 0 or told > 0
             hot += (directory / "events.db-wal").exists()
-            with Reader(str(directory)) as reader:
+            with Reader(Session.at(directory)) as reader:
                 found = list(reader.rows(after=len(known)))
             assert [row.sequence for row in found] == list(range(len(known) + 1, len(known) + len(found) + 1))
             assert len(known) + len(found) >= told, f"of {told} acknowledged rows some are lost"
@@ -108,5 +109,5 @@ def test_a_writer_killed_at_any_moment(home: Home, rounds: Rounds, part: int) ->
 def check_whole(directory: Path, known: list[Row]) -> None:
     """Nothing that was ever read has changed."""
     if known:
-        with Reader(str(directory)) as reader:
+        with Reader(Session.at(directory)) as reader:
             assert list(reader.rows()) == known

@@ -16,9 +16,10 @@ import pytest
 
 from agh.core.events import Row
 from agh.errors import EventsDamaged
+from agh.home import Session
 from agh.store.reader import Reader
-from tests.cli.program import in_process
 from tests.support.build import Home, Writer, child, held, says, tree
+from tests.support.program import in_process
 from tests.support.rounds import Rounds
 
 HEADER, FRAME = 32, 24 + 4096
@@ -33,7 +34,7 @@ log.append([says("in the main file " + "x" * 100) for _ in range(50)])
 log.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 for size in range(1, 40):
     log.append([says(f"{size} {place} " + "x" * size * 20) for place in range(size % 7 + 1)])
-    print(os.stat(log.lock.directory + "/events.db-wal").st_size, log.last_sequence, flush=True)
+    print(os.stat(log.lock.session.directory + "/events.db-wal").st_size, log.last_sequence, flush=True)
 time.sleep(60)
 """
 
@@ -49,7 +50,7 @@ class Wreck:
         self.commits = [(int(size), int(last)) for size, last in told]
         self.wal = (self.directory / "events.db-wal").read_bytes()
         assert len(self.wal) == self.commits[-1][0]
-        with Reader(str(self.directory)) as reader:
+        with Reader(Session.at(self.directory)) as reader:
             self.rows = list(reader.rows())
         assert len(self.rows) == self.commits[-1][1]
 
@@ -94,7 +95,7 @@ def tear(wal: bytes, chance: random.Random) -> tuple[bytes, int]:
 def read(directory: Path) -> list[Row] | None:
     """Its rows; None where the damage is named."""
     try:
-        with Reader(str(directory)) as reader:
+        with Reader(Session.at(directory)) as reader:
             return list(reader.rows())
     except EventsDamaged:
         return None

@@ -14,19 +14,20 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agh import home
 from agh.keeper import client
-from tests.conftest import Agh
 from tests.interop.wire import check_all
+from tests.support.program import Agh
+from tests.support.wait import PATIENCE, wait_until
 
 HERE = Path(__file__).parent
-LIMIT = 30.0  # seconds, for any wait
 GONE = 2.0  # seconds, for the end of processes
 Event = dict[str, Any]
 
@@ -34,13 +35,6 @@ Event = dict[str, Any]
 def step(word: str, **args: Any) -> str:
     """A line of a prompt for sdk_agent.py."""
     return f"{word} {json.dumps(args)}"
-
-
-def wait_until(condition: Callable[[], object], limit: float = LIMIT) -> None:
-    end = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.005)
 
 
 def carrying(cookie: str) -> set[int]:
@@ -88,7 +82,7 @@ class Prompt:
         self.process = process
         self.printed = b""
 
-    def wait_for(self, *texts: str, limit: float = LIMIT) -> None:
+    def wait_for(self, *texts: str, limit: float = PATIENCE) -> None:
         """Until it has printed one of these."""
         assert self.process.stdout is not None
         fd, end = self.process.stdout.fileno(), time.monotonic() + limit
@@ -100,7 +94,7 @@ class Prompt:
 
     def end(self) -> Turn:
         if self.process.stdout and not self.process.stdout.closed:
-            rest, errors = self.process.communicate(timeout=LIMIT)
+            rest, errors = self.process.communicate(timeout=PATIENCE)
             self.turn = Turn(self.process.returncode, (self.printed + rest).decode(), errors.decode())
         return self.turn
 
@@ -120,7 +114,7 @@ class Session:
 
     def prompt(self, *steps: str, code: int = 0) -> Turn:
         text = "\n".join(steps)
-        done = self.world.agh("session", "prompt", self.id, text, "-o", "jsonl", code=code, timeout=LIMIT)
+        done = self.world.agh("session", "prompt", self.id, text, "-o", "jsonl", code=code, timeout=PATIENCE)
         return Turn(done.returncode, done.stdout, done.stderr)
 
     def start(self, *steps: str) -> Prompt:
@@ -154,7 +148,7 @@ class Session:
 
     def decide(self, verdict: str) -> None:
         """Answer the oldest request that waits, without the cost of a command."""
-        client.call(str(self.home), "decide", verdict=verdict)
+        client.call(home.Session.at(self.home), "decide", verdict=verdict)
 
     def events(self, *types: str) -> list[Event]:
         chosen = [word for type in types for word in ("--type", type)]

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.conftest import Agh
 from tests.interop import wire
 from tests.interop.conftest import open_world, step
+from tests.support.program import Agh
 
 
 class Recording(NamedTuple):

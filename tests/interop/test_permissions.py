@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.interop.conftest import LIMIT, Session, World, step
+from tests.interop.conftest import Session, World, step
+from tests.support.wait import PATIENCE
 
 APPROVED, REFUSED = "the-allow_once", "the-reject_once"
 
@@ -56,7 +57,7 @@ def test_the_answer_arrives_though_the_viewer_is_gone(world: World) -> None:
     running.process.kill()
     running.end()
     session.do("approve")
-    session.do("wait", "--until", "idle", "--timeout", f"{LIMIT:g}s")
+    session.do("wait", "--until", "idle", "--timeout", f"{PATIENCE:g}s")
     assert session.do("permissions")["permissions"] == []
     first, *_, last = session.events("agent_message")
     assert APPROVED in first["text"]

@@ -6,7 +6,8 @@ import signal
 
 import pytest
 
-from tests.interop.conftest import LIMIT, World, launches, step
+from tests.interop.conftest import World, launches, step
+from tests.support.wait import PATIENCE
 
 
 def test_prompt(world: World) -> None:
@@ -219,7 +220,7 @@ def test_cancel(world: World) -> None:
     assert turn.stop_reason == "cancelled"
 
     asking = session.start(step("ask", kind="edit"), step("echo", text="went on"))
-    session.do("wait", "--until", "permission", "--timeout", f"{LIMIT:g}s")
+    session.do("wait", "--until", "permission", "--timeout", f"{PATIENCE:g}s")
     session.do("cancel")
     turn = asking.end()
     assert turn.results == ["cancelled"]

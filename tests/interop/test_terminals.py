@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.interop.conftest import GONE, Session, step, wait_until
+from tests.interop.conftest import GONE, Session, step
+from tests.support.wait import wait_until
 
 
 def test_a_command_runs_to_its_end(permissive: Session) -> None:

@@ -16,9 +16,6 @@ import pytest
 
 from tests.real_agents.install import CACHE, PATH, PRODUCTS, version_of
 from tests.real_agents.standin import MODEL, Standin
-from tests.support.live import live
-
-__all__ = ["live"]
 
 PASSED_ON = ("HOME", "AGH_HOME", "COLUMNS", "AGH_ECHO_HOME", "PYTEST_CURRENT_TEST")
 

@@ -11,7 +11,8 @@ from typing import Any
 from agh.core.inject import HEADER
 from tests.real_agents.install import need
 from tests.real_agents.standin import Asked, Standin
-from tests.support.live import GONE_WITHIN, Live, Session, carrying, wait_until
+from tests.support.live import GONE_WITHIN, Live, Session, carrying
+from tests.support.wait import wait_until
 
 LIMIT = 120.0
 SLOW = "[slow 100]"

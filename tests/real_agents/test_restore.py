@@ -23,7 +23,8 @@ from tests.real_agents.steps import (
     tellings,
     the_request,
 )
-from tests.support.live import GONE_WITHIN, Live, Session, carrying, kill, wait_until
+from tests.support.live import GONE_WITHIN, Live, Session, carrying, kill
+from tests.support.wait import wait_until
 
 pytestmark = [pytest.mark.real_agents, pytest.mark.timeout(400)]
 

@@ -8,7 +8,8 @@ import pytest
 
 from tests.real_agents.standin import REFUSAL, Standin
 from tests.real_agents.steps import LIMIT, SLOW, begin_slow, kill_keeper, say, start, stop, the_request
-from tests.support.live import Live, Session, wait_until
+from tests.support.live import Live, Session
+from tests.support.wait import wait_until
 
 pytestmark = [
     pytest.mark.real_agents,

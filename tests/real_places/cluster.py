@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.live import wait_until
+from tests.support.wait import wait_until
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "scancel", "sinfo")
 

@@ -16,7 +16,8 @@ from pathlib import Path
 import agh_echo
 import pytest
 
-from tests.support.live import Live, Session, is_alive, wait_until
+from tests.support.live import Live, Session, is_alive
+from tests.support.wait import wait_until
 
 pytestmark = [
     pytest.mark.real_places,

@@ -10,7 +10,8 @@ import pytest
 from agh_places import far
 
 from tests.real_places import cluster
-from tests.support.live import Live, Session, is_alive, wait_until
+from tests.support.live import Live, Session, is_alive
+from tests.support.wait import wait_until
 
 pytestmark = [
     pytest.mark.real_places,

@@ -9,9 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agh.core.events import Draft, Row, draft, marker
-from agh.home import ensure_home, make_private_dir, new_session_id
-from agh.store import lock, meta, writer
+from agh.home import Session, ensure_home, make_private_dir, new_session_id
+from agh.store import lock, meta
+from agh.store.create import create_log
 from agh.store.lock import Lock
 from agh.store.writer import Writer
 
@@ -29,7 +32,7 @@ class Home:
         """A stopped session with these events; `fields` overrides its metadata."""
         directory = self.directory(**fields)
         with held(directory) as owner:
-            writer.create(owner)
+            create_log(owner)
             if drafts:
                 with Writer(owner, "general") as log:
                     log.append(drafts)
@@ -53,12 +56,21 @@ class Home:
             "updated_at": AT,
             **fields,
         }
-        meta.write(str(directory), made)
+        meta.write(Session.at(directory), made)
         return directory
 
 
+@contextmanager
+def shared_home(factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """Yield a home to be filled once and read by many tests."""
+    path = factory.mktemp("shared") / "agh"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AGH_HOME", str(path))
+        yield Home(path)
+
+
 def held(directory: Path) -> Lock:
-    owner = lock.take(str(directory))
+    owner = lock.take(Session.at(directory))
     assert owner is not None
     return owner
 

@@ -14,14 +14,14 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import pytest
 
+from agh import home
 from agh.cli.main import root
 from agh.cli.session.new import checked, new_command
 from agh.errors import AghError
@@ -31,22 +31,11 @@ from agh.sessions.new import create
 from agh.sessions.start import ensure_live
 from agh.store import lock
 from agh.store.reader import Reader
-from tests.conftest import Agh
+from tests.support.program import Agh
+from tests.support.wait import PATIENCE, wait_until
 
-PATIENCE = 20.0
 GONE_WITHIN = 2.0  # seconds from a keeper's death to the end of everything below it
 ECHO = (sys.executable, "-P", "-m", "agh_echo")
-T = TypeVar("T")
-
-
-def wait_until(condition: Callable[[], T], limit: float = PATIENCE, what: object = "") -> T:
-    """The condition's first true value; a test failure when there is none in time."""
-    end, pause = time.monotonic() + limit, 0.002
-    while not (found := condition()):
-        assert time.monotonic() < end, f"waited {limit:g} s in vain: {what or condition}"
-        time.sleep(pause)
-        pause = min(pause * 1.5, 0.05)
-    return found
 
 
 class Event(NamedTuple):
@@ -166,11 +155,11 @@ class Session:
     # The same without a process of its own, for what a test needs and does not look at.
 
     def call(self, verb: str, **args: Any) -> dict[str, Any]:
-        return client.call(str(self.directory), verb, **args)
+        return client.call(home.Session.at(self.directory), verb, **args)
 
     def revive(self) -> int:
         """Make the session live if it is not; the pid of its keeper, which is then a child of ours."""
-        hello = ensure_live(str(self.directory))
+        hello = ensure_live(home.Session.at(self.directory))
         if hello["started"]:
             self.live.children.append(hello["pid"])
         return int(hello["pid"])
@@ -219,7 +208,7 @@ class Session:
         return found
 
     def fetch(self, sql: str, *values: object) -> list[Any]:
-        with Reader(str(self.directory)) as reader:
+        with Reader(home.Session.at(self.directory)) as reader:
             return reader.fetch(sql, values)
 
     def events(self, *types: str, turn: str | None = None) -> list[Event]:
@@ -251,7 +240,7 @@ class Session:
         return self.call("hello")
 
     def is_live(self) -> bool:
-        return lock.is_held(str(self.directory))
+        return lock.is_held(home.Session.at(self.directory))
 
     @property
     def keeper(self) -> int:
@@ -401,7 +390,7 @@ class Live:
                 self.cookies.add(session.meta()["launch"]["cookie"])
             if session.is_live():
                 try:
-                    client.call(str(session.directory), "stop", limit=PATIENCE)
+                    client.call(home.Session.at(session.directory), "stop", limit=PATIENCE)
                 except AghError:  # it has not come so far as to answer: its leash will end the rest
                     for one in self.processes():
                         if "agh.keeper.main" in one.argv and str(session.directory) in one.argv:
@@ -436,10 +425,3 @@ def living(home: Path, workspace: Path) -> Iterator[Live]:
         yield made
     finally:
         made.end()
-
-
-@pytest.fixture
-def live(private_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
-    monkeypatch.setenv("AGH_ECHO_HOME", str(tmp_path / "echo"))
-    with living(private_home, tmp_path / "work") as made:
-        yield made

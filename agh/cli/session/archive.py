@@ -16,7 +16,7 @@ from agh.store.views import session_view
 @output_option()
 def archive_command(id: str, undo: bool, output: str) -> None:
     """Put a finished session away: it is kept and readable, but neither listed nor resumed."""
-    directory = sessions.resolve(id)
-    archive(directory, undo=undo)
-    view = session_view(directory)
+    session = sessions.resolve(id)
+    archive(session, undo=undo)
+    view = session_view(session)
     write_result("session", view, output, lambda: f"{view['id']}  {'restored' if undo else 'archived'}")

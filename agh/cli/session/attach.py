@@ -19,6 +19,7 @@ from agh.core.markdown import plain
 from agh.core.redact import redactor
 from agh.core.transcript import transcript
 from agh.errors import AghError, KeeperDied, TurnInterrupted, Usage
+from agh.home import Session
 from agh.keeper import client
 from agh.sessions.resume import resume
 from agh.store import sessions
@@ -43,29 +44,27 @@ def attach_command(id: str, holder: str | None, ttl: str, steal: bool) -> None:
     """
     if not (sys.stdin.isatty() and terminal.is_terminal()):
         raise Usage("attach needs a terminal", hint=f"agh session prompt {id} TEXT")
-    directory = sessions.resolve(id)
+    session = sessions.resolve(id)
     lease = {"holder": holder or default_holder(), "ttl": span(ttl, "--ttl"), "steal": steal}
-    resumed = resume(directory, attach_only=False, lease=lease)
+    resumed = resume(session, attach_only=False, lease=lease)
     if resumed.hello["started"]:
         tell_restored(resumed.hello)
-    write_text(describe(recap_view(directory, 10, redactor(os.environ))) + "\n")
-    _remember_prompts(directory)
-    converse(directory)
-    client.call(directory, "detach", holder=lease["holder"])
+    write_text(describe(recap_view(session, 10, redactor(os.environ))) + "\n")
+    _remember_prompts(session)
+    converse(session)
+    client.call(session, "detach", holder=lease["holder"])
     talk("detached; the session stays live")
 
 
-def converse(directory: str) -> None:
+def converse(session: Session) -> None:
     """Read and send prompts until Ctrl-D."""
-    running = client.call(directory, "hello").get("turn_id")
+    running = client.call(session, "hello").get("turn_id")
     if running:
-        _watch(
-            directory, {"turn_id": running, "after": _start_of(directory, running), "status": "dispatching"}
-        )
+        _watch(session, {"turn_id": running, "after": _start_of(session, running), "status": "dispatching"})
     while True:
-        with Reader(directory) as reader:
+        with Reader(session) as reader:
             seen = reader.last_sequence()
-        with _Onlooker(directory, seen):
+        with _Onlooker(session, seen):
             try:
                 text = input(PROMPT)
             except EOFError:
@@ -75,12 +74,12 @@ def converse(directory: str) -> None:
                 write_text("\n")
                 continue
         if text.strip():
-            _watch(directory, send_and_tell(directory, [{"type": "text", "text": text}]))
+            _watch(session, send_and_tell(session, [{"type": "text", "text": text}]))
 
 
-def _start_of(directory: str, turn_id: str) -> int:
+def _start_of(session: Session, turn_id: str) -> int:
     """Return the sequence to follow from, so that requests that still wait for an answer are shown again."""
-    with Reader(directory) as reader:
+    with Reader(session) as reader:
         ((request, last),) = reader.fetch(
             "SELECT (SELECT min(sequence) FROM events WHERE "
             f"{LANDMARK} AND type = 'permission' AND turn_id = ? AND content ->> '$.request_id' IN "
@@ -91,10 +90,10 @@ def _start_of(directory: str, turn_id: str) -> int:
     return int(last if request is None else request - 1)
 
 
-def _watch(directory: str, receipt: dict[str, object]) -> None:
+def _watch(session: Session, receipt: dict[str, object]) -> None:
     """Show a turn. A turn that fails does not end the conversation; a keeper that dies does."""
     try:
-        show_turn(directory, receipt, "human")
+        show_turn(session, receipt, "human")
     except (KeeperDied, TurnInterrupted):
         raise
     except KeyboardInterrupt:
@@ -103,13 +102,13 @@ def _watch(directory: str, receipt: dict[str, object]) -> None:
         talk(f"agh: {error.message}")
 
 
-def _remember_prompts(directory: str) -> None:
+def _remember_prompts(session: Session) -> None:
     """Fill the prompt line's history with the session's prompts."""
     import readline
 
     readline.clear_history()
     readline.set_auto_history(True)
-    with Reader(directory) as reader:
+    with Reader(session) as reader:
         for row in reader.newest(Query(types=("user_message",)), REMEMBERED):
             text = str(row.parsed().get("text") or "")
             if text and "\n" not in text:
@@ -119,8 +118,8 @@ def _remember_prompts(directory: str) -> None:
 class _Onlooker:
     """Shows what others do in the session while this terminal waits at its prompt."""
 
-    def __init__(self, directory: str, after: int) -> None:
-        self._directory, self._after = directory, after
+    def __init__(self, session: Session, after: int) -> None:
+        self._session, self._after = session, after
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 
@@ -135,7 +134,7 @@ class _Onlooker:
         import readline
 
         turn: list[Row] = []
-        for _, rows in follow([(self._directory, self._after)], EVERYTHING, tick=0.2):
+        for _, rows in follow([(self._session, self._after)], EVERYTHING, tick=0.2):
             if self._over.is_set():
                 return
             for row in rows:

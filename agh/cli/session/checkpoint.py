@@ -19,13 +19,13 @@ from agh.store import checkpoint, sessions
 @output_option()
 def checkpoint_command(id: str, rebuild: bool, output: str) -> None:
     """Show what was captured when a session paused. A damaged checkpoint is refused."""
-    directory = sessions.resolve(id)
+    session = sessions.resolve(id)
     if rebuild:
         from agh.sessions.checkpoint import rebuild as make_again
 
-        document = make_again(directory)
+        document = make_again(session)
     else:
-        document = checkpoint.read(directory)
+        document = checkpoint.read(session)
     write_result("checkpoint", document, output, lambda: describe(document))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
 from agh.console.output import output_option, talk, write_result
@@ -17,9 +15,9 @@ from agh.store import sessions
 @output_option()
 def delete_command(id: str, keep_agent_session: bool, output: str) -> None:
     """Remove a session that is not live, with everything it owns. This cannot be undone."""
-    directory = sessions.resolve(id)
-    leftovers = delete(directory, agent_session=not keep_agent_session)
+    session = sessions.resolve(id)
+    leftovers = delete(session, agent_session=not keep_agent_session)
     for leftover in leftovers:
         talk(f"not removed: {leftover}")
-    result = {"id": os.path.basename(directory), "not_removed": leftovers}
+    result = {"id": session.id, "not_removed": leftovers}
     write_result("deleted", result, output, lambda: f"{result['id']}  deleted")

@@ -27,9 +27,9 @@ def ensure_command(name: str, output: str, **options: Any) -> None:
     started: the next prompt does that.
     """
     session_options = checked(**options)
-    directory, hello = ensure(name, **session_options)
+    session, hello = ensure(name, **session_options)
     created = hello is not None
-    view = session_view(directory)
+    view = session_view(session)
     if hello is not None:
         tell_started(view, hello, session_options)
     if output == "human":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import os
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
@@ -17,13 +16,14 @@ from agh.console.output import output_option, talk, write_lines, write_text
 from agh.console.when import moment
 from agh.core.events import TYPES, Row, envelopes
 from agh.errors import DataDamaged, EventsMissing, MetaInvalid, Usage
+from agh.home import Session
 from agh.store import meta, sessions
 from agh.store.follow import follow
 from agh.store.reader import Query, Reader
 from agh.store.views import stop_notice
 
 MAX_SEQUENCE = (1 << 63) - 1
-Printer = Callable[[str, list[Row]], list[str]]
+Printer = Callable[[Session, list[Row]], list[str]]
 
 
 @click.command(
@@ -77,13 +77,13 @@ def events_command(
     output = output or ("human" if terminal.is_terminal() else "jsonl")
     if output == "json" and following:
         raise Usage("--follow has no end, and -o json is one document", hint="use -o jsonl")
-    directories, damaged = _all_directories() if everything else (_directories(ids), [])
-    printer = _printer(output, directories)
+    selected, damaged = _all_sessions() if everything else (_resolve(ids), [])
+    printer = _printer(output, selected)
     write = _writer(output)
     if following:
-        _follow(directories, query, int(after), last, printer, write, output)
+        _follow(selected, query, int(after), last, printer, write, output)
     else:
-        pages = _read_stored(directories, query, int(after), last, printer)
+        pages = _read_stored(selected, query, int(after), last, printer)
         for lines in _document(pages) if output == "json" else pages:
             write(lines)
     for error in damaged:
@@ -100,50 +100,52 @@ def _writer(output: str) -> Callable[[list[str]], None]:
     )
 
 
-def _directories(ids: tuple[str, ...]) -> list[str]:
+def _resolve(ids: tuple[str, ...]) -> list[Session]:
     return list(dict.fromkeys(map(sessions.resolve, ids)))
 
 
-def _all_directories() -> tuple[list[str], list[DataDamaged]]:
+def _all_sessions() -> tuple[list[Session], list[DataDamaged]]:
     """Return every session that can be read, and the errors of the others."""
     readable, damaged = [], []
-    for path, metadata in sessions.scan():
+    for session, metadata in sessions.scan():
         try:
             if isinstance(metadata, MetaInvalid):
                 raise metadata
-            Reader(path).close()
-            readable.append(path)
+            Reader(session).close()
+            readable.append(session)
         except DataDamaged as error:
             damaged.append(error)
     return readable, damaged
 
 
 def _read_stored(
-    directories: list[str], query: Query, after: int, last: int | None, printer: Printer
+    selected: list[Session], query: Query, after: int, last: int | None, printer: Printer
 ) -> Iterator[list[str]]:
     """Yield pages of lines: one session in order of sequence, several in order of time."""
-    if len(directories) == 1:
-        with Reader(directories[0]) as reader:
+    if len(selected) == 1:
+        with Reader(selected[0]) as reader:
             pages = reader.pages(query, after) if last is None else [reader.newest(query, last, after)]
             for rows in pages:
-                yield printer(directories[0], rows)
+                yield printer(selected[0], rows)
         return
-    merged: Iterator[tuple[str, str, Row]] = heapq.merge(
-        *(_read_timed(path, query, after, last) for path in directories),
-        key=lambda entry: (entry[0], entry[1], entry[2].sequence),
+    merged: Iterator[tuple[str, Session, Row]] = heapq.merge(
+        *(_read_timed(session, query, after, last) for session in selected),
+        key=lambda entry: (entry[0], entry[1].id, entry[2].sequence),
     )
     if last is not None:
         merged = iter(list(merged)[-last:] if last else [])
     while page := list(islice(merged, 1000)):
-        yield [line for _, path, row in page for line in printer(path, [row])]
+        yield [line for _, session, row in page for line in printer(session, [row])]
 
 
-def _read_timed(directory: str, query: Query, after: int, last: int | None) -> Iterator[tuple[str, str, Row]]:
+def _read_timed(
+    session: Session, query: Query, after: int, last: int | None
+) -> Iterator[tuple[str, Session, Row]]:
     """Yield a session's rows for merging, with the log open only while a page is read."""
     latest = ""
     while True:
         try:
-            with Reader(directory) as reader:
+            with Reader(session) as reader:
                 if last is not None:
                     rows = reader.newest(query, last, after)
                 else:
@@ -152,14 +154,14 @@ def _read_timed(directory: str, query: Query, after: int, last: int | None) -> I
             return
         for row in rows:
             latest = max(latest, row.timestamp)  # a clock that went back must not unsort the merge
-            yield latest, directory, row
+            yield latest, session, row
         if last is not None or not rows:
             return
         after = rows[-1].sequence
 
 
 def _follow(
-    directories: list[str],
+    selected: list[Session],
     query: Query,
     after: int,
     last: int | None,
@@ -168,35 +170,35 @@ def _follow(
     output: str,
 ) -> None:
     positions = []
-    for directory in directories:
+    for session in selected:
         start = after
         if last is not None:
-            with Reader(directory) as reader:
+            with Reader(session) as reader:
                 start = reader.last_sequence()
                 rows = reader.newest(query, last, after) if last else []
             if rows:
-                write(printer(directory, rows))
+                write(printer(session, rows))
                 start = max(start, rows[-1].sequence)
-        positions.append((directory, start))
-    for directory, rows in follow(positions, query):
-        if rows:
-            write(printer(directory, rows))
+        positions.append((session, start))
+    for batch in follow(positions, query):
+        if batch.session is None:
+            continue  # a tick
+        if batch.rows:
+            write(printer(batch.session, batch.rows))
         else:
-            write([_notice(directory, output)])
+            write([_notice(batch.session, output)])
 
 
-def _printer(output: str, directories: list[str]) -> Printer:
+def _printer(output: str, selected: list[Session]) -> Printer:
     if output == "human":
-        many = len(directories) > 1
-        return lambda directory, rows: [
-            (f"{os.path.basename(directory)} " if many else "") + event_line(row) for row in rows
-        ]
-    workspaces: dict[str, tuple[str | None, str | None]] = {}
+        many = len(selected) > 1
+        return lambda session, rows: [(f"{session.id} " if many else "") + event_line(row) for row in rows]
+    workspaces: dict[Session, tuple[str | None, str | None]] = {}
 
-    def as_json(directory: str, rows: list[Row]) -> list[str]:
-        if directory not in workspaces:
-            workspaces[directory] = _workspace(directory)
-        lines = envelopes(rows, os.path.basename(directory), *workspaces[directory])
+    def as_json(session: Session, rows: list[Row]) -> list[str]:
+        if session not in workspaces:
+            workspaces[session] = _workspace(session)
+        lines = envelopes(rows, session.id, *workspaces[session])
         if output != "sse":
             return list(lines)
         return [
@@ -207,13 +209,13 @@ def _printer(output: str, directories: list[str]) -> Printer:
     return as_json
 
 
-def _workspace(directory: str) -> tuple[str | None, str | None]:
-    session = meta.read(directory)
-    return session.get("workspace_id"), session.get("workspace_path")
+def _workspace(session: Session) -> tuple[str | None, str | None]:
+    metadata = meta.read(session)
+    return metadata.get("workspace_id"), metadata.get("workspace_path")
 
 
-def _notice(directory: str, output: str) -> str:
-    notice: dict[str, Any] = stop_notice(directory)
+def _notice(session: Session, output: str) -> str:
+    notice: dict[str, Any] = stop_notice(session)
     if output == "human":
         failure = (notice["failure"] or {}).get("summary")
         return terminal.clean(

@@ -41,12 +41,12 @@ def export_command(id: str, format: str | None, path: str | None, redact: bool, 
     the events come as `agh session events` prints them, other rows as {"table", "row"}. --redact hides what
     looks like a secret, in all of it; no such search is perfect.
     """
-    directory = sessions.resolve(id)
+    session = sessions.resolve(id)
     path = None if path == "-" else path
     writer = exporter(format, path)
     if path is None and writer.binary and terminal.is_terminal():
         raise Usage(f"{writer.name} is not for a terminal", hint=f"agh session export {id} --output FILE")
-    snapshot = take(directory, redact=redact)
+    snapshot = take(session, redact=redact)
     if path is not None:
         write(writer, snapshot, path, force=force)
         talk(f"{snapshot.session['id']}  {snapshot.last_sequence} events  {path}")

@@ -18,7 +18,7 @@ from agh.store.views import session_view
 @output_option()
 def fork_command(id: str, at: int | None, name: str | None, output: str) -> None:
     """Start a new session from the history of another. The other one is not touched."""
-    directory, hello = fork(sessions.resolve(id), at=at, name=name)
+    session, hello = fork(sessions.resolve(id), at=at, name=name)
     tell_restored(hello)
-    view = session_view(directory)
+    view = session_view(session)
     write_result("session", view, output, lambda: str(view["id"]))

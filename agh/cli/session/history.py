@@ -21,14 +21,14 @@ from agh.store.reader import Reader
 @output_option()
 def history_command(id: str, last: int | None, output: str) -> None:
     """Show a session's events grouped by turn."""
-    directory = sessions.resolve(id)
-    with Reader(directory) as reader:
+    session = sessions.resolve(id)
+    with Reader(session) as reader:
         selection = turns(reader.rows())
     selection = selection[-last:] if last else selection
     if output == "human":
         write_text("".join(f"{describe(turn)}\n" for turn in selection))
         return
-    envelope = (reader.session_id, *_workspace(directory))
+    envelope = (reader.session_id, *_workspace(session))
     if output == "jsonl":
         write_lines(turn_json(turn, envelope) for turn in selection)
     else:

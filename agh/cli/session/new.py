@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from agh.console.limits import limits
 from agh.console.output import output_option, talk, write_result
 from agh.errors import Usage
 from agh.sessions.new import create
@@ -98,8 +97,8 @@ def new_command(output: str, **options: Any) -> None:
 def new_session(**options: Any) -> dict[str, Any]:
     """Start a session from the options of a command and return its view."""
     request = checked(**options)
-    directory, hello = create(**request)
-    view = session_view(directory)
+    session, hello = create(**request)
+    view = session_view(session)
     tell_started(view, hello, request)
     return view
 
@@ -128,11 +127,16 @@ def checked(
     """Return the arguments for `create`, or refuse options that make no sense."""
     agent_choices = {key: value for key, value in (("mode", mode), ("model", model)) if value}
     agent_choices |= dict(key_and_value(choice) for choice in choices)
+    limits = {}
+    if (max_cost, max_turns, max_time) != (None, None, None):
+        from agh.console.limits import parse_limits
+
+        limits = parse_limits(max_cost, max_turns, max_time)
     return {
         **options,
         "command": None if command is None else split(command),
         "options": agent_choices,
-        "limits": limits(max_cost, max_turns, max_time),
+        "limits": limits,
         "system_prompt": prompt_option(system_prompt, append_system_prompt),
         "allowed_tools": tools_option(allowed_tools),
     }

@@ -11,6 +11,7 @@ from agh.cli.turn import TimeLimit, send_and_tell, show_turn
 from agh.console.output import output_option, talk, write_json, write_text
 from agh.console.when import span
 from agh.errors import Usage
+from agh.home import Session
 from agh.store import meta, sessions
 
 
@@ -78,14 +79,14 @@ def prompt_command(
     """
     blocks = prompt_blocks(text, file)
     with TimeLimit(span(timeout, "--timeout") if timeout else None) as limit:
-        directory = sessions.resolve(id)
-        blocks += attachments(attach, directory)
+        session = sessions.resolve(id)
+        blocks += attachments(attach, session)
         options = {"mode": mode, "idempotency_key": idempotency_key, "retries": retries}
-        receipt = send_and_tell(directory, blocks, deadline=limit.deadline, **options)
+        receipt = send_and_tell(session, blocks, deadline=limit.deadline, **options)
         if not detach:
             if receipt["status"] == "queued":
                 talk("the session is busy; the prompt waits in its queue")
-            raise click.exceptions.Exit(show_turn(directory, receipt, output, limit, refuse=no_ask))
+            raise click.exceptions.Exit(show_turn(session, receipt, output, limit, refuse=no_ask))
     if output in ("json", "jsonl"):
         write_json({"input": receipt})
     else:
@@ -102,10 +103,10 @@ def prompt_blocks(text: str | None, file: Any) -> list[dict[str, Any]]:
     return [{"type": "text", "text": content.encode(errors="replace").decode()}]
 
 
-def attachments(paths: tuple[str, ...], directory: str) -> list[dict[str, Any]]:
+def attachments(paths: tuple[str, ...], session: Session) -> list[dict[str, Any]]:
     if not paths:
         return []
     from agh.console.attachments import attachment
 
-    session = meta.read(directory)
-    return [attachment(path, session) for path in paths]
+    metadata = meta.read(session)
+    return [attachment(path, metadata) for path in paths]

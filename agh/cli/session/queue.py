@@ -51,9 +51,9 @@ def clear(id: str, output: str) -> None:
 @output_option("human", "text", "json", "jsonl")
 def retry(id: str, number: int, output: str) -> None:
     """Send a prompt again that was interrupted, failed or cancelled, and show the turn."""
-    directory = sessions.resolve(id)
-    receipt = send_and_tell(directory, read_prompt(directory, number))
-    raise click.exceptions.Exit(show_turn(directory, receipt, output))
+    session = sessions.resolve(id)
+    receipt = send_and_tell(session, read_prompt(session, number))
+    raise click.exceptions.Exit(show_turn(session, receipt, output))
 
 
 def _cancel(id: str, number: int | None, output: str) -> None:

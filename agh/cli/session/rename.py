@@ -16,7 +16,7 @@ from agh.store.views import session_view
 @output_option()
 def rename_command(id: str, name: str, output: str) -> None:
     """Give a session a name. The empty name takes it away."""
-    directory = sessions.resolve(id)
-    rename(directory, name)
-    view = session_view(directory)
+    session = sessions.resolve(id)
+    rename(session, name)
+    view = session_view(session)
     write_result("session", view, output, lambda: f"{view['id']}  {view.get('name') or '-'}")

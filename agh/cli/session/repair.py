@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import click
@@ -11,9 +10,10 @@ from agh.console import terminal
 from agh.console.output import output_option, write_json, write_text
 from agh.console.progress import progress
 from agh.errors import AghError, DataDamaged, SessionBusy, SessionLive, Usage
+from agh.home import Session
 from agh.sessions.repair import Report, repair
 from agh.store import sessions
-from agh.store.making import sweep
+from agh.store.create import delete_leftovers
 
 
 @click.command(
@@ -39,24 +39,24 @@ def repair_command(id: str | None, everything: bool, dry_run: bool, force: bool,
         _print([report], output, single=True)
         return
     if not dry_run:
-        sweep()
+        delete_leftovers()
     listed = progress(sessions.scan(), "repairing", len(sessions.session_ids()))
-    reports = [_repair_or_report(directory, dry_run, force) for directory, _ in listed]
+    reports = [_repair_or_report(session, dry_run, force) for session, _ in listed]
     _print(reports, output)
     if any("error" in report for report in reports):
         raise click.exceptions.Exit(DataDamaged.exit)
 
 
-def _repair_or_report(directory: str, dry_run: bool, force: bool) -> Report:
+def _repair_or_report(session: Session, dry_run: bool, force: bool) -> Report:
     """Repair a session of many; report its damage instead of raising, so that the others are repaired."""
     nothing: Report = {
-        "session_id": os.path.basename(directory),
+        "session_id": session.id,
         "issues": [],
         "actions": [],
         "persisted": False,
     }
     try:
-        return repair(directory, dry_run=dry_run, force=force)
+        return repair(session, dry_run=dry_run, force=force)
     except (SessionLive, SessionBusy):
         return nothing | {"skipped": "live"}
     except AghError as error:

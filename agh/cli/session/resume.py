@@ -10,7 +10,7 @@ import click
 
 from agh.cli.session.new import COUNT
 from agh.cli.turn import tell_restored
-from agh.console.limits import limits
+from agh.console.limits import parse_limits
 from agh.console.output import output_option, write_json, write_text
 from agh.console.when import span
 from agh.errors import Usage
@@ -80,18 +80,20 @@ def resume_command(
     """
     if (id is None) != latest:
         raise Usage("name a session, or --latest", hint="agh session resume @last")
-    directory = sessions.resolve(id) if id else newest(workspace)
-    if directory is None:
+    session = sessions.resolve(id) if id else newest(workspace)
+    if session is None:
         if output != "human":
             write_json({"resumed": None, "reason": "no_eligible_sessions"})
         else:
             write_text("no session can be resumed\n")
         return
     lease = {"holder": holder or default_holder(), "ttl": span(ttl, "--ttl"), "steal": steal}
-    resumed = resume(directory, attach_only, lease, limits=limits(max_cost, max_turns, max_time), **intent)
+    resumed = resume(
+        session, attach_only, lease, limits=parse_limits(max_cost, max_turns, max_time), **intent
+    )
     if resumed.hello["started"]:
         tell_restored(resumed.hello)
-    view = session_view(directory)
+    view = session_view(session)
     if output != "human":
         result = {"session": view, "attach": resumed.attach, "restore": resumed.restore}
         write_json(result, lines=output == "jsonl")

@@ -14,7 +14,7 @@ from agh.console.progress import progress
 from agh.console.when import moment
 from agh.core.search import ROLES, expression, highlights
 from agh.errors import DataDamaged, MetaInvalid, Usage
-from agh.home import session_path
+from agh.home import session_of
 from agh.store import meta, sessions
 from agh.store.search.index import Match, Query, find
 
@@ -72,7 +72,7 @@ def describe(match: Match) -> dict[str, Any]:
     """Describe a match, with the current name and title of its session."""
     text, spans = highlights(match.snippet)
     try:
-        session_meta: Any = meta.read(session_path(match.session_id))
+        session_meta: Any = meta.read(session_of(match.session_id))
     except MetaInvalid:
         session_meta = {}
     session = {key: session_meta.get(key) for key in ("name", "title", "agent_name", "workspace_path")}

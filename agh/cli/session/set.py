@@ -22,7 +22,7 @@ def set_command(id: str, choices: tuple[str, ...], output: str) -> None:
     On a live session a value that the agent does not offer is refused; on a stopped one it is only
     noted, and tried at the next resume.
     """
-    directory = sessions.resolve(id)
-    choose(directory, dict(map(key_and_value, choices)))
-    view = session_view(directory)
+    session = sessions.resolve(id)
+    choose(session, dict(map(key_and_value, choices)))
+    view = session_view(session)
     write_result("session", view, output, lambda: "\n".join(choices))

@@ -20,8 +20,8 @@ from agh.store.views import messages, session_view
 @output_option("human", "text", "markdown", "html", "json", "jsonl")
 def transcript_command(id: str, output: str) -> None:
     """Print the conversation, put together from the stored events."""
-    directory = sessions.resolve(id)
-    conversation = messages(directory)
+    session = sessions.resolve(id)
+    conversation = messages(session)
     if output == "json":
         write_json({"messages": conversation})
     elif output == "jsonl":
@@ -30,7 +30,7 @@ def transcript_command(id: str, output: str) -> None:
     elif output == "html":
         from agh.adapters.html_page import page
 
-        write_utf8(page(session_view(directory), conversation, generated_at=timestamp()))
+        write_utf8(page(session_view(session), conversation, generated_at=timestamp()))
     elif output == "markdown":
         from agh.core.markdown import markdown
 

@@ -10,6 +10,7 @@ import click
 from agh.console import terminal
 from agh.console.output import columns, output_option, write_result
 from agh.errors import AghError
+from agh.home import Session
 from agh.store import sessions
 from agh.store.meta import Meta
 from agh.store.reader import Reader
@@ -37,19 +38,19 @@ def usage_command(id: str | None, by: str | None, output: str) -> None:
 
     What an agent did not report is unknown (null in JSON, - in the table), never zero.
     """
-    entries = [(path, meta) for path, meta in sessions.scan() if not isinstance(meta, AghError)]
+    entries = [(session, meta) for session, meta in sessions.scan() if not isinstance(meta, AghError)]
     if id is not None:
-        directory = sessions.resolve(id)
-        entries = [(path, meta) for path, meta in entries if path == directory]
+        wanted = sessions.resolve(id)
+        entries = [(session, meta) for session, meta in entries if session == wanted]
     rows = total(read_usage(entries), by or ("turn" if id else "session"))
     write_result("usage", rows, output, lambda: _table(rows))
 
 
-def read_usage(entries: list[tuple[str, Meta]]) -> Iterator[dict[str, Any]]:
+def read_usage(entries: list[tuple[Session, Meta]]) -> Iterator[dict[str, Any]]:
     """Yield a record for each turn that reported usage."""
-    for path, meta in entries:
+    for session, meta in entries:
         try:
-            with Reader(path) as reader:
+            with Reader(session) as reader:
                 rows = reader.fetch(
                     f"SELECT {', '.join(_COLUMNS)} FROM token_usage ORDER BY timestamp, turn_id"
                 )

@@ -10,6 +10,7 @@ from agh.console.output import output_option, write_result
 from agh.console.when import span
 from agh.core.status import LIVE_STATES
 from agh.errors import KeeperGone, TimedOut
+from agh.home import Session
 from agh.store import sessions
 from agh.store.reader import Query, Reader
 from agh.store.views import View, session_view
@@ -33,13 +34,13 @@ def wait_command(id: str, until: str, timeout: str | None, output: str) -> None:
     write_result("session", view, output, lambda: f"{view['id']}  {view['badge']}")
 
 
-def wait_for(directory: str, until: str, timeout: float | None) -> View:
+def wait_for(session: Session, until: str, timeout: float | None) -> View:
     deadline = None if timeout is None else time.monotonic() + timeout
-    with Watch() as watch, Reader(directory) as reader:
-        watch.add(directory)
+    with Watch() as watch, Reader(session) as reader:
+        watch.add(session)
         start = reader.last_sequence()
         while True:
-            view = session_view(directory)
+            view = session_view(session)
             if _holds(view, until, reader, start):
                 return view
             if view["state"] not in LIVE_STATES:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from agh.core.acp.json_text import MAX_DEPTH, REPAIRABLE, find_excess, repair
+from agh.core.acp.long_text import LONG, loads
 
 if TYPE_CHECKING:
     from agh.core.redact import Redactor
@@ -27,6 +28,8 @@ MAX_LINE = 32 << 20
 HEAD = 200  # bytes
 MAX_ERROR_TEXT = 4_000  # characters, of the message and of the data
 INTERNAL_ERROR = -32603
+# The keys below which agents send files and output. Only there a very long string is a LongText.
+BULK = frozenset(("content", "text", "oldText", "newText", "rawOutput"))
 
 Id = int | str | None
 Params = dict[str, Any] | list[Any] | None
@@ -123,9 +126,9 @@ def parse(line: bytes) -> Frame:
         return _reject(reason, line)
     sanitized = False
     try:
-        message, raw = orjson.loads(line), line
+        message, raw = loads(line, BULK) if len(line) > LONG else orjson.loads(line), line
     except ValueError:
-        repaired = repair(line) if re.search(REPAIRABLE, line) else None
+        repaired = repair(line, BULK) if re.search(REPAIRABLE, line) else None
         if repaired is None:
             return _reject("not JSON", line)
         raw, message = repaired

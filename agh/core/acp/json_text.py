@@ -7,13 +7,16 @@ byte order mark is removed.
 
 from __future__ import annotations
 
+import codecs
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from typing import Any
 
 import orjson
+
+from agh.core.acp.long_text import loads
 
 MAX_DEPTH = 200  # orjson writes at most 254 levels, and stored values get wrapped in more
 MAX_VALUES = 300_000  # an empty list is 3 bytes on the wire and 80 in memory, an object of one member 250
@@ -74,14 +77,14 @@ def _strip_strings(line: bytes) -> Iterator[bytes]:
         start = end
 
 
-def repair(line: bytes) -> tuple[bytes, Any] | None:
+def repair(line: bytes, bulk: Container[str] | None = None) -> tuple[bytes, Any] | None:
     """Return the line as valid JSON, changed as little as possible, and its value; None if it is hopeless."""
     text = valid_utf8(line.removeprefix(b"\xef\xbb\xbf"))
     if text is None:
         return None
     text = without_lone_surrogates(text)
     with suppress(ValueError):
-        return text, orjson.loads(text)
+        return text, loads(text, bulk)
     if len(text) <= MAX_NUMBER_REPAIR:
         text = re.sub(STRING_OR_NUMBER, _repair_number, text.decode()).encode()
         with suppress(ValueError):
@@ -92,10 +95,18 @@ def repair(line: bytes) -> tuple[bytes, Any] | None:
 def valid_utf8(line: bytes) -> bytes | None:
     """Replace bytes that are not UTF-8 by U+FFFD; return None if the line would get much longer."""
     with suppress(UnicodeDecodeError):
-        line.decode()
+        for _ in _decode_blocks(line, "strict"):
+            pass
         return line
-    text = line.decode(errors="replace").encode()
+    text = b"".join(block.encode() for block in _decode_blocks(line, "replace"))
     return text if len(text) <= len(line) + MAX_GROWTH else None
+
+
+def _decode_blocks(line: bytes, errors: str) -> Iterator[str]:
+    """Decode UTF-8 block by block: a single character can make the whole text four times as large."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors)
+    for start in range(0, len(line), BLOCK):
+        yield decoder.decode(line[start : start + BLOCK], final=start + BLOCK >= len(line))
 
 
 def without_lone_surrogates(text: bytes, escape: bytes = rb"\ufffd") -> bytes:

@@ -11,11 +11,11 @@ import re
 import orjson
 
 _SPACE = rb"[ \t\r\n]*+"
-_STRING = rb'"[^"\\]*+(?:(?:\\.)++[^"\\]*+)*+"'
-_KEY = rb"(?s)" + _SPACE + b"(" + _STRING + b")" + _SPACE + b":" + _SPACE
+STRING = rb'"[^"\\]*+(?:(?:\\.)++[^"\\]*+)*+"'
+_KEY = rb"(?s)" + _SPACE + b"(" + STRING + b")" + _SPACE + b":" + _SPACE
 _NEXT = _SPACE + b","
 _SCALAR = rb"[^\s,\]}]++"
-_BETWEEN_BRACKETS = rb'(?s)(?:[^"{}\[\]]++|' + _STRING + rb")*+"
+_BETWEEN_BRACKETS = rb'(?s)(?:[^"{}\[\]]++|' + STRING + rb")*+"
 
 
 def member(text: bytes, start: int, key: str) -> tuple[int, int] | None:
@@ -40,7 +40,7 @@ def _is_key(quoted: bytes, key: str) -> bool:
 
 def _value_end(text: bytes, pos: int) -> int:
     if text[pos] not in b"{[":
-        pattern = re.compile(b"(?s)" + _STRING if text[pos] == ord('"') else _SCALAR)
+        pattern = re.compile(b"(?s)" + STRING if text[pos] == ord('"') else _SCALAR)
         match = pattern.match(text, pos)
         return match.end() if match else len(text)
     flat = re.compile(_BETWEEN_BRACKETS)

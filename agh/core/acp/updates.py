@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
+from agh.core.acp.long_text import LONG, join_texts, json_length
 from agh.core.acp.members import member
-from agh.core.events import LONG
 
 Fields = dict[str, Any]
 
@@ -137,7 +137,7 @@ def _tool_result(update: Fields, failed: bool) -> Fields:
             patches.append(block)
         elif isinstance(inner, dict) and isinstance(inner.get("text"), str):
             texts.append(inner["text"])
-    text = "\n".join(texts)
+    text = join_texts(texts, "\n")
     if texts:
         result["content"] = text
     if patches:
@@ -149,7 +149,7 @@ def _tool_result(update: Fields, failed: bool) -> Fields:
     parts = {}
     if isinstance(output, dict):
         parts = {key: output[key] for key in _RESULT_KEYS if isinstance(output.get(key), str)}
-    if output is not None and sum(map(len, parts.values())) <= LONG:  # otherwise it is only in `raw`
+    if output is not None and sum(map(json_length, parts.values())) <= LONG:  # otherwise it is only in `raw`
         result["raw_output"] = output
     result |= parts
     if failed and "error" not in result:

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any
 
 from agh.core.acp.frames import Request
+from agh.core.acp.long_text import blocks
 from agh.core.rules import Asking
 from agh.home import real_path
 from agh.keeper.agent import permissions
@@ -112,7 +113,7 @@ def _write(path: str, text: str) -> dict[str, Any]:
     fd = _regular(path, os.O_WRONLY | os.O_CREAT)
     with open(fd, "w", encoding="utf-8", newline="") as file:
         file.truncate(0)
-        file.write(text)
+        file.writelines(blocks(text))
     return {}
 
 

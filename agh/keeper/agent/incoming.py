@@ -19,7 +19,7 @@ from agh.keeper.log import is_fatal
 from agh.keeper.session import Live, Turn, cause_of
 from agh.keeper.turns import usage as spending
 from agh.keeper.turns.cancel import steer_at_boundary
-from agh.keeper.turns.limits import check_limits
+from agh.keeper.turns.usage import check_limits
 
 # What an agent repeats when it restores a conversation; it is in the log already.
 REPLAYED = (

@@ -69,6 +69,7 @@ def prepare(
         named=settings["places"],
         session_id=session_id,
         directories=tuple(directories),
+        cwd=workspace,
     )
 
     def stop_on_failure(run: HookRun) -> None:

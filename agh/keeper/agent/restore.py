@@ -133,7 +133,7 @@ class LiveConversation:
 
     def inject_history(self) -> bool:
         budget = self._live.settings["session.history_budget"]
-        with Reader(self._live.directory) as reader:
+        with Reader(self._live.session) as reader:
             before, messages = milestones.tail(reader, count := 200)
             while before != milestones.START and size(messages) <= budget:
                 before, messages = milestones.tail(reader, count := 4 * count)

@@ -44,11 +44,11 @@ def new_cookie() -> str:
     return os.urandom(16).hex()
 
 
-def new_launch(directory: str) -> Launch:
+def new_launch(directory: str | os.PathLike[str]) -> Launch:
     return Launch(new_cookie(), boot_id(), now_ticks(), identity(directory))
 
 
-def identity(directory: str) -> str:
+def identity(directory: str | os.PathLike[str]) -> str:
     """Return what tells a session's directory from a copy of it, and stays when it is moved."""
     info = os.stat(directory)
     return f"{info.st_dev:x}:{info.st_ino:x}"

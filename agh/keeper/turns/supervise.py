@@ -12,7 +12,7 @@ from typing import Any
 from agh.core.events import Draft, marker, timestamp
 from agh.keeper.session import Live, Turn
 from agh.keeper.turns.cancel import ask_to_cancel
-from agh.keeper.turns.limits import check_limits
+from agh.keeper.turns.usage import check_limits
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
 

@@ -19,7 +19,7 @@ from agh.keeper.agent.permissions import cancel_all
 from agh.keeper.session import Live, Turn, cause_of
 from agh.keeper.turns import retry, supervise
 from agh.keeper.turns import usage as spending
-from agh.keeper.turns.limits import check_limits
+from agh.keeper.turns.usage import check_limits
 from agh.store import inputs, milestones
 from agh.store.inputs import Input
 

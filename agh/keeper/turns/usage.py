@@ -1,16 +1,22 @@
-"""What a session has used: tokens and cost per turn.
+"""What a session has used, and the limits on it: tokens and cost per turn, turns and time.
 
 Agents report cost as a running sum; it is turned into differences, so a turn has its own figure. What an
-agent does not report stays unknown, and never counts as zero.
+agent does not report stays unknown, and never counts as zero. Once a limit is reached, the session pauses.
 """
 
 from __future__ import annotations
 
 import sqlite3
+import time
 from typing import Any
 
+from agh.adapters.agents import LIMITS, AgentRecord
 from agh.core.events import timestamp
+from agh.errors import LimitReached
+from agh.home import Session
 from agh.keeper.session import Live
+from agh.keeper.turns.cancel import ask_to_cancel
+from agh.store.meta import Meta
 from agh.store.reader import Reader
 
 
@@ -49,9 +55,9 @@ def take_context_usage(live: Live, usage: dict[str, Any]) -> None:
         store_usage(live.log.db, turn_id, usage)
 
 
-def read_spent(directory: str, acp_session_id: str | None) -> dict[str, Any] | None:
+def read_spent(session: Session, acp_session_id: str | None) -> dict[str, Any] | None:
     """Return a session's cost from its log: the metadata of a keeper that was killed may lag behind."""
-    with Reader(directory) as reader:
+    with Reader(session) as reader:
         ((total, currency),) = reader.fetch("SELECT sum(cost_amount), max(cost_currency) FROM token_usage")
         if total is None:
             return None
@@ -61,3 +67,65 @@ def read_spent(directory: str, acp_session_id: str | None) -> dict[str, Any] | N
             [acp_session_id],
         )
     return {"agent_cost": agent_cost or 0.0, "cost_amount": round(total, 9), "cost_currency": currency}
+
+
+def limits_of(meta: Meta, record: AgentRecord, settings: dict[str, Any]) -> dict[str, float]:
+    """Return the limits in force: the session's, else the agent's, else the configured ones; 0 is none."""
+    own = meta.get("limits") or {}
+    return {
+        name: own.get(name) or record.limits.get(name) or settings[f"session.limits.{name}"]
+        for name in LIMITS
+    }
+
+
+def refuse_over_limit(meta: Meta, record: AgentRecord, settings: dict[str, Any]) -> None:
+    """Raise LimitReached if a session has used up a limit, and so cannot start without a higher one."""
+    reached = _used_up(meta, limits_of(meta, record, settings))
+    if reached is not None:
+        _, limit, figures = reached
+        raise LimitReached(meta["id"], figures, "--" + limit.replace("_", "-"))
+
+
+def check_limits(live: Live) -> None:
+    """Inside a batch: once a limit is reached, end the turn, and then pause the session."""
+    reached = _reached(live)
+    if reached is None or live.turns.pause_after is not None:
+        return
+    live.turns.pause_after = reached
+    if live.turns.current is None:
+        live.log.then(lambda: live.end(*reached))
+    else:
+        live.log.then(lambda: ask_to_cancel(live))
+
+
+def watch_time(live: Live) -> None:
+    """Check the limit on time when it is due, even if no turn is running."""
+    limit = limits_of(live.meta, live.agent.record, live.settings)["max_time"]
+    if limit:
+        due = live.activity.started + limit - time.monotonic()
+        live.loop.later(max(0.0, due), lambda: _check_in_batch(live))
+
+
+def _check_in_batch(live: Live) -> None:
+    with live.log.batch():
+        check_limits(live)
+
+
+def _reached(live: Live) -> tuple[str, str] | None:
+    """Return the stop reason and the limit that was reached, if any."""
+    limits = limits_of(live.meta, live.agent.record, live.settings)
+    reached = _used_up(live.meta, limits)
+    if reached is not None:
+        return reached[:2]
+    elapsed = time.monotonic() - live.activity.started
+    return ("timeout", "max_time") if limits["max_time"] and elapsed >= limits["max_time"] else None
+
+
+def _used_up(meta: Meta, limits: dict[str, float]) -> tuple[str, str, str] | None:
+    """Return the stop reason, the limit and the figures if a limit on cost or turns was reached."""
+    cost, turns = (meta.get("spent") or {}).get("cost_amount") or 0.0, meta.get("turns", 0)
+    if limits["max_cost"] and cost >= limits["max_cost"]:
+        return "budget_exceeded", "max_cost", f"it has cost {cost:g} of {limits['max_cost']:g}"
+    if limits["max_turns"] and turns >= limits["max_turns"]:
+        return "max_turns", "max_turns", f"it has had {turns} of {limits['max_turns']:g} turns"
+    return None

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from agh.core.search import Collector, Text
 from agh.errors import DataDamaged, EventsUnreadable, MetaInvalid
-from agh.home import cache_path, make_private_dir, sessions_path
+from agh.home import cache_path, make_private_dir, session_of
 from agh.store import lock as locks
 from agh.store import meta
 from agh.store.reader import EVERYTHING, FILE, Reader
@@ -32,12 +32,12 @@ def update(progress: Progress, rebuild: bool) -> bool:
     directory = cache_path()
     make_private_dir(directory)
     os.chmod(directory, 0o700)
-    lock, deadline = locks.take(directory), time.monotonic() + PATIENCE
+    lock, deadline = locks.take_directory(directory), time.monotonic() + PATIENCE
     while lock is None:
         if time.monotonic() > deadline:
             return False
         time.sleep(0.02)
-        lock = locks.take(directory)
+        lock = locks.take_directory(directory)
     with lock:
         _build(index_path(), progress, rebuild)
     return True
@@ -74,17 +74,17 @@ def _build(path: str, progress: Progress, rebuild: bool) -> None:
 
 def _index_session(connection: sqlite3.Connection, session_id: str) -> Iterator[None]:
     """Bring one session up to date. The caller may commit wherever this yields."""
-    directory = f"{sessions_path()}/{session_id}"
+    session = session_of(session_id)
     read_at = time.time_ns()
-    stamp, changed_at = log_stamp(f"{directory}/{FILE}")
+    stamp, changed_at = log_stamp(f"{session.directory}/{FILE}")
     insert(connection, "sessions", {"id": session_id, "start": 1}, "INSERT OR IGNORE")
     sql = "SELECT number, start, start_at FROM sessions WHERE id = ?"
     number, start, start_at = connection.execute(sql, [session_id]).fetchone()
     collector, error = Collector(start, start_at), ""
     try:
-        workspace = meta.read(directory).get("workspace_path")
+        workspace = meta.read(session).get("workspace_path")
         connection.execute("UPDATE sessions SET workspace_path = ? WHERE number = ?", [workspace, number])
-        with Reader(directory) as reader:
+        with Reader(session) as reader:
             first = reader.page(EVERYTHING, start - 1, start)
             if start > 1 and [row.timestamp for row in first] != [start_at]:  # another log than last time
                 collector = Collector()

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from agh.core.checkpoint import agent, checkpoint
+from agh.home import Session
 from agh.store.checkpoint import paused_at
 from agh.store.reader import Reader
 from agh_council.fold import fold
 from agh_council.state import State
 
 
-def derive(directory: str, elapsed: float | None = None) -> dict[str, Any]:
+def derive(session: Session, elapsed: float | None = None) -> dict[str, Any]:
     """Return the checkpoint that the log describes, up to the pause if the log ends with one."""
-    with Reader(directory) as reader:
+    with Reader(session) as reader:
         last_sequence, created_at, recorded_elapsed = reader.snapshot(lambda: paused_at(reader))
         state = fold((row for row in reader.rows() if row.sequence <= last_sequence), reader.session_id)
     return checkpoint(

@@ -14,6 +14,7 @@ from agh.console import terminal
 from agh.console.output import output_option, write_result, write_text
 from agh.console.when import span
 from agh.errors import InputTooLarge, KeeperGone, Usage, WorkspaceGone
+from agh.home import Session
 from agh.keeper import client
 from agh.sessions.start import ensure_live, start
 from agh.sessions.stop import stop_session
@@ -58,9 +59,9 @@ def run_command(
     if size > maximum:
         raise InputTooLarge(size, maximum)
     with store.create_council(tables, question, path, name) as session_lock:
-        directory = session_lock.directory
+        session = session_lock.session
         start(session_lock, new=True)
-    _follow(directory, 0, detach, output)
+    _follow(session, 0, detach, output)
 
 
 @council.command("resume", epilog="Example:  agh council resume @last --max-budget 10")
@@ -76,20 +77,20 @@ def resume_command(
     """Go on with a council where it stopped: paused, stopped, or killed. Every member is brought back."""
     time = span(max_time, "--max-time") if max_time else None
     maximums = {"budget": max_budget, "rounds": max_rounds, "time": time}
-    directory = store.find_council(id)
-    after = _resume(directory, {name: value for name, value in maximums.items() if value is not None})
-    _follow(directory, after, detach, output)
+    session = store.find_council(id)
+    after = _resume(session, {name: value for name, value in maximums.items() if value is not None})
+    _follow(session, after, detach, output)
 
 
-def _resume(directory: str, maximums: dict[str, float] | None = None) -> int:
+def _resume(session: Session, maximums: dict[str, float] | None = None) -> int:
     """Start the council unless it is completed; return the sequence to follow it from."""
-    after = store.read_state(directory).sequence
-    if views.council_view(directory)["phase"] != "completed":
+    after = store.read_state(session).sequence
+    if views.council_view(session)["phase"] != "completed":
         from agh.store import checkpoint
 
-        if os.path.lexists(os.path.join(directory, checkpoint.FILE)):
-            checkpoint.read(directory)  # refuse a damaged one before starting anything
-        ensure_live(directory, maximums=maximums or {})
+        if os.path.lexists(os.path.join(session, checkpoint.FILE)):
+            checkpoint.read(session)  # refuse a damaged one before starting anything
+        ensure_live(session, maximums=maximums or {})
     return after
 
 
@@ -116,14 +117,14 @@ def list_command(output: str) -> None:
 @output_option()
 def pause_command(id: str, after_round: bool, output: str) -> None:
     """Pause a council: its state goes into the checkpoint, its agents end, resume continues from there."""
-    directory = store.find_council(id)
-    if after_round and lock.is_held(directory):
-        client.call(directory, "pause_after_round")
-        for _ in follow_council(directory, 0):
+    session = store.find_council(id)
+    if after_round and lock.is_held(session):
+        client.call(session, "pause_after_round")
+        for _ in follow_council(session, 0):
             pass
     else:
-        stop_session(directory, reason="paused")
-    view = views.council_view(directory)
+        stop_session(session, reason="paused")
+    view = views.council_view(session)
     write_result("council", view, output, lambda: f"{view['session_id']}  {view['phase']}")
 
 
@@ -134,11 +135,11 @@ def pause_command(id: str, after_round: bool, output: str) -> None:
 @output_option()
 def steer_command(id: str, text: str, to: str | None, output: str) -> None:
     """Tell the members something; it comes with their next round."""
-    directory = store.find_council(id)
+    session = store.find_council(id)
     try:
-        steer = client.call(directory, "steer", text=text, to=to)
+        steer = client.call(session, "steer", text=text, to=to)
     except KeeperGone:
-        steer = store.append_event(directory, lambda state: store.steer_event(state, text, to))
+        steer = store.append_event(session, lambda state: store.steer_event(state, text, to))
     write_result("steer", steer, output, lambda: steer["id"])
 
 
@@ -169,12 +170,12 @@ def reject_command(id: str, feedback: str, later: bool, detach: bool, output: st
 
 
 def _decide(id: str, approved: bool, feedback: str, later: bool, detach: bool, output: str) -> None:
-    directory = store.find_council(id)
-    decision = store.append_event(directory, lambda state: store.decision_event(state, approved, feedback))
+    session = store.find_council(id)
+    decision = store.append_event(session, lambda state: store.decision_event(state, approved, feedback))
     if later:
         write_result("gate", decision, output, lambda: str(decision["status"]))
         return
-    _follow(directory, _resume(directory), detach, output)
+    _follow(session, _resume(session), detach, output)
 
 
 @council.command("transcript", epilog="Example:  agh council transcript @last > deliberation.md")
@@ -198,16 +199,16 @@ def validate_command(profile: str, output: str) -> None:
     write_result("profile", {"path": profile, "valid": True}, output, lambda: f"{profile}: ok")
 
 
-def _follow(directory: str, after: int, detach: bool, output: str) -> None:
+def _follow(session: Session, after: int, detach: bool, output: str) -> None:
     """Print the council's events until it stops, then the result; raise the error to exit with."""
     if detach:
-        view = views.council_view(directory)
+        view = views.council_view(session)
         write_result("council", view, output, lambda: str(view["session_id"]))
         return
-    for line in follow_council(directory, after):
+    for line in follow_council(session, after):
         if output == "human":
             click.echo(line, err=True)
-    view = views.council_view(directory)
+    view = views.council_view(session)
     write_result("council", view, output, lambda: views.format_summary(view))
     error = error_for(view)
     if error is not None:

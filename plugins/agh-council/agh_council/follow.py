@@ -10,6 +10,7 @@ from typing import Any
 from agh.console import terminal
 from agh.console.output import talk
 from agh.errors import AghError
+from agh.home import Session
 from agh.keeper import client
 from agh.store.follow import follow
 from agh.store.reader import EVERYTHING
@@ -28,10 +29,10 @@ _PRINTED_ACTIONS = (
 )
 
 
-def follow_council(directory: str, after: int) -> Iterator[str]:
+def follow_council(session: Session, after: int) -> Iterator[str]:
     """Yield a line for each notable event after a sequence, until the council's keeper has ended."""
-    with _CtrlC(directory):
-        for batch in follow([(directory, after)], EVERYTHING):
+    with _CtrlC(session):
+        for batch in follow([(session, after)], EVERYTHING):
             for row in batch.rows:
                 content = row.parsed()
                 if row.type == "agent_message":
@@ -61,8 +62,8 @@ def error_for(view: dict[str, Any]) -> AghError | None:
 class _CtrlC:
     """What Ctrl-C does while a council is followed: the first pauses it, the second leaves it running."""
 
-    def __init__(self, directory: str) -> None:
-        self.directory, self.presses = directory, 0
+    def __init__(self, session: Session) -> None:
+        self.session, self.presses = session, 0
 
     def __enter__(self) -> None:
         self._previous_handler = signal.signal(signal.SIGINT, self._handle)
@@ -77,6 +78,6 @@ class _CtrlC:
             raise KeyboardInterrupt
         talk("pausing the council; press Ctrl-C again to leave it running")
         try:
-            client.call(self.directory, "stop", reason="paused", limit=0.05)
+            client.call(self.session, "stop", reason="paused", limit=0.05)
         except AghError:
             pass  # the request is on its way, or the keeper has ended; the loop above sees either

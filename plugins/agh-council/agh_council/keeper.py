@@ -10,9 +10,8 @@ import os
 import signal
 from typing import Any
 
-# Needed only later: see agh.keeper.preload for why they are loaded now.
+# Needed only later: see agh.keeper.process for why they are loaded now.
 import agh.keeper.agent.launch
-import agh.keeper.preload
 import agh.sessions.repair
 import agh.sessions.worktree  # noqa: F401
 import agh_council.checkpoint  # noqa: F401
@@ -22,6 +21,7 @@ from agh.adapters.agents import AgentRecord
 from agh.core.events import timestamp
 from agh.core.status import phase
 from agh.errors import HookStopped, SessionStopping, Usage
+from agh.home import Session
 from agh.keeper import ending, hooks, verbs
 from agh.keeper.process import Ready, log, run
 from agh.keeper.server import Answer, Control, Handler
@@ -44,17 +44,17 @@ SHARED_VERBS = ("hello", "attach", "detach", "update")
 def keep(lock: Lock, ready: Ready, request: dict[str, Any]) -> None:
     """Keep the council's session from start to end."""
     is_resuming = not request.get("new")
-    session_meta = meta.read(lock.directory)
-    check_can_start(lock.directory, session_meta, request.get("maximums") or {})
+    session_meta = meta.read(lock.session)
+    check_can_start(lock.session, session_meta, request.get("maximums") or {})
     settings = config.load(session_meta["workspace_path"])
     writer = Writer(lock, KIND)
-    live = Live(lock.directory, session_meta, writer, settings, AgentRecord(KIND, ()))
+    live = Live(lock.session, session_meta, writer, settings, AgentRecord(KIND, ()))
     live.agent.environ = dict(os.environ)
     engine = Engine(live)
     if request.get("maximums"):
         payload = {"maximums": request["maximums"]}
         engine.recorder.record(CouncilEvent("limits", "new limits", payload))
-    control = Control(live.loop, lock.directory, council_verbs(live, engine))
+    control = Control(live.loop, lock.session, council_verbs(live, engine))
     live.update(
         state="active",
         stop_reason=None,
@@ -81,9 +81,9 @@ def keep(lock: Lock, ready: Ready, request: dict[str, Any]) -> None:
     lock.release()
 
 
-def check_can_start(directory: str, session_meta: meta.Meta, maximums: dict[str, float]) -> None:
+def check_can_start(session: Session, session_meta: meta.Meta, maximums: dict[str, float]) -> None:
     """Raise if a paused council waits at a gate, or has no budget left and no higher maximum."""
-    state = read_state(directory)
+    state = read_state(session)
     if phase(session_meta) != "paused":
         return
     if state.waiting_gate is not None:

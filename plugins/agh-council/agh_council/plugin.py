@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import agh
+from agh.home import Session
 
 if TYPE_CHECKING:
     import click
@@ -26,9 +27,9 @@ def agh_register_commands(group: click.Group) -> None:
 def agh_register_kinds(register: Callable[[Kind], None]) -> None:
     from agh.adapters.kinds import Kind
 
-    def checkpoint(directory: str, elapsed: float | None) -> dict[str, Any]:
+    def checkpoint(session: Session, elapsed: float | None) -> dict[str, Any]:
         from agh_council.checkpoint import derive
 
-        return derive(directory, elapsed)
+        return derive(session, elapsed)
 
     register(Kind(KIND, "agh_council.keeper", checkpoint))

@@ -56,7 +56,7 @@ class Recorder:
 
     def catch_up(self) -> None:
         """Apply the rows of the log that the state does not have yet."""
-        with Reader(self.live.directory) as reader:
+        with Reader(self.live.session) as reader:
             for row in reader.rows(EVERYTHING, self.state.sequence):
                 apply(self.state, row)
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from agh.core.events import draft
 from agh.errors import SessionBusy
-from agh.home import new_session_id
+from agh.home import Session, new_session_id
 from agh.sessions.new import check_name, first_meta
 from agh.store import lock, meta, sessions
+from agh.store.create import create_session, publish
 from agh.store.lock import Lock
-from agh.store.making import appear, making
 from agh.store.reader import Reader
 from agh.store.writer import Writer
 from agh_council.errors import MemberUnknown, NoCouncil, NoGate, NotACouncil
@@ -33,43 +33,41 @@ def create_council(profile: dict[str, Any], brief: str, workspace: str, name: st
 def _create(profile: dict[str, Any], brief: str, workspace: str, name: str | None) -> Lock:
     session_id = new_session_id()
     payload = {"profile": profile, "brief": brief, "workspace": workspace}
-    with making(session_id) as session_lock:
+    with create_session(session_id) as session_lock:
         title = f"council {profile.get('name', KIND)}"
         _append(session_lock, CouncilEvent("opened", title, payload))
         session_meta = first_meta(session_id, KIND, None, name, workspace, None)
         session_meta["kind"], session_meta["title"] = KIND, str(profile.get("name") or KIND)
-        appear(session_lock, session_meta)
+        publish(session_lock, session_meta)
     return session_lock
 
 
-def read_state(directory: str) -> State:
-    with Reader(directory) as reader:
-        return fold(reader.rows(), os.path.basename(directory))
+def read_state(session: Session) -> State:
+    with Reader(session) as reader:
+        return fold(reader.rows(), session.id)
 
 
-def find_council(reference: str) -> str:
-    """Return the directory of a council; `@last` is the newest one in this workspace."""
+def find_council(reference: str) -> Session:
+    """Return a council's session; `@last` is the newest one in this workspace."""
     if reference != "@last":
-        directory = sessions.resolve(reference)
-        if meta.read(directory).get("kind") != KIND:
-            raise NotACouncil(os.path.basename(directory))
-        return directory
+        session = sessions.resolve(reference)
+        if meta.read(session).get("kind") != KIND:
+            raise NotACouncil(session.id)
+        return session
     workspace = os.path.realpath(sessions.here())
-    directories = [
-        directory
-        for directory, session_meta in list_councils()
-        if sessions.in_workspace(session_meta, workspace)
+    councils = [
+        session for session, session_meta in list_councils() if sessions.in_workspace(session_meta, workspace)
     ]
-    if not directories:
+    if not councils:
         raise NoCouncil()
-    return directories[-1]
+    return councils[-1]
 
 
-def list_councils() -> list[tuple[str, meta.Meta]]:
-    """Return the directory and meta of every council in this home, oldest first."""
+def list_councils() -> list[tuple[Session, meta.Meta]]:
+    """Return the session and meta of every council in this home, oldest first."""
     return [
-        (directory, session_meta)
-        for directory, session_meta in sessions.scan()
+        (session, session_meta)
+        for session, session_meta in sessions.scan()
         if isinstance(session_meta, dict) and session_meta.get("kind") == KIND
     ]
 
@@ -93,13 +91,13 @@ def decision_event(state: State, approved: bool, feedback: str) -> CouncilEvent:
     return CouncilEvent("gate", title, {**gate, "status": status, "feedback": feedback})
 
 
-def append_event(directory: str, make_event: Callable[[State], CouncilEvent]) -> dict[str, Any]:
+def append_event(session: Session, make_event: Callable[[State], CouncilEvent]) -> dict[str, Any]:
     """Append an event to the log of a council without a keeper, and return its payload."""
-    session_lock = lock.take(directory)
+    session_lock = lock.take(session)
     if session_lock is None:
-        raise SessionBusy(os.path.basename(directory))
+        raise SessionBusy(session.id)
     with session_lock:
-        event = make_event(read_state(directory))
+        event = make_event(read_state(session))
         _append(session_lock, event)
     return event.payload
 

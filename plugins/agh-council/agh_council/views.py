@@ -7,6 +7,7 @@ from typing import Any
 
 from agh.console import terminal
 from agh.console.output import columns
+from agh.home import Session
 from agh.store.checkpoint import paused_at
 from agh.store.reader import Reader
 from agh.store.views import session_view
@@ -17,19 +18,19 @@ from agh_council.store import list_councils, read_state
 View = dict[str, Any]
 
 
-def council_view(directory: str) -> View:
+def council_view(session: Session) -> View:
     """Return a council with its session, members, rounds, limits and memo."""
-    state, session = read_state(directory), session_view(directory)
-    with Reader(directory) as reader:
+    state, view = read_state(session), session_view(session)
+    with Reader(session) as reader:
         _, _, state.elapsed = paused_at(reader)
     gate = state.waiting_gate
     return {
-        "session_id": session["id"],
+        "session_id": view["id"],
         "name": state.profile.name,
-        "phase": session["phase"],
-        "badge": session["badge"],
-        "stop_reason": session.get("stop_reason"),
-        "stop_detail": session.get("stop_detail"),
+        "phase": view["phase"],
+        "badge": view["badge"],
+        "stop_reason": view.get("stop_reason"),
+        "stop_detail": view.get("stop_detail"),
         "brief": state.brief,
         "members": [
             {
@@ -43,9 +44,9 @@ def council_view(directory: str) -> View:
         "rounds_completed": state.rounds_completed,
         "rounds": round_views(state),
         "gate": gate and {"after_round": gate["round"], "prompt": gate["prompt"]},
-        "constraints": _constraint_views(state, is_live=session["state"] == "active"),
+        "constraints": _constraint_views(state, is_live=view["state"] == "active"),
         "memo": os.path.join(state.workspace, state.memo["path"]) if state.memo else None,
-        "session": session,
+        "session": view,
     }
 
 
@@ -125,17 +126,17 @@ def format_summary(view: View) -> str:
 def list_view() -> list[View]:
     """Return every council, newest first."""
     views = []
-    for directory, _ in list_councils():
-        state, session = read_state(directory), session_view(directory)
+    for session, _ in list_councils():
+        state, view = read_state(session), session_view(session)
         views.append(
             {
-                "session_id": session["id"],
+                "session_id": view["id"],
                 "name": state.profile.name,
-                "phase": session["phase"],
-                "badge": session["badge"],
+                "phase": view["phase"],
+                "badge": view["badge"],
                 "rounds_completed": state.rounds_completed,
                 "members": list(state.members),
-                "updated_at": session.get("updated_at"),
+                "updated_at": view.get("updated_at"),
             }
         )
     return views[::-1]

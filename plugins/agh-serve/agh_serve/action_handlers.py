@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from agh.console.limits import limits
+from agh.console.limits import parse_limits
 from agh.console.when import span
 from agh.errors import Usage
 from agh.keeper import client
@@ -36,8 +36,8 @@ async def new_session(call: Call) -> Response:
     session_limits = _pop_limits(params)
     options = {name: params.pop(name) for name in ("mode", "model") if name in params}
     options |= params.pop("options", {})
-    directory, _ = await threads.run_action(create, options=options, limits=session_limits, **params)
-    return respond_with_json({"session": await threads.run_read(session_view, directory)}, 201)
+    session, _ = await threads.run_action(create, options=options, limits=session_limits, **params)
+    return respond_with_json({"session": await threads.run_read(session_view, session)}, 201)
 
 
 async def resume_session(call: Call) -> Response:
@@ -48,22 +48,22 @@ async def resume_session(call: Call) -> Response:
     attach_only = params.pop("attach_only", False)
     intent = {name: params[name] for name in ("agent", "fresh", "require_context") if name in params}
     resumed = await threads.run_action(
-        resume, call.directory, attach_only, lease, limits=session_limits, **intent
+        resume, call.session, attach_only, lease, limits=session_limits, **intent
     )
-    view = await threads.run_read(session_view, call.directory)
+    view = await threads.run_read(session_view, call.session)
     return respond_with_json({"session": view, "attach": resumed.attach, "restore": resumed.restore})
 
 
 async def attach_session(call: Call) -> Response:
-    resumed = await threads.run_action(resume, call.directory, True, _pop_lease(dict(call.params)))
-    view = await threads.run_read(session_view, call.directory)
+    resumed = await threads.run_action(resume, call.session, True, _pop_lease(dict(call.params)))
+    view = await threads.run_read(session_view, call.session)
     return respond_with_json({"session": view, "attach": resumed.attach})
 
 
 async def detach_session(call: Call) -> Response:
     holder = call.params.get("attached_to") or _default_holder()
     receipt = await threads.run_action(
-        client.call, call.directory, "detach", holder=holder, force=call.params.get("force", False)
+        client.call, call.session, "detach", holder=holder, force=call.params.get("force", False)
     )
     return respond_with_json({"detach": receipt})
 
@@ -75,17 +75,17 @@ async def send_prompt(call: Call) -> Response:
         "mode": call.params.get("mode", "queue"),
         "idempotency_key": call.params.get("idempotency_key"),
     }
-    receipt, _ = await threads.run_action(send, call.directory, blocks, **options)
+    receipt, _ = await threads.run_action(send, call.session, blocks, **options)
     if call.params.get("detach"):
         return respond_with_json({"input": receipt}, 202)
-    return respond_with_stream(streams.stream_turn(call.broadcasts, call.directory, receipt), **HEADERS)
+    return respond_with_stream(streams.stream_turn(call.broadcasts, call.session, receipt), **HEADERS)
 
 
 async def interrupt_turn(call: Call) -> Response:
     grace = call.params.get("grace")
     receipt = await threads.run_action(
         client.call,
-        call.directory,
+        call.session,
         "cancel",
         grace=None if grace is None else span(grace, "grace"),
         turn_id=call.params.get("turn_id"),
@@ -97,12 +97,12 @@ async def decide(call: Call) -> Response:
     """Allow or deny a permission request: the one with `request_id`, or the oldest."""
     verdict = call.params.get("decision", "allow") + ("_always" if call.params.get("always") else "")
     request_id = call.params.get("request_id")
-    receipt = await threads.run_action(decide_request, call.directory, request_id, verdict, by="http")
+    receipt = await threads.run_action(decide_request, call.session, request_id, verdict, by="http")
     return respond_with_json({"permission": receipt})
 
 
 async def stop(call: Call) -> Response:
-    return respond_with_json({"session": await threads.run_action(stop_session, call.directory)})
+    return respond_with_json({"session": await threads.run_action(stop_session, call.session)})
 
 
 def _read_prompt(params: dict[str, Any]) -> str:
@@ -142,4 +142,4 @@ def _pop_lease(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pop_limits(params: dict[str, Any]) -> dict[str, float]:
-    return limits(*(params.pop(name, None) for name in _LIMITS))
+    return parse_limits(*(params.pop(name, None) for name in _LIMITS))

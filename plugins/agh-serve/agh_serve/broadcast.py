@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from agh.core.events import Row, envelopes
 from agh.errors import AghError
+from agh.home import Session
 from agh.store import lock, meta
 from agh.store.follow import follow
 from agh.store.reader import EVERYTHING, Reader
@@ -41,10 +42,10 @@ class FramedRow(NamedTuple):
     frame: bytes
 
 
-def read_envelope_fields(directory: str) -> EnvelopeFields:
+def read_envelope_fields(session: Session) -> EnvelopeFields:
     """Return what every envelope says of its session: its id, and its workspace's id and path."""
-    fields = meta.read(directory)
-    return os.path.basename(directory), fields.get("workspace_id"), fields.get("workspace_path")
+    fields = meta.read(session)
+    return session.id, fields.get("workspace_id"), fields.get("workspace_path")
 
 
 def frame_rows(rows: list[Row], envelope_fields: EnvelopeFields) -> list[FramedRow]:
@@ -57,8 +58,8 @@ def frame_rows(rows: list[Row], envelope_fields: EnvelopeFields) -> list[FramedR
 class Broadcast:
     """One followed session. Everything but `_follow_log` runs in the event loop."""
 
-    def __init__(self, directory: str) -> None:
-        self.directory = directory
+    def __init__(self, session: Session) -> None:
+        self.session = session
         self.listeners = 0
         self.meta_changes = 0
         self.ended = False
@@ -69,7 +70,7 @@ class Broadcast:
         self._window_bytes = 0
         self._waiters: list[asyncio.Future[None]] = []
         self._keep_alive_timer = self._loop.call_later(KEEP_ALIVE, self._keep_alive)
-        threading.Thread(target=self._follow_log, name=f"broadcast {directory}", daemon=True).start()
+        threading.Thread(target=self._follow_log, name=f"broadcast {session.id}", daemon=True).start()
 
     async def stream_batches(self, after: int) -> AsyncGenerator[list[FramedRow], None]:
         """Stream the rows after a sequence, in batches.
@@ -83,7 +84,7 @@ class Broadcast:
                 first = after - self._window_after
                 batch = self._window[first : first + BATCH_ROWS]
             else:
-                batch = await threads.run_read(_read_log, self.directory, after)
+                batch = await threads.run_read(_read_log, self.session, after)
                 if not batch and self._has_rows_after(after):
                     continue  # they came while the log was read
             if not batch and self.ended:
@@ -139,17 +140,17 @@ class Broadcast:
     def _follow_log(self) -> None:
         """Follow the log until the session or the broadcast ends. Runs in a thread of its own."""
         try:
-            envelope_fields = read_envelope_fields(self.directory)
-            stamp = _read_meta_stamp(self.directory)
-            with Reader(self.directory) as reader:
+            envelope_fields = read_envelope_fields(self.session)
+            stamp = _read_meta_stamp(self.session)
+            with Reader(self.session) as reader:
                 after = max(0, reader.last_sequence() - WINDOW_ROWS)
             self._call_in_loop(self._start_window, after)
-            for directory, rows in follow([(self.directory, after)], EVERYTHING, tick=TICK):
-                if self.ended or (directory and not rows):
+            for session, rows in follow([(self.session, after)], EVERYTHING, tick=TICK):
+                if self.ended or (session and not rows):
                     break
                 if rows:
                     self._call_in_loop(self._extend_window, frame_rows(rows, envelope_fields))
-                previous_stamp, stamp = stamp, _read_meta_stamp(self.directory)
+                previous_stamp, stamp = stamp, _read_meta_stamp(self.session)
                 if stamp != previous_stamp:
                     self._call_in_loop(self._note_meta_change)
                 if rows:
@@ -172,16 +173,16 @@ class Broadcasts:
 
     def __init__(self) -> None:
         self.closing = False
-        self._by_directory: dict[str, Broadcast] = {}
+        self._by_session: dict[Session, Broadcast] = {}
 
     async def stream_batches(
-        self, directory: str, after: int
+        self, session: Session, after: int
     ) -> AsyncGenerator[tuple[Broadcast, list[FramedRow]], None]:
         """Stream as `Broadcast.stream_batches` does, until the session has stopped or the server ends."""
         while not self.closing:
-            broadcast = self._by_directory.get(directory)
+            broadcast = self._by_session.get(session)
             if broadcast is None or broadcast.ended:
-                broadcast = self._by_directory[directory] = Broadcast(directory)
+                broadcast = self._by_session[session] = Broadcast(session)
             broadcast.listeners += 1
             try:
                 async with aclosing(broadcast.stream_batches(after)) as batches:
@@ -193,27 +194,27 @@ class Broadcasts:
                 broadcast.listeners -= 1
                 if not broadcast.listeners:
                     broadcast.end()
-                    if self._by_directory.get(directory) is broadcast:
-                        del self._by_directory[directory]
-            if broadcast.failed or not lock.is_held(directory):
+                    if self._by_session.get(session) is broadcast:
+                        del self._by_session[session]
+            if broadcast.failed or not lock.is_held(session):
                 return
 
     def close(self) -> None:
         self.closing = True
-        for broadcast in self._by_directory.values():
+        for broadcast in self._by_session.values():
             broadcast.end()
 
 
-def _read_log(directory: str, after: int) -> list[FramedRow]:
-    with Reader(directory) as reader:
+def _read_log(session: Session, after: int) -> list[FramedRow]:
+    with Reader(session) as reader:
         rows = reader.page(EVERYTHING, after, reader.last_sequence())
-        return frame_rows(rows, read_envelope_fields(directory))
+        return frame_rows(rows, read_envelope_fields(session))
 
 
-def _read_meta_stamp(directory: str) -> tuple[int, int]:
+def _read_meta_stamp(session: Session) -> tuple[int, int]:
     """Return what changes whenever the session's metadata is written."""
     try:
-        status = os.stat(os.path.join(directory, meta.FILE))
+        status = os.stat(os.path.join(session, meta.FILE))
     except OSError:
         return (0, 0)
     return status.st_ino, status.st_mtime_ns

@@ -9,11 +9,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agh.errors import SessionNotFound
+from agh.home import Session
 from agh.sessions.listing import is_in
 from agh.store import meta, sessions, workspaces
 from agh_serve import threads
 from agh_serve.broadcast import Broadcasts
 from agh_serve.fields import Field, read_body, read_query
+
+NO_SESSION = Session("", "")
 
 
 class Call(NamedTuple):
@@ -22,7 +25,7 @@ class Call(NamedTuple):
     request: Request
     broadcasts: Broadcasts
     params: dict[str, Any]
-    directory: str  # of the session; empty if the path names none
+    session: Session  # NO_SESSION if the path names none
     workspace: str | None
 
 
@@ -47,18 +50,18 @@ async def dispatch(operation: Operation, request: Request, broadcasts: Broadcast
     if operation.body is not None:
         params |= await read_body(request, operation.body, allow_unknown=operation.allows_unknown_members)
     workspace = request.path_params.get("workspace")
-    directory = ""
+    session = NO_SESSION
     if "id" in request.path_params:
-        directory = await threads.run_read(find_directory, request.path_params["id"], workspace)
-    return await operation.handler(Call(request, broadcasts, params, directory, workspace))
+        session = await threads.run_read(find_session, request.path_params["id"], workspace)
+    return await operation.handler(Call(request, broadcasts, params, session, workspace))
 
 
-def find_directory(reference: str, workspace_reference: str | None) -> str:
-    """Return the session's directory. With a workspace, find only sessions of that workspace."""
+def find_session(reference: str, workspace_reference: str | None) -> Session:
+    """Return the session meant. With a workspace, find only sessions of that workspace."""
     if workspace_reference is None:
         return sessions.resolve(reference)
     workspace = workspaces.find(workspace_reference)
-    directory = sessions.resolve(reference, workspace.path)
-    if not is_in(meta.read(directory), workspace, workspace_reference):  # type: ignore[arg-type]
+    session = sessions.resolve(reference, workspace.path)
+    if not is_in(meta.read(session), workspace, workspace_reference):  # type: ignore[arg-type]
         raise SessionNotFound(repr(reference))
-    return directory
+    return session

@@ -14,6 +14,7 @@ from agh.core.history import turn_json, turns
 from agh.core.recap import DEFAULT_LIMIT
 from agh.core.redact import redactor
 from agh.errors import Usage
+from agh.home import Session
 from agh.keeper import client
 from agh.sessions.listing import select
 from agh.sessions.permissions import requests
@@ -47,7 +48,7 @@ async def list_sessions(call: Call) -> Response:
 
 
 async def show_session(call: Call) -> Response:
-    view = await threads.run_action(status_view, call.directory, client.answers)
+    view = await threads.run_action(status_view, call.session, client.answers)
     return respond_with_json({"session": view})
 
 
@@ -61,10 +62,10 @@ async def list_events(call: Call) -> Response:
         params.get("where"),
     )
     start, last = _get_either(params, "after", "after_sequence") or 0, _get_either(params, "last", "limit")
-    envelope_fields = await threads.run_read(read_envelope_fields, call.directory)
+    envelope_fields = await threads.run_read(read_envelope_fields, call.session)
 
     def read_page(after: int) -> tuple[list[str], int]:
-        with Reader(call.directory) as reader:
+        with Reader(call.session) as reader:
             if last is not None:
                 rows = reader.newest(query, last, after) if last else []
             else:
@@ -91,8 +92,8 @@ async def list_turns(call: Call) -> Response:
     last = _get_either(call.params, "last", "limit")
 
     def read() -> str:
-        envelope_fields = read_envelope_fields(call.directory)
-        with Reader(call.directory) as reader:
+        envelope_fields = read_envelope_fields(call.session)
+        with Reader(call.session) as reader:
             history = turns(reader.rows())
         history = history if last is None else history[len(history) - min(last, len(history)) :]
         return '{"turns":[' + ",".join(turn_json(turn, envelope_fields) for turn in history) + "]}"
@@ -101,20 +102,18 @@ async def list_turns(call: Call) -> Response:
 
 
 async def show_transcript(call: Call) -> Response:
-    return respond_with_json({"messages": await threads.run_read(messages, call.directory)})
+    return respond_with_json({"messages": await threads.run_read(messages, call.session)})
 
 
 async def show_recap(call: Call) -> Response:
     limit = call.params.get("limit", DEFAULT_LIMIT)
-    view = await threads.run_read(recap_view, call.directory, limit, redactor(os.environ))
+    view = await threads.run_read(recap_view, call.session, limit, redactor(os.environ))
     return respond_with_json({"recap": view})
 
 
 async def list_permissions(call: Call) -> Response:
     include_decided = call.params.get("all", False)
-    return respond_with_json(
-        {"permissions": await threads.run_read(requests, call.directory, include_decided)}
-    )
+    return respond_with_json({"permissions": await threads.run_read(requests, call.session, include_decided)})
 
 
 async def follow_events(call: Call) -> Response:
@@ -125,20 +124,20 @@ async def follow_events(call: Call) -> Response:
         )
     after = int(last_id) if last_id is not None else _get_either(call.params, "after", "after_sequence") or 0
     types = frozenset(call.params.get("type", ()))
-    await threads.run_read(_check_readable, call.directory)
-    return respond_with_stream(streams.stream_events(call.broadcasts, call.directory, after, types))
+    await threads.run_read(_check_readable, call.session)
+    return respond_with_stream(streams.stream_events(call.broadcasts, call.session, after, types))
 
 
 async def follow_view(call: Call) -> Response:
-    await threads.run_read(_check_readable, call.directory)
+    await threads.run_read(_check_readable, call.session)
     turn_count, start = call.params.get("turns", DEFAULT_TURNS), call.params.get("from")
-    return respond_with_stream(streams.stream_view(call.broadcasts, call.directory, turn_count, start))
+    return respond_with_stream(streams.stream_view(call.broadcasts, call.session, turn_count, start))
 
 
-def _check_readable(directory: str) -> None:
+def _check_readable(session: Session) -> None:
     """Raise what is wrong with the session while the response can still be an error, not a stream."""
-    read_envelope_fields(directory)
-    Reader(directory).close()
+    read_envelope_fields(session)
+    Reader(session).close()
 
 
 def _get_either(params: dict[str, Any], *names: str) -> Any:

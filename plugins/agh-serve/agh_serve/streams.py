@@ -14,6 +14,7 @@ from agh.core.acp.updates import event_of
 from agh.core.events import MARKER_CREATED
 from agh.core.html.page import fragment
 from agh.errors import AghError, KeeperDied, PromptDropped
+from agh.home import Session
 from agh.store.reader import Reader
 from agh.store.schema import LANDMARK
 from agh.store.views import session_view, stop_notice
@@ -31,33 +32,33 @@ _OMITTED = ("acp_caps", "offers", "mcp_servers", "auth_methods", "launch", "perm
 
 
 async def stream_events(
-    broadcasts: Broadcasts, directory: str, after: int, types: frozenset[str]
+    broadcasts: Broadcasts, session: Session, after: int, types: frozenset[str]
 ) -> AsyncGenerator[bytes, None]:
     """Stream every stored event after a sequence, then new ones, then one object that says how it ended."""
     yield COMMENT
     try:
-        async with aclosing(broadcasts.stream_batches(directory, after)) as batches:
+        async with aclosing(broadcasts.stream_batches(session, after)) as batches:
             async for _, batch in batches:
                 frames = [framed.frame for framed in batch if not types or framed.row.type in types]
                 if frames or not batch:
                     yield b"".join(frames) or COMMENT
         if not broadcasts.closing:
-            yield _encode_frame("session_stopped", await threads.run_read(stop_notice, directory))
+            yield _encode_frame("session_stopped", await threads.run_read(stop_notice, session))
     except AghError as error:  # the session was deleted, or its log is damaged
         yield _encode_frame("failure", {"error": error.as_dict()})
 
 
 async def stream_turn(
-    broadcasts: Broadcasts, directory: str, receipt: dict[str, Any]
+    broadcasts: Broadcasts, session: Session, receipt: dict[str, Any]
 ) -> AsyncGenerator[bytes, None]:
     """Stream one turn from its prompt to its end. The turn continues if the client disconnects."""
-    session_id, turn_id = directory[directory.rfind("/") + 1 :], receipt["turn_id"]
+    session_id, turn_id = session.id, receipt["turn_id"]
     ui_stream = UIStream(session_id, turn_id)
     yield encode_parts(ui_stream.start())
     if receipt["status"] == "cancelled":
         yield encode_parts(ui_stream.fail(PromptDropped(session_id).message))
     try:
-        async with aclosing(broadcasts.stream_batches(directory, int(receipt["after"]))) as batches:
+        async with aclosing(broadcasts.stream_batches(session, int(receipt["after"]))) as batches:
             async for _, batch in batches:
                 if ui_stream.ended:
                     break
@@ -82,20 +83,20 @@ async def stream_turn(
 
 
 async def stream_view(
-    broadcasts: Broadcasts, directory: str, turn_count: int, start: int | None
+    broadcasts: Broadcasts, session: Session, turn_count: int, start: int | None
 ) -> AsyncGenerator[bytes, None]:
     """Stream what the page shows: the transcript's elements, the session's state, its queue and requests."""
-    first, earlier_prompts, newest = await threads.run_read(_find_start, directory, turn_count, start)
+    first, earlier_prompts, newest = await threads.run_read(_find_start, session, turn_count, start)
     yield _encode_frame("start", {"from": first, "earlier": earlier_prompts})
     sent_state: dict[str, Any] = {}
     meta_changes, last, is_ready = -1, first - 1, False
     transcript = LiveTranscript()
     try:
-        async with aclosing(broadcasts.stream_batches(directory, first - 1)) as batches:
+        async with aclosing(broadcasts.stream_batches(session, first - 1)) as batches:
             async for broadcast, batch in batches:
                 if broadcast.meta_changes != meta_changes:
                     meta_changes = broadcast.meta_changes
-                    state = await threads.run_read(_read_state, directory)
+                    state = await threads.run_read(_read_state, session)
                     if state != sent_state:
                         sent_state = state
                         yield _encode_frame("session", state)
@@ -112,8 +113,8 @@ async def stream_view(
                 elif not batch:
                     yield COMMENT
         if not broadcasts.closing:
-            yield _encode_frame("session", await threads.run_read(_read_state, directory))
-            yield _encode_frame("over", await threads.run_read(stop_notice, directory))
+            yield _encode_frame("session", await threads.run_read(_read_state, session))
+            yield _encode_frame("over", await threads.run_read(stop_notice, session))
     except AghError as error:
         yield _encode_frame("gone", {"error": error.as_dict()})
 
@@ -126,9 +127,9 @@ async def _render_changes(transcript: LiveTranscript) -> AsyncGenerator[bytes, N
     await asyncio.sleep(max(RENDER_EVERY, 3 * (time.monotonic() - started)))
 
 
-def _find_start(directory: str, turn_count: int, start: int | None) -> tuple[int, int, int]:
+def _find_start(session: Session, turn_count: int, start: int | None) -> tuple[int, int, int]:
     """Return the sequence to start at, the number of prompts before it, and the newest sequence."""
-    with Reader(directory) as reader:
+    with Reader(session) as reader:
         rows = reader.fetch(
             f"SELECT sequence FROM events WHERE {LANDMARK} AND type = 'user_message' ORDER BY sequence"
         )
@@ -138,9 +139,9 @@ def _find_start(directory: str, turn_count: int, start: int | None) -> tuple[int
         return max(1, start), sum(sequence < start for sequence in prompts), reader.last_sequence()
 
 
-def _read_state(directory: str) -> dict[str, Any]:
-    view = session_view(directory)
-    with Reader(directory) as reader:
+def _read_state(session: Session) -> dict[str, Any]:
+    view = session_view(session)
+    with Reader(session) as reader:
         queued = reader.fetch("SELECT id, prompt FROM inputs WHERE status = 'queued' ORDER BY id")
         pending = reader.fetch(
             "SELECT p.request_id, p.action, p.resource, p.title, p.request, p.created_at, "

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from agh.errors import AghError
+from agh.home import Session, session_of
 from agh.sessions import start
 from agh_council import limits, prompts
 from agh_council.members import scratch_pads, session, threads
@@ -79,7 +80,7 @@ class MemberPool:
         for delegation in delegations if not self.live.is_ending else ():
             result = results[delegation.target]
             if isinstance(result, StartedMember):
-                self._send(delegation, session.directory_of(result.session_id))
+                self._send(delegation, session_of(result.session_id))
             else:
                 self.recorder.record(status_event(delegation, "failed", detail=_describe_error(result)))
         while self._running and not self.live.is_ending:
@@ -89,12 +90,12 @@ class MemberPool:
         if self._running:
             self._cancel_running()
 
-    def _send(self, delegation: Delegation, directory: str) -> None:
+    def _send(self, delegation: Delegation, member: Session) -> None:
         state = self.recorder.state
         key = f"{state.session_id}:{delegation.id}:{delegation.tries}"
         text = prompts.compose_prompt(state, delegation, scratch_pads.path_of(state, delegation.target))
         self._running[delegation.id] = delegation
-        threads.start(partial(session.ask, directory, text, key, partial(self._reports.put, delegation.id)))
+        threads.start(partial(session.ask, member, text, key, partial(self._reports.put, delegation.id)))
 
     def _has_news(self) -> bool:
         return bool(self._reports) or self.live.is_ending
@@ -153,15 +154,15 @@ class MemberPool:
         members, deadline = self.recorder.state.members, time.monotonic() + CANCEL_TIMEOUT
         while self._running and time.monotonic() < deadline:
             for delegation in self._running.values():  # repeatedly: a prompt in transit cannot be cancelled
-                directory = session.directory_of(members[delegation.target].session_id)
-                threads.start(partial(session.cancel, directory))
+                member = session_of(members[delegation.target].session_id)
+                threads.start(partial(session.cancel, member))
             self.live.loop.run_until(lambda: bool(self._reports), CANCEL_INTERVAL)
             self._handle_reports()
 
     def stop_all(self, reason: str) -> None:
         """Stop the members' agents."""
         tasks = {
-            agent_id: partial(session.stop, session.directory_of(member.session_id), reason)
+            agent_id: partial(session.stop, session_of(member.session_id), reason)
             for agent_id, member in self.recorder.state.members.items()
         }
         threads.gather(self.live.loop, tasks)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 
 from agh.core.rules import exactly
-from agh.home import make_private_dir
-from agh.store.replace import replace_private_file
+from agh.home import make_private_dir, replace_private_file
 from agh_council.state import State
 
 MAX_BYTES = 64 << 10

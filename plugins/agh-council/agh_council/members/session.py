@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from agh.core.events import TURN_END_TYPES, Row
 from agh.core.transcript import transcript
 from agh.errors import AghError, KeeperDied, KeeperGone, NameTaken, SessionNotFound
-from agh.home import session_path
+from agh.home import Session, session_of
 from agh.keeper import client
 from agh.sessions.new import create
 from agh.sessions.start import ensure_live
@@ -65,10 +65,6 @@ class TurnEnded(NamedTuple):
 Report = Accepted | RunningCost | PermissionWanted | TurnEnded
 
 
-def directory_of(session_id: str) -> str:
-    return session_path(session_id)
-
-
 def ensure_started(
     name: str,
     session_id: str | None,
@@ -78,10 +74,10 @@ def ensure_started(
     rules: list[dict[str, str]],
 ) -> StartedMember:
     """Start a member's session: the one with this id, else with this name, else a new one."""
-    directory = _find(session_id, name)
-    if directory is None:
+    session = _find(session_id, name)
+    if session is None:
         try:
-            directory, _ = create(
+            session, _ = create(
                 agent=perspective.agent or None,
                 command=shlex.split(perspective.command) or None,
                 name=name,
@@ -91,9 +87,9 @@ def ensure_started(
                 rules=rules,
             )
         except NameTaken:
-            directory = sessions.resolve(name)
-    ensure_live(directory, skip=SKIPPED_STRATEGIES)
-    session_meta = meta.read(directory)
+            session = sessions.resolve(name)
+    ensure_live(session, skip=SKIPPED_STRATEGIES)
+    session_meta = meta.read(session)
     restore = session_meta.get("restore")
     if session_id is not None and session_meta["id"] != session_id:
         restore = {
@@ -104,49 +100,49 @@ def ensure_started(
     return StartedMember(session_meta["id"], session_meta.get("acp_session_id"), restore)
 
 
-def _find(session_id: str | None, name: str) -> str | None:
-    if session_id is not None and os.path.isdir(session_path(session_id)):
-        return session_path(session_id)
+def _find(session_id: str | None, name: str) -> Session | None:
+    if session_id is not None and os.path.isdir(session_of(session_id)):
+        return session_of(session_id)
     try:
         return sessions.resolve(name)
     except SessionNotFound:
         return None
 
 
-def ask(directory: str, text: str, key: str, report: Callable[[Report], None]) -> None:
+def ask(session: Session, text: str, key: str, report: Callable[[Report], None]) -> None:
     """Send a prompt and report on its turn until it ends."""
     try:
         blocks = [{"type": "text", "text": text}]
-        receipt = client.call(directory, "prompt", prompt=blocks, idempotency_key=key)
+        receipt = client.call(session, "prompt", prompt=blocks, idempotency_key=key)
         if receipt["status"] == "cancelled":
             report(TurnEnded("cancelled", "the prompt was taken out of the queue"))
             return
         report(Accepted(receipt["turn_id"]))
-        report(_watch_turn(directory, receipt["turn_id"], int(receipt["after"]), report))
+        report(_watch_turn(session, receipt["turn_id"], int(receipt["after"]), report))
     except AghError as error:
         is_lost = error.code in _LOST_CODES or isinstance(error, KeeperGone | KeeperDied)
         report(TurnEnded("unknown" if is_lost else "failed", error.message))
 
 
-def _watch_turn(directory: str, turn_id: str, after: int, report: Callable[[Report], None]) -> TurnEnded:
+def _watch_turn(session: Session, turn_id: str, after: int, report: Callable[[Report], None]) -> TurnEnded:
     rows: list[Row] = []
-    for batch in follow([(directory, after)], EVERYTHING):
+    for batch in follow([(session, after)], EVERYTHING):
         for row in batch.rows:
             if row.turn_id != turn_id:
                 continue
             rows.append(row)
             if row.type == "usage":
-                report(RunningCost(_read_cost(directory, turn_id)))
-            elif row.type == "permission" and _is_undecided(directory, row):
+                report(RunningCost(_read_cost(session, turn_id)))
+            elif row.type == "permission" and _is_undecided(session, row):
                 report(PermissionWanted(str(row.parsed().get("title") or row.parsed().get("action"))))
             elif row.type in TURN_END_TYPES:
-                return _turn_end(rows, _read_cost(directory, turn_id))
-    return TurnEnded("unknown", "its keeper ended in the middle of the turn", _read_cost(directory, turn_id))
+                return _turn_end(rows, _read_cost(session, turn_id))
+    return TurnEnded("unknown", "its keeper ended in the middle of the turn", _read_cost(session, turn_id))
 
 
-def _is_undecided(directory: str, row: Row) -> bool:
+def _is_undecided(session: Session, row: Row) -> bool:
     """Tell whether a permission request still waits, that is, no rule or mode decided it at once."""
-    with Reader(directory) as reader:
+    with Reader(session) as reader:
         sql = "SELECT 1 FROM permissions WHERE request_id = ? AND status = 'pending'"
         return bool(reader.fetch(sql, [row.parsed().get("request_id")]))
 
@@ -168,24 +164,24 @@ def _turn_end(rows: list[Row], cost: float) -> TurnEnded:
     return TurnEnded("answered", "\n\n".join(texts), cost)
 
 
-def _read_cost(directory: str, turn_id: str) -> float:
-    with Reader(directory) as reader:
+def _read_cost(session: Session, turn_id: str) -> float:
+    with Reader(session) as reader:
         rows = reader.fetch("SELECT cost_amount FROM token_usage WHERE turn_id = ?", [turn_id])
     return float(rows[0][0] or 0.0) if rows else 0.0
 
 
-def cancel(directory: str) -> None:
+def cancel(session: Session) -> None:
     """Ask a member to cancel its turn; do nothing if it cannot be reached or has no turn."""
     try:
-        client.call(directory, "cancel")
+        client.call(session, "cancel")
     except AghError:
         pass
 
 
-def stop(directory: str, reason: str) -> None:
+def stop(session: Session, reason: str) -> None:
     """Stop a member's agent and wait for its keeper to exit; the session stays."""
     try:
-        pid = client.call(directory, "stop", reason=reason)["pid"]
-        client.await_end(directory, client.ANSWER_LIMIT, pid)
+        pid = client.call(session, "stop", reason=reason)["pid"]
+        client.await_end(session, client.ANSWER_LIMIT, pid)
     except AghError:
         pass

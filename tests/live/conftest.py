@@ -1,3 +1,0 @@
-from tests.support.live import live
-
-__all__ = ["live"]

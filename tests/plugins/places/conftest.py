@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.plugins.places.userland import NAMES, Userland, install
+from tests.plugins.places.wire import Wire, serving
+
+
+@pytest.fixture
+def wire(tmp_path: Path) -> Iterator[Wire]:
+    with serving(tmp_path / "sshd") as wire:
+        yield wire
+
+
+@pytest.fixture(params=NAMES)
+def userland(request: pytest.FixtureRequest, tmp_path: Path) -> Userland:
+    return install(request.param, tmp_path / "bin of the place")

@@ -1,1 +1,0 @@
-from tests.support.live import live as live  # the fixture

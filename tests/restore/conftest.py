@@ -1,4 +1,0 @@
-from tests.restore.told import talked, told
-from tests.support.live import live
-
-__all__ = ["live", "talked", "told"]

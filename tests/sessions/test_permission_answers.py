@@ -1,0 +1,164 @@
+"""Permission requests: kept as rows, answered from any process, decided by the mode where it can."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.live import Live, Session
+from tests.support.wait import wait_until
+
+
+def pending(session: Session) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(session.agh("permissions", "-o", "json").stdout)["permissions"]
+    return found
+
+
+def asking(session: Session, text: str = "/ask path=a.txt Edit a.txt") -> str:
+    """Begin a turn that asks; the id of the request."""
+    session.begin(text)
+    (row,) = wait_until(lambda: session.fetch("SELECT request_id FROM permissions WHERE status = 'pending'"))
+    return str(row[0])
+
+
+def test_answered_from_another_process(live: Live) -> None:
+    session = live.new()
+    for number, (verb, *args, outcome, decision) in enumerate(
+        [
+            ("approve", "allow_once", "allowed"),
+            ("deny", "reject_once", "denied"),
+            ("approve", "--always", "allow_always", "allowed"),
+            ("deny", "--always", "reject_always", "denied"),
+        ]
+    ):
+        request = asking(
+            session, f"/ask path={number}.txt kind={'edit' if number % 2 else 'delete'} Change it"
+        )
+        (row,) = pending(session)
+        assert (row["request_id"], row["status"]) == (request, "pending")
+        assert row["resource"] == str(live.workspace / f"{number}.txt")
+        assert row["title"] == "Change it"
+        done = session.agh(verb, *args, "-o", "json")
+        assert json.loads(done.stdout)["permission"] == {"request_id": request, "decision": decision}
+        session.settle()
+        assert session.text().endswith(f"permission: {outcome}")
+        asked, decided = session.events("permission")[-2:]
+        assert "decision" not in asked.content
+        assert asked.content["raw"]["method"] == "session/request_permission"
+        assert decided.content["decision"] == decision
+        assert asked.content["request_id"] == decided.content["request_id"] == request
+        assert asked.turn_id == decided.turn_id != ""
+    assert pending(session) == []
+
+
+def test_the_one_who_watches_is_told_what_to_do(live: Live) -> None:
+    session = live.new()
+    with session.start_prompt("/ask path=a.txt Edit a.txt") as watcher:
+        (row,) = wait_until(lambda: session.fetch("SELECT request_id FROM permissions"))
+        session.agh("approve", row[0])
+        out, _ = watcher.communicate(timeout=20)
+    assert watcher.returncode == 0
+    assert f"{session.id} {row[0]}" in out.decode()
+    assert "permission: allow_once" in out.decode()
+
+
+def test_no_option_that_was_not_meant_is_chosen(live: Live) -> None:
+    session = live.new()
+    asking(session, "/ask-reject-only path=a.txt")
+    session.agh("approve")
+    session.settle()
+    assert session.text() == "permission: cancelled"
+    assert session.events("permission")[-1].content["decision"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind", "outcome"),
+    [
+        ("approve-all", "edit", "allow_once"),
+        ("deny-all", "read", "reject_once"),
+        ("approve-reads", "read", "allow_once"),
+    ],
+)
+def test_the_mode_decides(live: Live, mode: str, kind: str, outcome: str) -> None:
+    session = live.new(args=("--permissions", mode))
+    assert session.tell(f"/ask kind={kind} path=a.txt") == f"permission: {outcome}"
+    assert session.fetch("SELECT status, decided_by FROM permissions") == [("decided", "mode")]
+    assert session.count("permission") == 2
+
+
+def test_nothing_to_answer(live: Live) -> None:
+    session = live.new()
+    assert session.error("approve", code=4)["code"] == "permission_unknown"
+    request = asking(session)
+    assert session.error("deny", "perm-none", code=4)["code"] == "permission_unknown"
+    session.agh("deny", request)
+    assert session.error("approve", request, code=4)["code"] == "permission_unknown"
+    session.stop()
+    assert session.error("approve", code=7)["code"] == "keeper_gone"
+
+
+def test_no_answer_in_time_is_a_rejection(live: Live) -> None:
+    live.configure("[permissions]\ntimeout = '0.5s'")
+    session = live.new()
+    assert session.tell("/ask path=a.txt") == "permission: reject_once"
+    assert session.events("permission")[-1].content["decided_by"] == "timeout"
+
+
+def test_a_cancel_answers_it_first(live: Live) -> None:
+    session = live.new()
+    asking(session, "/ask path=a.txt\n/sleep 30")
+    session.agh("cancel")
+    session.settle()
+    assert session.events("permission")[-1].content["decision"] == "cancelled"
+    assert session.events("done")[0].content["stop_reason"] == "cancelled"
+
+
+def test_a_dead_keeper_takes_its_questions_with_it(live: Live) -> None:
+    session = live.new()
+    asking(session)
+    session.kill_keeper()
+    session.agh("resume")
+    assert pending(session) == []
+    assert session.fetch("SELECT status FROM permissions") == [("expired",)]
+    assert session.events("permission")[-1].content["decision"] == "expired"
+    session.check_log()
+
+
+def test_files_and_terminals_obey_the_mode_and_the_workspace(live: Live, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("no")
+    (live.workspace / "link").symlink_to(tmp_path)
+    (live.workspace / "in.txt").write_text("inside")
+    session = live.new(args=("--permissions", "approve-all"))
+    said = session.tell(
+        f"/read in.txt\n/write sub/out.txt a\\nb\n/run echo $PWD\n/read {tmp_path}/secret\n"
+        "/read link/secret\n/write link/made x\n/write link/none/made x\n/run exit 3"
+    )
+    assert "read in.txt: inside" in said
+    assert (live.workspace / "sub" / "out.txt").read_text() == "a\nb"
+    assert f"exit 0: {live.workspace}" in said
+    assert said.count("outside the workspace") == 4
+    assert not (tmp_path / "made").exists()
+    assert not (tmp_path / "none").exists()
+    assert "exit 3" in said
+
+
+def test_what_a_terminal_started_ends_with_the_session(live: Live) -> None:
+    session = live.new(args=("--permissions", "approve-all"))
+    session.begin("/run setsid sleep 300 & sleep 300")
+    wait_until(lambda: [one for one in live.processes() if one.argv == ["sleep", "300"]])
+    session.stop()
+    assert [one for one in live.processes() if "sleep" in one.argv] == []
+
+
+def test_no_ask_refuses_at_once_what_the_mode_leaves_open(live: Live) -> None:
+    session = live.new()
+    steps = "/ask path=a.txt\n/ask kind=read path=a.txt\n/write a.txt x\n/run touch b.txt"
+    said = session.say(steps, "--no-ask").splitlines()
+    assert said[:2] == ["permission: reject_once", "permission: allow_once"]
+    assert "not allowed" in said[2] and "not allowed" in said[3]
+    decided = session.fetch("SELECT decision, decided_by FROM permissions ORDER BY rowid")
+    assert decided == [("denied", "no-ask"), ("allowed", "mode"), ("denied", "no-ask"), ("denied", "no-ask")]
+    assert list(live.workspace.iterdir()) == []

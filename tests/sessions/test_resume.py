@@ -1,0 +1,233 @@
+"""`agh session resume`: make it live, in the same conversation, never with a second agent."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.live import Live, Session, kill
+from tests.support.wait import wait_until
+
+
+def resumed(session: Session, *args: object, **options: Any) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(session.agh("resume", *args, "-o", "json", **options).stdout)
+    return found
+
+
+def stopped_session(live: Live, *options: str) -> Session:
+    """One that was told "remember me"."""
+    session = live.new(*options)
+    session.tell("remember me")
+    session.stop()
+    return session
+
+
+def test_a_stopped_session_goes_on_where_it_was(live: Live) -> None:
+    session = stopped_session(live)
+    token = session.meta()["acp_session_id"]
+    done = resumed(session)
+    assert done["session"]["id"] == session.id
+    assert (done["session"]["state"], done["session"]["badge"]) == ("active", "idle")
+    assert done["restore"]["strategy"] == "native_resume"
+    assert done["restore"]["context_lost"] is False
+    assert done["attach"]["attached_to"]
+    (event,) = session.events("session_resumed")
+    assert event.turn_id == ""
+    assert event.content["strategy"] == "native_resume"
+    assert event.content["acp_session_id"] == event.content["previous_acp_session_id"] == token
+    assert session.meta()["restore"]["strategy"] == "native_resume"
+    assert session.tell("what did I say?") == 'SEEN 2 user texts: "remember me" | "what did I say?"'
+    assert session.markers() == []
+    session.check_log()
+
+
+def test_the_strategy_is_said_to_people(live: Live) -> None:
+    session = live.new()
+    session.stop()
+    done = session.agh("resume")
+    assert done.stdout == f"{session.id}  idle\n"
+    assert "native_resume" in done.stderr
+
+
+def test_a_live_session_is_only_attached_to(live: Live) -> None:
+    session = live.new()
+    before = session.hello()
+    assert resumed(session)["restore"] is None
+    assert session.hello()["agent_pid"] == before["agent_pid"]
+    assert session.count("session_resumed") == 0
+    assert session.count("session_attached") == 1
+
+
+def test_attach_only_never_restarts(live: Live) -> None:
+    session = live.new()
+    resumed(session, "--attach-only")
+    session.stop()
+    before = session.events()
+    assert session.error("resume", "--attach-only", code=6)["code"] == "session_not_attachable"
+    assert not session.is_live()
+    assert session.events() == before
+
+
+def test_the_newest_is_resumed(live: Live, tmp_path: Path) -> None:
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    older, newer = (live.new(args=("--workspace", place)) for place in (live.workspace, other))
+    for session in (older, newer):
+        session.stop()
+    done = json.loads(live.agh("session", "resume", "--latest", "-o", "json").stdout)
+    assert done["session"]["id"] == newer.id
+    done = json.loads(live.agh("session", "resume", "--latest", "--workspace", ".", "-o", "json").stdout)
+    assert done["session"]["id"] == older.id
+
+
+def test_nothing_to_resume_is_no_error(live: Live) -> None:
+    done = live.agh("session", "resume", "--latest", "-o", "json")
+    assert json.loads(done.stdout) == {"resumed": None, "reason": "no_eligible_sessions"}
+    assert live.agh("session", "resume", "--latest").stdout
+    live.agh("session", "resume", code=2)
+    live.agh("session", "resume", "@last", "--latest", code=2)
+    live.agh("session", "resume", "nobody", code=4)
+
+
+def test_fresh_drops_the_agents_session_and_says_so(live: Live) -> None:
+    session = stopped_session(live)
+    token = session.meta()["acp_session_id"]
+    done = resumed(session, "--fresh")
+    assert done["restore"]["strategy"] == "inject_history"
+    meta = session.meta()
+    assert meta["acp_session_id"] != token
+    assert meta["acp_session_ids"] == [token, meta["acp_session_id"]]
+    said = session.tell("what did I say?")
+    assert said.startswith("SEEN 1 user texts")
+    assert "RESUME CONTEXT FOR CONTINUING TASK" in said
+    assert "remember me" in said
+
+
+LADDER = [
+    # the agent's options at the resume, the strategy that holds, whether the context was lost
+    ("--caps load", "native_load", False),
+    ("--caps none", "inject_history", True),
+    ("--on-resume not-found", "inject_history", True),
+]
+
+
+@pytest.mark.parametrize(("options", "strategy", "lost"), LADDER)
+def test_the_ladder(live: Live, options: str, strategy: str, lost: bool) -> None:
+    session = stopped_session(live)
+    before = session.count("user_message", "agent_message")
+    done = session.agh("resume", "-o", "json", env={"AGH_ECHO_OPTIONS": options})
+    restore = json.loads(done.stdout)["restore"]
+    assert (restore["strategy"], restore["context_lost"]) == (strategy, lost)
+    assert session.events("session_resumed")[0].content["strategy"] == strategy
+    assert session.markers() == (["context_reset"] if lost else [])
+    assert ("lost its memory" in done.stderr) is lost
+    assert session.count("user_message", "agent_message") == before, "a replay is not stored again"
+    said = session.tell("what did I say?")
+    assert "remember me" in said
+    assert said.startswith("SEEN 1" if lost else "SEEN 2")
+    if lost:
+        assert session.tell("what did I say?").count("RESUME CONTEXT") == 1, "injected once"
+
+
+@pytest.mark.parametrize("outcome", ["error", "die"])
+def test_any_other_failure_changes_nothing(live: Live, outcome: str) -> None:
+    session = stopped_session(live)
+    token = session.meta()["acp_session_id"]
+    error = session.error("resume", code=1, env={"AGH_ECHO_OPTIONS": f"--on-resume {outcome}"})
+    assert "--fresh" in error["hint"]
+    wait_until(lambda: not session.is_live())
+    meta = session.meta()
+    assert (meta["state"], meta["acp_session_id"]) == ("stopped", token)
+    assert meta["failure"]["kind"] in ("load_session_failure", "startup_failure")
+    assert session.count("session_resumed") == 0
+    assert session.markers() == []
+    assert resumed(session)["restore"]["strategy"] == "native_resume"
+    assert "remember me" in session.tell("what did I say?")
+
+
+def test_a_load_that_never_ends_is_given_up(live: Live) -> None:
+    live.configure("[timeouts]\nload = '1s'")
+    session = stopped_session(live)
+    token = session.meta()["acp_session_id"]
+    done = session.agh("resume", code=1, env={"AGH_ECHO_OPTIONS": "--on-resume hang"})
+    assert "1 s" in done.stderr
+    wait_until(lambda: not live.processes())
+    assert session.meta()["acp_session_id"] == token
+
+
+def test_required_context_that_is_gone_refuses_and_starts_nothing(live: Live) -> None:
+    session = stopped_session(live)
+    token = session.meta()["acp_session_id"]
+    gone = {"AGH_ECHO_OPTIONS": "--on-resume not-found"}
+    assert session.error("resume", "--require-context", code=1, env=gone)["code"] == "context_lost"
+    assert token in session.meta()["acp_session_ids"]
+    assert session.meta()["state"] == "stopped"
+    assert session.count("session_resumed") == 0
+    assert resumed(session, "--require-context")["restore"]["strategy"] == "native_resume"
+
+
+def test_a_session_that_was_never_prompted_starts_again(live: Live) -> None:
+    session = live.new("--caps", "none")
+    session.stop()
+    done = resumed(session, "--require-context")
+    assert done["restore"]["strategy"] == "idle_boot"
+    assert done["restore"]["context_lost"] is False
+    assert session.markers() == []
+
+
+def test_a_workspace_that_is_gone_is_refused(live: Live, tmp_path: Path) -> None:
+    place = tmp_path / "gone"
+    place.mkdir()
+    session = live.new(args=("--workspace", place))
+    session.stop()
+    shutil.rmtree(place)
+    assert str(place) in session.agh("resume", code=4).stderr
+    place.mkdir()
+    resumed(session)
+
+
+def test_a_log_that_is_gone_is_refused(live: Live) -> None:
+    session = stopped_session(live)
+    log = session.directory / "events.db"
+    whole = log.read_bytes()
+    log.unlink()
+    assert session.error("resume", code=8)["code"] == "events_missing"
+    log.write_bytes(b"")
+    assert session.error("resume", code=8)["code"] == "events_empty"
+    log.write_bytes(whole)
+    resumed(session)
+
+
+def test_an_agent_that_is_gone_is_refused(live: Live) -> None:
+    session = live.new()
+    session.stop()
+    done = session.agh("resume", code=None, env={"AGH_PLUGINS": ""})
+    assert done.returncode in (4, 9)
+    assert "echo" in done.stderr
+    resumed(session)
+
+
+def test_prompting_a_stopped_session_resumes_it_first(live: Live) -> None:
+    session = stopped_session(live)
+    done = session.prompt("what did I say?", "-o", "text")
+    assert done.stdout.startswith("SEEN 2 user texts")
+    assert "native_resume" in done.stderr
+    assert session.count("session_resumed") == 1
+
+
+def test_a_resume_while_it_stops_waits_for_the_end(live: Live) -> None:
+    session = live.new("--deaf")
+    agent = session.agent
+    stopping = live.start("session", "stop", session.id)
+    wait_until(lambda: session.meta()["state"] == "stopping")
+    resuming = live.start("session", "resume", session.id, "-o", "json")
+    live.waits(resuming)
+    kill(agent)
+    assert json.loads(resuming.communicate(timeout=30)[0])["session"]["state"] == "active"
+    assert stopping.wait(30) == 0
+    assert session.count("session_resumed") == 1
+    session.kill_keeper()  # to stop a deaf agent would take all the graces

@@ -1,0 +1,149 @@
+"""The workspace's edge: links, missing tails and `..` do not lead across it, and no mode allows it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.live import Live, Session
+from tests.support.permissions import STAYS, outcomes, raw, raw_request, requests
+from tests.support.wait import wait_until
+
+INSIDE = ("plain.txt", "missing.txt", "missing/deep/er.txt", "link-in", "sub/../plain.txt", "dir-in/new.txt")
+OUTSIDE = (
+    "link-out",
+    "dir-out/there.txt",
+    "dir-out/missing/tail.txt",
+    "../beside.txt",
+    "sub/../../beside.txt",
+    "loop-out",
+)
+
+
+@pytest.fixture
+def place(live: Live, tmp_path: Path) -> Path:
+    """What lies outside; links to it and to the inside are in the workspace."""
+    work, outside = live.workspace, tmp_path / "outside"
+    outside.mkdir()
+    (outside / "there.txt").write_text("private")
+    (tmp_path / "beside.txt").write_text("private")
+    (work / "sub").mkdir()
+    (work / "plain.txt").write_text("public")
+    (work / "link-in").symlink_to("plain.txt")
+    (work / "dir-in").symlink_to("sub")
+    (work / "link-out").symlink_to(outside / "there.txt")
+    (work / "dir-out").symlink_to(outside)
+    (work / "loop-out").symlink_to("hop")
+    (work / "hop").symlink_to("../beside.txt")
+    return outside
+
+
+def contents(outside: Path) -> dict[str, str]:
+    files = [*outside.rglob("*"), outside.parent / "beside.txt"]
+    return {str(path): path.read_text() for path in files if path.is_file()}
+
+
+def test_no_mode_allows_what_is_outside(live: Live, place: Path) -> None:
+    live.configure("[permissions]\ntimeout = '0.1s'")
+    session = live.new(args=("--permissions", "approve-all"))
+    session.tell("\n".join(f"/ask kind=read path={path}" for path in (*INSIDE, *OUTSIDE)))
+    expected = [("allowed", "mode")] * len(INSIDE) + [("denied", "timeout")] * len(OUTSIDE)
+    assert dict(zip((*INSIDE, *OUTSIDE), outcomes(session), strict=True)) == dict(
+        zip((*INSIDE, *OUTSIDE), expected, strict=True)
+    )
+    edges = {str(place / "there.txt"), str(place / "missing/tail.txt"), str(place.parent / "beside.txt")}
+    assert {one.resource for one in requests(session)[len(INSIDE) :]} == edges, "the real path is shown"
+
+
+def test_one_path_outside_is_enough(live: Live, place: Path) -> None:
+    live.configure("[permissions]\ntimeout = '0.1s'")
+    session = live.new(args=("--permissions", "approve-all"))
+    paths = [{"path": str(live.workspace / "plain.txt")}, {"path": str(place / "there.txt")}]
+    session.begin(raw_request({"kind": "edit", "locations": paths}) + STAYS)
+    wait_until(lambda: [one.decision for one in requests(session)] not in ([], [None]))
+    assert outcomes(session) == [("denied", "timeout")]
+
+
+def test_wherever_the_agent_tells_the_path(live: Live, place: Path) -> None:
+    live.configure("[permissions]\ntimeout = '0.1s'")
+    session = live.new(args=("--permissions", "approve-all"))
+    path = str(place / "there.txt")
+    tools: list[dict[str, Any]] = [{"rawInput": {key: path}} for key in ("path", "file_path", "filePath")]
+    tools.append({"content": [{"type": "diff", "path": path, "oldText": None, "newText": "x"}]})
+    session.begin("\n".join(raw_request({"kind": "edit", **tool}) for tool in tools) + STAYS)
+    wait_until(lambda: len(requests(session)) == len(tools))
+    wait_until(lambda: all(one.decision for one in requests(session)))
+    assert outcomes(session) == [("denied", "timeout")] * len(tools)
+
+
+def test_a_person_may_allow_the_agent_what_is_outside(live: Live, place: Path) -> None:
+    session = live.new(args=("--permissions", "approve-all"))
+    session.begin("/ask kind=read path=link-out")
+    wait_until(lambda: requests(session))
+    session.agh("approve")
+    session.settle()
+    assert session.text() == "permission: allow_once"
+
+
+def refused_at_once(session: Session, steps: list[str]) -> None:
+    said = session.tell("\n".join(steps))
+    assert said.count("outside the workspace") == len(steps), said
+    assert [one for one in outcomes(session) if one[1] == "timeout"] == [], "nobody was asked in vain"
+
+
+def test_files_outside_are_refused_at_once(live: Live, place: Path) -> None:
+    live.configure("[permissions]\ntimeout = '1s'")
+    before = contents(place)
+    session = live.new(args=("--permissions", "approve-all"))
+    refused_at_once(session, [step for path in OUTSIDE for step in (f"/read {path}", f"/write {path} gone")])
+    assert contents(place) == before
+
+
+def test_files_outside_are_out_of_reach_also_when_a_rule_allows_them(live: Live, place: Path) -> None:
+    live.configure("[[permissions.rules]]\ndecision = 'allow'\nkind = '*'")
+    before = contents(place)
+    session = live.new(args=("--permissions", "approve-all"))
+    refused_at_once(session, [step for path in OUTSIDE for step in (f"/read {path}", f"/write {path} gone")])
+    assert contents(place) == before
+    said = session.tell("\n".join(f"/write {path} mine" for path in INSIDE))
+    assert said.count(": ok") == len(INSIDE)
+    assert (live.workspace / "plain.txt").read_text() == "mine"
+    assert (live.workspace / "sub" / "new.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("step", ["/read pipe", "/write pipe x"])
+def test_a_fifo_in_the_workspace_does_not_hang_the_keeper(live: Live, step: str) -> None:
+    pipe = live.workspace / "pipe"
+    os.mkfifo(pipe)
+    session = live.new(args=("--permissions", "approve-all"))
+    session.begin(f"{step}\n/say went on")
+    try:
+        wait_until(lambda: "went on" in session.text(), 3)
+        assert "pipe: error" in session.text()
+    finally:
+        os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))  # lets a keeper go that waits for the other end
+        session.settle()
+
+
+def test_a_command_does_not_run_outside_though_its_directory_was_moved_while_someone_was_asked(
+    live: Live, place: Path
+) -> None:
+    session = live.new()
+    command = {"command": "touch", "args": ["ran.txt"], "cwd": str(live.workspace / "sub")}
+    session.begin(raw("terminal/create", command) + STAYS)
+    wait_until(lambda: requests(session))
+    (live.workspace / "sub").rename(live.workspace / "was-sub")
+    (live.workspace / "sub").symlink_to(place)
+    assert session.call("decide", verdict="allow")["decision"] == "allowed"
+    answer = raw("terminal/create", {"command": "touch", "args": ["ran.txt"]})
+    session.call("cancel")
+    session.settle()
+    session.begin(answer + STAYS)
+    wait_until(lambda: len(requests(session)) == 2)
+    session.call("decide", verdict="allow")
+    wait_until((live.workspace / "ran.txt").exists, what="one inside does run")
+    assert not list(live.workspace.parent.rglob("sub/ran.txt"))
+    assert not (place / "ran.txt").exists()

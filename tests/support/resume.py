@@ -1,0 +1,97 @@
+"""Stopped sessions that have had a turn: made once per worker by the program, then copied for each test.
+
+A session is a directory, so a copy of it (and of what its agent remembers) is as good as a new one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from tests.support.live import Live, Session
+from tests.support.program import Agh
+from tests.support.wait import wait_until
+
+WORDS = "remember me"
+RECALL = "what did I say?"
+SEEN = f'SEEN 2 user texts: "{WORDS}" | "{RECALL}"'  # the agent has its own memory of the session
+HEADER = "RESUME CONTEXT FOR CONTINUING TASK"
+ECHO = [sys.executable, "-P", "-m", "agh_echo"]
+
+
+@pytest.fixture(scope="session")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with one stopped session of one turn, its workspace, and the memory of its agent."""
+    root = tmp_path_factory.mktemp("told")
+    work = root / "work"
+    for folder in (root / "user", work):
+        folder.mkdir()
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("AGH_", "XDG_"))}
+    env |= {"HOME": str(root / "user"), "AGH_HOME": str(root / "agh"), "AGH_ECHO_HOME": str(root / "echo")}
+    agh = Agh()
+    session_id = agh("session", "new", "--agent", "echo", cwd=work, env=env).stdout.strip()
+    try:
+        agh("session", "prompt", session_id, WORDS, cwd=work, env=env)
+    finally:
+        agh("session", "stop", session_id, cwd=work, env=env)
+    return root
+
+
+@pytest.fixture
+def talked(live: Live, told: Path, tmp_path: Path) -> Iterator[Session]:
+    """A stopped session whose agent was told `remember me` and has answered."""
+    shutil.copytree(told / "agh", live.home, ignore=shutil.ignore_patterns("keeper.sock"))
+    shutil.copytree(told / "echo", tmp_path / "echo")
+    for path in (*live.home.glob("sessions/*/meta.json"), *tmp_path.glob("echo/*.jsonl")):
+        path.write_text(path.read_text().replace(str(told / "work"), str(live.workspace)))
+    (session,) = live.sessions()
+    yield session
+    session.check_log()
+
+
+def resume(session: Session, options: str = "", *args: object, **more: Any) -> CompletedProcess[str]:
+    """`agh session resume -o json`; the agent gets these options of the echo."""
+    return session.agh("resume", *args, "-o", "json", env={"AGH_ECHO_OPTIONS": options}, **more)
+
+
+def restored(session: Session, options: str = "", *args: object) -> dict[str, Any]:
+    """What a resume that works says of the way back that was taken."""
+    found: dict[str, Any] = json.loads(resume(session, options, *args).stdout)["restore"]
+    return found
+
+
+def refused(session: Session, options: str = "", *args: object, code: int = 1) -> dict[str, Any]:
+    """The error object of a resume that must fail; nothing is left running."""
+    done = resume(session, options, *args, code=code)
+    assert done.stdout == ""
+    ends(session)
+    found: dict[str, Any] = json.loads(done.stderr.splitlines()[-1])["error"]
+    return found
+
+
+def ends(session: Session) -> None:
+    """Neither a keeper nor an agent is left."""
+    wait_until(lambda: not session.is_live() and not session.live.processes(), 5, "nothing is left running")
+
+
+def edit_meta(session: Session, **changes: Any) -> None:
+    """Change the metadata of a stopped session by hand."""
+    (session.directory / "meta.json").write_text(json.dumps({**session.meta(), **changes}))
+
+
+def define(live: Live, name: str, *options: str, **fields: Any) -> None:
+    """An agent of the user's own: the echo with these options, unless `argv` says otherwise."""
+    fields = {"argv": [*ECHO, *options], **fields}
+    folder = live.home / "agents"
+    folder.mkdir(parents=True, exist_ok=True)
+    live.home.chmod(0o700)
+    lines = [f"{key} = {json.dumps(value)}\n" for key, value in fields.items()]
+    (folder / f"{name}.toml").write_text("".join(lines))

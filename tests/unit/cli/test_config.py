@@ -1,0 +1,201 @@
+"""`agh config`: what is set, from where, and changing it."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agh import config as table
+from tests.support.program import Agh, in_process, tree
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def config(*args: str, code: int = 0) -> Any:
+    done = in_process("config", *args, "-o", "json")
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return json.loads(done.stdout or done.stderr)
+
+
+def value(key: str, *args: str) -> Any:
+    return config("get", key, *args)["setting"]["value"]
+
+
+def trust(home: Path, workspace: Path) -> None:
+    home.mkdir(mode=0o700, exist_ok=True)
+    (home / "config.toml").write_text(f'trusted_workspaces = ["{workspace}"]\n')
+
+
+def refused(*args: str) -> dict[str, str]:
+    found: dict[str, str] = config(*args, code=2)["error"]
+    return found
+
+
+def test_show_has_every_setting_and_where_it_comes_from(private_home: Path, work: Path) -> None:
+    before = tree(work)
+    shown = {one["key"]: one for one in config("show")["settings"]}
+    assert set(shown) == set(table.SETTINGS)
+    assert {one["source"] for one in shown.values()} == {"default"}
+    assert not private_home.exists() and tree(work) == before, "reading makes nothing"
+    trust(private_home, work)
+    config("set", "session.idle_after", "1h")
+    config("set", "agent", "codex")
+    config("set", "agent", "claude", "--workspace", ".")
+    shown = {one["key"]: one for one in config("show")["settings"]}
+    assert shown["session.idle_after"] | {"default": 0, "meaning": 0} == {
+        "key": "session.idle_after",
+        "value": "1h",
+        "source": str(private_home / "config.toml"),
+        "default": 0,
+        "meaning": 0,
+    }
+    assert (shown["agent"]["value"], shown["agent"]["source"]) == (
+        "claude",
+        str(work / ".agh" / "config.toml"),
+    )
+    assert value("agent", "--workspace", "/") == "codex"
+
+
+def test_show_a_part_for_people(work: Path) -> None:
+    done = in_process("config", "show", "permissions")
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == ["KEY", "VALUE", "FROM", "MEANING"]
+    assert [line.split()[0] for line in lines[1:]] == [
+        "permissions.mode",
+        "permissions.rules",
+        "permissions.timeout",
+    ]
+    assert in_process("config", "get", "permissions.mode").stdout == "approve-reads\n"
+    assert refused("show", "permision")["hint"] == "did you mean permissions.mode?"
+
+
+def test_set_keeps_the_rest_of_the_file(private_home: Path, work: Path) -> None:
+    private_home.mkdir(mode=0o700)
+    path = private_home / "config.toml"
+    path.write_text("# mine\n[session]\nqueue_cap = 3  # three\n")
+    path.chmod(0o640)
+    config("set", "session.queue_cap", "7")
+    config("set", "session.limits.max_cost", "2.5")
+    config("set", "permissions.timeout", "90")
+    assert path.read_text() == (
+        "# mine\n[session]\nqueue_cap = 7  # three\n\n[session.limits]\nmax_cost = 2.5\n\n"
+        "[permissions]\ntimeout = 90\n"
+    )
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    config("set", "session.queue_cap", "--unset")
+    assert "queue_cap" not in path.read_text()
+    assert value("session.queue_cap") == 10
+    assert not [one for one in private_home.iterdir() if one.name.startswith(".config")]
+
+
+def test_a_value_is_written_as_its_setting_wants_it(work: Path) -> None:
+    for key, given, kept in (
+        ("agent", "5", "5"),
+        ("agent", 'a "b"', 'a "b"'),
+        ("session.queue_cap", "5", 5),
+        ("session.limits.max_cost", "5", 5),
+        ("session.limits.max_cost", "0.5", 0.5),
+        ("session.idle_after", "5m", "5m"),
+        ("session.idle_after", "300", 300),
+    ):
+        config("set", key, given)
+        assert value(key) == kept
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("agnet", "x"), "there is no setting 'agnet'"),
+        (("session.queue_cap", "many"), "is not a whole number"),
+        (("session.queue_cap", "1.5"), "1.5 is not a whole number"),
+        (("session.limits.max_cost", "nan"), "is not an amount"),
+        (("permissions.mode", "yes"), "is none of"),
+        (("session.idle_after", "soon"), "is not a time span"),
+        (("permissions.rules", "[]"), "is not set by a single value"),
+        (("agent",), "give a value"),
+        (("agent", "x", "--unset"), "give a value"),
+    ],
+)
+def test_bad_input_changes_nothing(private_home: Path, work: Path, args: tuple[str, ...], words: str) -> None:
+    assert words in refused("set", *args)["message"]
+    assert not (private_home / "config.toml").exists()
+
+
+def test_a_file_with_a_fault_is_not_changed(private_home: Path, work: Path) -> None:
+    private_home.mkdir(mode=0o700)
+    path = private_home / "config.toml"
+    for text, words in (
+        ("agnet = 1\n", "unknown key"),
+        ("agent = ", ""),
+    ):
+        path.write_text(text)
+        error = refused("set", "session.queue_cap", "2")
+        assert words in error["message"] + error["hint"]
+        assert path.read_text() == text
+
+
+def test_a_value_is_changed_however_it_is_written(private_home: Path, work: Path) -> None:
+    private_home.mkdir(mode=0o700)
+    path = private_home / "config.toml"
+    path.write_text("session = {queue_cap = 1} # mine\n")
+    config("set", "session.queue_cap", "2")
+    assert path.read_text() == "session = {queue_cap = 2} # mine\n"
+
+
+def test_the_same_value_again_writes_nothing(private_home: Path, work: Path) -> None:
+    config("set", "agent", "codex")
+    before = tree(private_home)
+    config("set", "agent", "codex")
+    config("set", "session.queue_cap", "--unset")
+    assert tree(private_home) == before
+
+
+def test_a_workspaces_file_is_for_everyone_who_has_the_workspace(private_home: Path, work: Path) -> None:
+    trust(private_home, work)
+    config("set", "permissions.mode", "deny-all", "--workspace", ".")
+    path = work / ".agh" / "config.toml"
+    assert path.read_text() == '[permissions]\nmode = "deny-all"\n'
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert config("path", "--workspace", ".")["path"] == {"path": str(path), "exists": True}
+    done = in_process("config", "set", "permissions.mode", "approve-all")
+    assert f"{path} sets permissions.mode too" in done.stderr, "it has no effect here, and that is told"
+
+
+def test_path(private_home: Path, work: Path) -> None:
+    assert in_process("config", "path").stdout == f"{private_home / 'config.toml'}\n"
+    assert config("path")["path"]["exists"] is False
+
+
+def test_validate_tells_everything_that_is_wrong(private_home: Path, work: Path) -> None:
+    files = config("validate")["files"]
+    assert [(one["ok"], one["exists"]) for one in files] == [(True, False)] * 2
+    private_home.mkdir(mode=0o700)
+    (private_home / "config.toml").write_text('agent = "a"\nagnet = "b"\n[timeouts]\nload = "soon"\n')
+    found, other = config("validate", code=2)["files"]
+    assert (found["settings"], other["ok"]) == (1, True)
+    assert [one["message"].split(":")[0] for one in found["problems"]] == [
+        "unknown key 'agnet'",
+        "timeouts.load",
+    ]
+    assert found["problems"][0]["hint"] == "did you mean agent?"
+    done = in_process("config", "validate")
+    assert (done.returncode, done.stdout.count("FAIL"), done.stderr) == (2, 2, "")
+
+
+def test_many_changes_at_once_are_all_kept(private_home: Path, work: Path, agh: Agh) -> None:
+    keys = [f"session.supervision.{name}" for name in ("heartbeat", "inactivity_timeout", "prompt_deadline")]
+    keys += ["timeouts.new", "timeouts.load", "timeouts.initialize"]
+    racers = [agh.start("config", "set", key, f"{number}s") for number, key in enumerate(keys, 1)]
+    assert [one.wait(30) for one in racers] == [0] * len(keys)
+    assert [value(key) for key in keys] == [f"{number}s" for number in range(1, len(keys) + 1)]

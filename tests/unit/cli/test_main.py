@@ -1,0 +1,185 @@
+"""What every command shares: help, version, errors, the way a command line is read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from agh import __version__
+from agh.cli.main import root
+from tests.support.build import Home, conversation
+from tests.support.program import Agh, error_of, in_process, said
+
+READING = [
+    ["session", "list"],
+    ["session", "status", "talk"],
+    ["session", "events", "talk"],
+    ["session", "history", "talk"],
+    ["session", "transcript", "talk"],
+    ["session", "recap", "talk"],
+    ["session", "repair", "talk"],
+    ["session", "repair", "--all"],
+    ["doctor"],
+]
+
+
+def commands(group: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield path
+    if isinstance(group, click.Group):
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            found = group.get_command(context, name)
+            assert found is not None
+            yield from commands(found, (*path, name))
+
+
+@pytest.mark.parametrize("path", list(commands(root)), ids=" ".join)
+def test_help_for_every_command(
+    agh: Agh, home: Home, path: tuple[str, ...], request: pytest.FixtureRequest
+) -> None:
+    done = agh(*path, "--help")
+    assert done.stderr == ""
+    assert done.stdout.startswith(f"Usage: {' '.join(['agh', *path])} ")
+    assert "Example" in done.stdout
+    assert in_process(*path, "-h").stdout == done.stdout
+    assert all(len(line) <= 120 for line in done.stdout.splitlines())
+    assert not home.path.exists()
+
+
+def test_every_command_that_has_an_output_format_has_json_and_json_lines() -> None:
+    found = 0
+    for path in commands(root):
+        command: click.Command = root
+        for name in path:
+            assert isinstance(command, click.Group)
+            command = command.get_command(click.Context(command), name) or command
+        for param in command.params:
+            if param.name == "output" and isinstance(param.type, click.Choice):
+                assert {"json", "jsonl"} <= set(param.type.choices), path
+                found += 1
+    assert found > 30
+
+
+@pytest.mark.parametrize("path", list(commands(root)), ids=" ".join)
+def test_an_example_stays_on_its_line(path: tuple[str, ...], request: pytest.FixtureRequest) -> None:
+    """A person copies it: an example must not be broken in the middle by the width of the help."""
+    shown = in_process(*path, "--help").stdout
+    example = shown[shown.index("Example") :].rstrip() if "Example" in shown else ""
+    assert all(line.strip().startswith(("Example", "agh ")) for line in example.splitlines())
+
+
+def test_no_arguments_is_help(agh: Agh) -> None:
+    assert agh().stdout == agh("--help").stdout
+
+
+def test_a_group_alone_is_help(agh: Agh) -> None:
+    assert agh("session", code=None).stdout == agh("session", "--help").stdout
+
+
+def test_version(agh: Agh, home: Home) -> None:
+    assert agh("--version").stdout == f"agh {__version__}\n"
+    assert agh("--version", "extra", code=None).stdout == f"agh {__version__}\n"
+    module = subprocess.run([sys.executable, "-m", "agh", "--version"], capture_output=True, text=True)
+    assert (module.returncode, module.stdout) == (0, f"agh {__version__}\n")
+    assert not home.path.exists()
+
+
+@pytest.mark.parametrize("command", READING, ids=" ".join)
+@pytest.mark.parametrize("output", ["human", "json", "jsonl"])
+def test_every_command_has_the_three_forms(
+    home: Home, command: list[str], output: str, request: pytest.FixtureRequest
+) -> None:
+    home.session(conversation(), name="talk")
+    done = in_process(*command, "-o", output)
+    assert done.returncode == 0, done.stderr
+    out = done.stdout
+    assert out or command[1:2] == ["list"]
+    if output == "json":
+        assert len(json.loads(out)) == 1 or "repair" in command
+        assert out.count("\n") == 1 or "events" in command
+    if output == "jsonl":
+        assert all(isinstance(json.loads(line), dict) for line in out.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("args", "exit", "message", "hint"),
+    [
+        (["sesion"], 2, "agh has no command 'sesion'", "agh session"),
+        (["session", "evnets", "x"], 2, "agh session has no command 'evnets'", "agh session events"),
+        (["session", "xyzzy"], 2, "agh session has no command 'xyzzy'", "agh session --help"),
+        (["--bogus"], 2, "No such option '--bogus'", "agh --help"),
+        (["session", "list", "--bogus"], 2, "No such option '--bogus'", "agh session list --help"),
+        (["session", "status"], 2, "Missing argument 'ID'", "agh session status --help"),
+        (["session", "list", "--limt", "1"], 2, "No such option '--limt'", "agh session list --limit"),
+        (["agent", "lst"], 2, "No such command 'lst'", "agh agent list"),
+        (["agent", "show", "ehco"], 4, "no agent is called ehco", "did you mean echo?"),
+        (
+            ["session", "wait", "x", "--until", "idel"],
+            2,
+            "Invalid value for '--until': 'idel' is not one of 'idle', 'turn', 'stopped', 'permission'",
+            "did you mean idle?",
+        ),
+        (["session", "status", "nope"], 4, "no session matches 'nope'", "agh session list --all"),
+    ],
+)
+def test_errors_for_people(agh: Agh, args: list[str], exit: int, message: str, hint: str) -> None:
+    done = agh(*args, code=exit)
+    assert done.stdout == ""
+    assert said(done) == message
+    assert done.stderr.splitlines()[1] == f"hint: {hint}"
+
+
+@pytest.mark.parametrize("option", [["-o", "json"], ["-ojson"], ["--output", "json"], ["--output=json"]])
+def test_errors_as_json(agh: Agh, option: list[str]) -> None:
+    done = agh("session", "status", "nope", *option, code=None)
+    error = error_of(done, "session_not_found", 4)
+    assert error == {
+        "code": "session_not_found",
+        "message": "no session matches 'nope'",
+        "hint": "agh session list --all",
+        "details": {},
+    }
+    assert done.stderr.count("\n") == 1
+    lines = agh("session", "status", "nope", "-o", "jsonl", code=4)
+    assert lines.stderr == done.stderr
+
+
+@pytest.mark.parametrize("args", [["session", "events", "--", "-x"], ["session", "events", "-f", "x"]])
+def test_an_id_is_not_an_option(agh: Agh, args: list[str]) -> None:
+    said(agh(*args, code=4))
+
+
+def test_a_home_that_is_not_private(agh: Agh, home: Home) -> None:
+    home.session()
+    home.path.chmod(0o777)
+    error = error_of(agh("session", "list", "-o", "json", code=None), "home_unsafe", 5)
+    assert error["hint"] == f"chmod 700 {home.path}"
+
+
+def test_a_home_that_is_a_file(agh: Agh, home: Home) -> None:
+    home.path.write_text("x")
+    error_of(agh("session", "list", "-o", "json", code=None), "home_unsafe", 5)
+    home.path.unlink()
+    home.path.mkdir(0o700)
+    (home.path / "sessions").write_text("x")
+    done = agh("session", "list", code=None)
+    assert done.returncode not in (1, 70), done.stderr
+
+
+@pytest.mark.parametrize("command", READING[1:7], ids=" ".join)
+def test_nothing_is_made_by_reading(agh: Agh, home: Home, tmp_path: Path, command: list[str]) -> None:
+    said(agh(*command, code=4))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["user"]
+    assert list((tmp_path / "user").iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["run", "session prompt"])
+def test_without_a_prompt_the_hint_is_the_help_of_that_command(agh: Agh, command: str) -> None:
+    done = agh(*command.split(), *(["@last"] if command == "session prompt" else []), code=2)
+    assert done.stderr.splitlines()[-1] == f"hint: agh {command} --help"
