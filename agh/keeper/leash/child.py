@@ -31,7 +31,7 @@ class Leashed:
         loop: Loop,
         argv: Sequence[str],
         environ: Mapping[str, str],
-        cwd: str,
+        cwd: str | int,
         on_output: Callable[[int, bytes], None],
         on_over: Callable[[], None],
         *,

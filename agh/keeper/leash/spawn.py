@@ -65,9 +65,12 @@ def _widen(pipe: int) -> None:
 
 
 def start_leash(
-    argv: Sequence[str], environ: Mapping[str, str], cwd: str, *, merged: bool = False
+    argv: Sequence[str], environ: Mapping[str, str], cwd: str | int, *, merged: bool = False
 ) -> LeashProcess:
-    """Start `argv` below a leash, in `cwd`; `merged` sends its errors down the same pipe as its output."""
+    """Start `argv` below a leash, in `cwd`, which is a path or a descriptor.
+
+    `merged` sends its errors down the same pipe as its output.
+    """
     opened: list[int] = []
 
     def pipe() -> tuple[int, int]:
