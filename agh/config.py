@@ -12,7 +12,7 @@ import stat
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agh.core.settings.values import amount, count, seconds, tables, text
+from agh.core.settings.values import amount, count, patterns, seconds, tables, text
 from agh.core.suggest import closest
 from agh.errors import ConfigInvalid
 from agh.home import home_path
@@ -89,6 +89,7 @@ SETTINGS: Mapping[str, Setting] = {
     "permissions.timeout": Setting("5m", seconds, "an unanswered request is rejected after this"),
     "places": Setting({}, tables, "where agents run, by the names that --on takes"),
     "hooks": Setting([], read_hooks, "commands to run on what happens in a session"),
+    "redaction.patterns": Setting([], patterns, "more secrets to hide: regular expressions"),
     "session.limits.max_cost": Setting(
         0.0, amount, "a session pauses when it has cost this much; 0 is no limit"
     ),
@@ -141,6 +142,7 @@ SETTINGS: Mapping[str, Setting] = {
 
 
 TABLES = ("places",)  # tables whose entries the user names; the entries of all files are merged
+ADDED = ("redaction.patterns",)  # lists to which each file adds
 WORKSPACE_FOLDER = ".agh"
 OWN_ONLY = ("trusted_workspaces",)  # settings that only the user's own config.toml can set
 
@@ -152,6 +154,8 @@ def load(workspace: str | None = None) -> dict[str, Any]:
         settings = written(path)
         for name in TABLES:
             settings[name] = values[name] | settings.get(name, {})
+        for name in ADDED:
+            settings[name] = values[name] + settings.get(name, [])
         values |= settings
     return {name: SETTINGS[name].read(value) for name, value in values.items()}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -130,19 +130,31 @@ def _welcome() -> None:
 def report(error: AghError, args: Sequence[str]) -> int:
     from agh.console.terminal import clean, clean_json
 
+    fields = _redacted(error)
     if _wants_json(args):
         import orjson
 
-        text = clean_json(orjson.dumps({"error": error.as_dict()}, default=str).decode())
+        text = clean_json(orjson.dumps({"error": fields}, default=str).decode())
     else:
-        text = f"agh: {clean(error.message)}"
-        if error.hint:
-            text += f"\nhint: {clean(error.hint)}"
+        text = f"agh: {clean(fields['message'])}"
+        if fields["hint"]:
+            text += f"\nhint: {clean(fields['hint'])}"
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:
         pass
     return error.exit
+
+
+def _redacted(error: AghError) -> dict[str, Any]:
+    """Return the error as an object, without secrets."""
+    try:
+        from agh.adapters.redactions import redactor_for
+
+        fields: dict[str, Any] = redactor_for(os.environ, None, plugins=False).json(error.as_dict())
+    except (ImportError, OSError):  # there are no descriptors left
+        return error.as_dict()
+    return fields
 
 
 def _usage(error: click.ClickException) -> Usage:

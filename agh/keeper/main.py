@@ -14,7 +14,6 @@ from typing import Any
 from agh.config import load as load_settings
 from agh.config import untrusted_note
 from agh.core.events import marker, timestamp
-from agh.core.redact import redactor
 from agh.errors import AgentNeedsLogin, AghError, Bug, HookStopped, PlaceGone, StoreFailed, TimedOut, Usage
 from agh.keeper import crash, ending, hooks
 from agh.keeper.agent import options, restore
@@ -191,7 +190,7 @@ def end_failed_start(live: Live, error: Exception) -> None:
     live.meta |= live.before_start  # type: ignore[typeddict-item]
     cause = error if isinstance(error, AghError) else explain_system(error)
     cause = cause or Bug(f"{type(error).__name__}: {error}")
-    cause.redact(redactor(live.agent.environ).json)
+    cause.redact(live.redactor.json)
     end, agent = live.ending, live.agent.connection
     if end.waiting:  # a stop came while it was starting
         end.decision = ("user_canceled", "stopped while it was starting")

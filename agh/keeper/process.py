@@ -102,9 +102,9 @@ def _report_bug(error: Exception, directory: str) -> AghError:
     """Write the traceback to keeper.log, and return the error for the command."""
     import traceback
 
-    from agh.core.redact import redactor
+    from agh.adapters.redactions import redactor_for
 
-    hide = redactor(os.environ).text  # the message may quote the agent
+    hide = redactor_for(os.environ, None).text  # the message may quote the agent
     log(hide(traceback.format_exc()))
     return Bug(hide(f"{type(error).__name__}: {error}"), hint=f"see {directory}/keeper.log")
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agh.adapters.agents import AgentRecord
+from agh.adapters.redactions import redactor_for
 from agh.core.events import timestamp
-from agh.core.redact import redactor
+from agh.core.redact import Redactor
 from agh.errors import StoreFailed
 from agh.home import Session
 from agh.keeper.agent.connection import Agent
@@ -158,6 +159,11 @@ class Live:
         return self.meta.get("cwd") is not None
 
     @property
+    def redactor(self) -> Redactor:
+        """Return the redactor for what leaves the session."""
+        return redactor_for(self.agent.environ, self.meta["workspace_path"])
+
+    @property
     def is_ending(self) -> bool:
         return self.ending.decision is not None
 
@@ -210,6 +216,6 @@ class Live:
     def fail(self, reason: str, kind: str, summary: str, *, detail: str | None = None) -> None:
         """Decide that the session ends in failure."""
         if not self.is_ending:
-            hide = redactor(self.agent.environ).text  # the agent chooses the names of its tools, for example
+            hide = self.redactor.text  # the agent chooses the names of its tools, for example
             self.ending.failure = {"kind": kind, "summary": hide(summary), "crash_bundle_path": None}
             self.end(reason, hide(detail or summary))

@@ -37,10 +37,10 @@ def take(session: Session, *, redact: bool) -> Copy:
     snapshot = copy(session)
     if not redact:
         return snapshot
-    from agh.core.redact import redactor
+    from agh.adapters.redactions import redactor_for
     from agh.core.redacted import redacted
 
-    clean = redacted(snapshot, redactor(_environ(snapshot)))
+    clean = redacted(snapshot, redactor_for(_environ(snapshot), snapshot.session.get("workspace_path")))
     return replace(clean, database=lambda path: write_database(clean, path))
 
 
