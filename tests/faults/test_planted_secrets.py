@@ -14,8 +14,8 @@ from agh.core.events import Draft, draft, draft_of, marker, timestamp
 from agh.core.redact import redactor
 from agh.home import Session
 from agh.keeper.crash import _last_events
-from tests.conftest import Agh
 from tests.support.build import Home, calls, done, says, thinks, user
+from tests.support.program import Agh
 from tests.support.secrets import KINDS, make
 
 SECRETS = 300
