@@ -97,6 +97,15 @@ SETTINGS: Mapping[str, Setting] = {
     "session.limits.max_time": Setting(
         0, seconds, "a session pauses after being live for this long; 0 is no limit"
     ),
+    "session.limits.max_bytes": Setting(
+        8 << 30, count, "a session pauses when its log has this many bytes; 0 is no limit"
+    ),
+    "session.limits.max_turn_bytes": Setting(
+        1 << 30, count, "a session pauses when its agent has sent this many bytes in a turn; 0 is no limit"
+    ),
+    "session.reserve_bytes": Setting(
+        32 << 20, count, "a session pauses when less than this is free on its disk"
+    ),
     "session.supervision.heartbeat": Setting(
         "30s", seconds, "how often the metadata of a running turn is refreshed"
     ),

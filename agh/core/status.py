@@ -12,7 +12,7 @@ from typing import Any
 LIVE_STATES = ("starting", "active", "stopping")
 KEEPER_VANISHED = "keeper ended without closing the session"
 NOT_RESPONDING = {"badge": "not-responding", "attachable": False}  # of a view whose keeper is silent
-PAUSE_REASONS = ("paused", "max_turns", "budget_exceeded")
+PAUSE_REASONS = ("paused", "max_turns", "budget_exceeded", "max_bytes", "disk_low")
 
 _PHASE_OF_STOP = {
     "completed": "completed",
@@ -22,6 +22,8 @@ _PHASE_OF_STOP = {
     "paused": "paused",
     "max_turns": "paused",
     "budget_exceeded": "paused",
+    "max_bytes": "paused",
+    "disk_low": "paused",
 }
 
 

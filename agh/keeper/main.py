@@ -84,8 +84,9 @@ def load_session(lock: Lock, request: StartRequest) -> Live:
     settings = load_settings(metadata["workspace_path"])
     metadata["limits"] = {**(metadata.get("limits") or {}), **(request.get("limits") or {})}
     metadata["spent"] = usage.read_spent(lock.session, metadata.get("acp_session_id"))
-    usage.refuse_over_limit(metadata, record, settings)
+    usage.refuse_over_limit(lock.session, metadata, record, settings)
     live = Live(lock.session, metadata, Writer(lock, record.name), settings, record)
+    live.turns.bytes = usage.log_bytes(lock.session)
     live.before_start = before_start
     if request.get("fresh"):
         live.meta["acp_session_id"] = None

@@ -58,6 +58,7 @@ class Turn:
     cancelled: bool = False
     answered: bool = False  # the agent has written a message or used a tool
     acted: bool = False  # the user may have seen something of it, so it cannot silently start again
+    bytes: int = 0  # that the agent sent in it
     usage: dict[str, Any] = field(default_factory=dict)  # the sum of what single requests reported
     retries: int = 0  # how often it may be sent again
     attempts: int = 0  # how often it has failed so far
@@ -100,6 +101,9 @@ class Turns:
     finishing: bool = False  # a turn has ended, and its consequences are still being handled
     pause_after: tuple[str, str] | None = None  # stop reason and the limit that was reached
     history: str | None = None  # to be injected into the next prompt
+    bytes: int = 0  # of the session's log, and what the agent sent since it was started
+    unchecked_bytes: int = 0  # received since the limits were last checked
+    dropped_updates: int = 0  # that came after a limit on bytes was reached
 
     @property
     def current_id(self) -> str:

@@ -87,7 +87,7 @@ def last_line(session: Session) -> str:
 def explain(error: Exception) -> AghError | None:
     """Return what the system lacked, or None if this is not the system's failure."""
     if isinstance(error, DataDamaged | FileNotFoundError):
-        return _explain_deleted(error)
+        return None if isinstance(error, StoreFailed) else _explain_deleted(error)
     if isinstance(error, ImportError):
         return NoDescriptors() if _has_few_descriptors() else None
     if not isinstance(error, OSError):

@@ -16,12 +16,13 @@ SIZE = 4 << 20
 
 
 @pytest.fixture
-def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
+def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Live]:
     """A home on a small disk of its own."""
-    with small_disk(tmp_path / "disk", SIZE) as disk:
+    with small_disk(tmp_path / "disk", getattr(request, "param", SIZE)) as disk:
         monkeypatch.setenv("AGH_HOME", str(disk / "agh"))
         monkeypatch.setenv("AGH_ECHO_HOME", str(tmp_path / "echo"))
         with living(disk / "agh", tmp_path / "work") as made:
+            made.configure("[session]\nreserve_bytes = 0")
             yield made
 
 
@@ -114,3 +115,20 @@ def test_a_prompt_that_is_watched_when_its_keeper_cannot_write(full: Live) -> No
     assert watcher.returncode == 8, err
     error = json.loads(err.splitlines()[-1])["error"]
     assert error["code"] == "store_failed"
+
+
+@pytest.mark.parametrize("full", [24 << 20], indirect=True)
+def test_a_reserve_of_free_space_is_kept(full: Live) -> None:
+    full.configure("[session]\nreserve_bytes = 12_000_000")
+    session = full.new()
+    turn = session.begin("/stream 30000 0 1000\n/say ended\n/sleep 60")
+    wait_until(lambda: not session.is_live())
+    assert (session.meta()["stop_reason"], session.meta()["stop_detail"]) == ("disk_low", "reserve_bytes")
+    assert session.events()[-1].type == "session_paused"
+    assert os.statvfs(disk_of(full)).f_bavail * os.statvfs(disk_of(full)).f_frsize > 2_000_000
+    assert session.has_ended(turn)
+    error = session.error("prompt", "more", code=1)
+    assert error["code"] == "disk_full"
+    assert "session.reserve_bytes" in error["message"]
+    full.configure("[session]\nreserve_bytes = 0")
+    assert session.say("/say again") == "again"
