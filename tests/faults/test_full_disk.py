@@ -121,8 +121,8 @@ def test_a_prompt_that_is_watched_when_its_keeper_cannot_write(full: Live) -> No
 def test_a_reserve_of_free_space_is_kept(full: Live) -> None:
     full.configure("[session]\nreserve_bytes = 12_000_000")
     session = full.new()
-    turn = session.begin("/stream 30000 0 1000\n/say ended\n/sleep 60")
-    wait_until(lambda: not session.is_live())
+    turn = session.begin("/stream 6000 0 4000\n/say ended\n/sleep 60")
+    wait_until(lambda: not session.is_live(), 60)
     assert (session.meta()["stop_reason"], session.meta()["stop_detail"]) == ("disk_low", "reserve_bytes")
     assert session.events()[-1].type == "session_paused"
     assert os.statvfs(disk_of(full)).f_bavail * os.statvfs(disk_of(full)).f_frsize > 2_000_000

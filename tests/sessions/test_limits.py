@@ -174,7 +174,7 @@ def test_a_pause_by_hand_goes_on_without_more_ado(live: Live) -> None:
 def test_max_bytes_of_a_session(live: Live) -> None:
     session = live.new(args=("--max-bytes", "3000000"))
     session.tell("/say small")
-    session.begin("/stream 30000 0 1000\n/say never\n/sleep 60")
+    session.begin("/stream 8000 0 4000\n/say never\n/sleep 60")
     stored = paused(session)
     assert (stored["stop_reason"], stored["stop_detail"]) == ("max_bytes", "max_bytes")
     assert "never" not in session.text()
