@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint docs picture bench bench-against peers soak mutants real-agents slurm podman browser serve-ai serve-fuzz serve-load clean
+.PHONY: demo test lint docs picture bench bench-against peers soak mutants real-agents slurm podman browser serve-ai serve-fuzz serve-load \
+	install-test clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m tests.demo
@@ -60,6 +61,12 @@ serve-fuzz: $(STAMP)
 serve-load: $(STAMP)
 	$(OUTSIDE)/test_load.py --timeout 300 $(ARGS)
 
+# Every documented way to install agh, in fresh environments, from an index on this machine.
+install-test: $(STAMP)
+	$(PYTHON) -m venv $(VENV)/install && $(VENV)/install/bin/python -m pip install -q --upgrade pip
+	$(VENV)/install/bin/python -m pip install -q --group install
+	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/install/full --timeout 600 $(ARGS)
+
 bench: $(STAMP)
 	$(BIN)/python -m tests.bench --json docs/bench.json $(ARGS)
 	$(BIN)/python -m tests.bench.table docs/bench.json README.md
@@ -69,9 +76,9 @@ bench-against: $(STAMP)
 	$(BIN)/python -m tests.bench.against $(TREE) $(ARGS)
 
 $(STAMP): pyproject.toml $(PLUGINS)
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install -q --upgrade pip
-	$(BIN)/python -m pip install -q -e . $(foreach p,$(dir $(PLUGINS)),-e $(p)) --group dev
+	$(BIN)/python -m pip install -q -e '.[all]' --group dev
 	@$(BIN)/python -m compileall -q agh plugins
 	@touch $@
 

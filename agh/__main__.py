@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Run the command in sys.argv."""
-    if sys.argv[1:] == ["--version"]:
+    if sys.argv[1:] in (["--version"], ["version"]):
         from agh import __version__
 
         try:
@@ -61,7 +61,8 @@ def _open_standard_streams() -> None:
 
 def _creates_session(args: list[str]) -> bool:
     """Tell whether this command, if it is valid, needs a keeper for a new session."""
-    return (args[:1] == ["run"] or args[:2] == ["session", "new"]) and not {"-h", "--help"} & {*args}
+    creates = args[:1] in (["new"], ["run"]) or args[:2] == ["session", "new"]
+    return creates and not {"-h", "--help", "-c", "--continue"} & {*args}
 
 
 def _exit_unstarted(error: Exception) -> NoReturn:

@@ -256,9 +256,9 @@ def examine(path: str) -> tuple[dict[str, Any], list[ConfigInvalid]]:
         with open(path, "rb", opener=_open_regular) as file:
             import tomllib
 
-            from agh.core.settings.toml_text import flat
+            from agh.core.settings.toml_text import flatten
 
-            entries = dict(flat(tomllib.load(file), whole=TABLES))
+            entries = dict(flatten(tomllib.load(file), whole=TABLES))
     except (FileNotFoundError, NotADirectoryError):
         return {}, []
     except (OSError, ValueError) as error:
@@ -290,5 +290,5 @@ def _open_regular(path: str, flags: int) -> int:
 
 def suggest(name: str) -> str:
     """Return a hint for an unknown key: the closest one, or all of them."""
-    close = closest(name, SETTINGS, alike=0.5)
+    close = closest(name, SETTINGS, cutoff=0.5)
     return f"did you mean {close}?" if close else f"known keys: {', '.join(SETTINGS)}"

@@ -4,8 +4,8 @@ A class is a kind of failure: its docstring is the message, `{0}` and `{1}` fill
 arguments; its name, in snake case, is the stable code that scripts match; `exit` is the process's
 exit number; `hint` names the next command to run. Only the funnel in `agh.cli.main` prints one.
 
-Exit numbers: 1 agent or turn failed, 2 usage, 3 timeout, 4 no such thing, 5 permission, 6 busy,
-7 died but resumable, 8 stored data damaged, 9 agent not usable, 70 a bug, 130 interrupted, 141 pipe.
+Exit numbers: 1 agent or turn failed, or nothing found, 2 usage, 3 timeout, 4 no such thing, 5 permission,
+6 busy, 7 died but resumable, 8 stored data damaged, 9 agent not usable, 70 a bug, 130 interrupted, 141 pipe.
 """
 
 from __future__ import annotations
@@ -129,8 +129,15 @@ class SessionNotFound(AghError):
     hint = "agh session list --all"
 
 
+class NothingToContinue(AghError):
+    """there is no session here to continue"""
+
+    exit = 4
+    hint = "agh run TEXT"
+
+
 class NameTaken(AghError):
-    """the name {0} belongs to session {1}"""
+    """a session of this workspace is already called {0}: {1}"""
 
     exit = 6
     hint = "agh session status {0}"
@@ -217,7 +224,7 @@ class EventsLost(DataDamaged):
 class EventsNewer(DataDamaged):
     """session {0}: events.db has format {1}; this agh knows formats up to {2}"""
 
-    hint = "pip install --upgrade agh"
+    hint = "upgrade agh-cli: pip install --upgrade, pipx upgrade or uv tool upgrade"
 
 
 class StoreFailed(DataDamaged):
@@ -268,6 +275,13 @@ class IndexFailed(AghError):
     hint = "agh session search --rebuild WORDS, or choose another place for it with XDG_CACHE_HOME"
 
 
+class NothingFound(AghError):
+    """nothing matches{0}"""
+
+    exit = 1
+    hint = "agh search --all-workspaces WORDS"
+
+
 class CheckpointDamaged(DataDamaged):
     """session {0}: checkpoint.json is damaged: {1}"""
 
@@ -286,6 +300,41 @@ class KindUnknown(AghError):
 
     exit = 9
     hint = "agh plugins list"
+
+
+class ExtraMissing(AghError):
+    """{0} needs packages that are not installed: {1}"""
+
+    exit = 9
+    hint = "pip install 'agh-cli[all]'"
+
+
+class EnvironmentManaged(AghError):
+    """agh runs in {0}, which the system's package manager manages; nothing was installed"""
+
+    exit = 9
+    hint = "install agh with pipx install agh-cli or uv tool install agh-cli, and the plugin with that agh"
+
+
+class InstallerMissing(AghError):
+    """nothing can be installed into {0}: there is no {1}"""
+
+    exit = 9
+    hint = "put {1} on PATH"
+
+
+class PluginNotInstalled(AghError):
+    """{0} was not installed: {1}"""
+
+    exit = 9
+    hint = "agh man 7 plugins"
+
+
+class PageNotFound(AghError):
+    """there is no manual page {0}"""
+
+    exit = 4
+    hint = "agh man"
 
 
 class Bug(AghError):
@@ -523,14 +572,14 @@ class PlaceUnknown(AghError):
     """no place is called {0}"""
 
     exit = 4
-    hint = "say ssh:HOST, docker:CONTAINER, … (pip install agh-places), or add [places.{0}] to config.toml"
+    hint = "say ssh:HOST, docker:CONTAINER, …, or add [places.{0}] to config.toml"
 
 
 class PlaceInvalid(AghError):
     """{0}: {1}"""
 
     exit = 2
-    hint = "man agh-places"
+    hint = "agh man places"
 
 
 class PlaceGone(AghError):

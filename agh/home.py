@@ -12,7 +12,6 @@ import errno
 import os
 import re
 import stat
-import sys
 import time
 
 from agh.errors import HomeUnknown, HomeUnsafe, SessionNotFound
@@ -83,12 +82,10 @@ def make_private_dir(path: str) -> None:
 def cache_path() -> str:
     """Return the directory for data derived from this home. It can be deleted at any time."""
     base = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(base):  # XDG's rule; platformdirs could do it, but is slow to import
-        base = os.path.expanduser("~/.cache")
-        if sys.platform != "linux":
-            from platformdirs import user_cache_dir
+    if not os.path.isabs(base):  # XDG's rule, on every platform
+        from platformdirs import user_cache_dir
 
-            base = user_cache_dir()
+        base = user_cache_dir()
     if not os.path.isabs(base):
         raise HomeUnknown()
     return os.path.join(base, "agh", home_path().lstrip(os.sep))

@@ -12,18 +12,18 @@ import pytest
 from tests.support.build import Home
 from tests.support.live import Live, living
 from tests.support.program import Agh
-from tests.support.resume import talked, told
+from tests.support.resume import talked, talked_home
 from tests.support.rounds import rounds, share_out
 from tests.support.site import site
 
-__all__ = ["rounds", "site", "talked", "told"]
+__all__ = ["rounds", "site", "talked", "talked_home"]
 
 REAL_HOME = Path(os.path.expanduser("~")) / ".agh"
 COMPLETE = "AGH_TEST_ALL" in os.environ
 
 
 def pytest_configure() -> None:
-    """In the background of a script SIGINT is ignored, under nohup SIGHUP: not by the programs under test."""
+    """Let the programs under test have SIGINT and SIGHUP, which scripts and nohup ignore."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def private_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A home of the test's own; a test that makes the real one appear fails."""
+    """Give the test a home of its own; fail a test that makes the real one appear."""
     existed = REAL_HOME.exists()
     for name in [name for name in os.environ if name.startswith(("AGH_", "XDG_"))]:
         monkeypatch.delenv(name)

@@ -61,8 +61,8 @@ def kill_keeper_when_talking() -> None:
         )
         if seen.stdout:
             break
-    shown = subprocess.run([AGH, "session", "status", "demo", "-o", "json"], capture_output=True)
-    os.kill(json.loads(shown.stdout)["session"]["keeper"]["pid"], signal.SIGKILL)
+    result = subprocess.run([AGH, "session", "status", "demo", "-o", "json"], capture_output=True)
+    os.kill(json.loads(result.stdout)["session"]["keeper"]["pid"], signal.SIGKILL)
 
 
 def agh(*args: str) -> None:

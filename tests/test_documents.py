@@ -1,4 +1,4 @@
-"""The manual and the completions: complete, up to date, well formed, and in the wheel."""
+"""The manual and the completions: complete, up to date and well formed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,22 +29,22 @@ SECTIONS = ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "FILES"
 
 
 def text_of(page: Path) -> str:
-    """A page's words, without roff."""
+    """Return a page's words, without roff."""
     return re.sub(r"\\f[BIR]|\\&", "", page.read_text()).replace(r"\-", "-").replace(r"\(ti", "~")
 
 
 def terms(page: Path, title: str) -> set[str]:
-    """The terms that a section explains."""
+    """Return the terms that a section explains."""
     section = text_of(page).partition(f"\n.SH {title}\n")[2].partition("\n.SH ")[0]
     tagged = re.findall(r"^\.TP\n(?:\.BR? )?(.*)$", section, flags=re.M)
     return set(re.findall(r"[\w.]+", " ".join(tagged)))
 
 
 def test_they_are_up_to_date() -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "tools", "--check"], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
-    assert done.returncode == 0, f"make docs is due for:\n{done.stdout}{done.stderr}"
+    assert result.returncode == 0, f"make docs is due for:\n{result.stdout}{result.stderr}"
 
 
 @pytest.mark.parametrize("path", [path for path, _ in commands(root)], ids=" ".join)
@@ -71,7 +70,7 @@ def test_silence_is_heard() -> None:
 
 
 def invocations(line: str) -> Iterator[list[str]]:
-    """The words after `agh` of each time that a line of shell calls it."""
+    """Yield the words after `agh` of each time that a line of shell calls it."""
     words: list[str] = []
     for word in [*shlex.shlex(line, posix=True, punctuation_chars=True), ";"]:
         if word[0] not in "();<>|&":
@@ -91,10 +90,10 @@ def examples_of_pages() -> Iterator[str]:
 
 
 def examples() -> list[str]:
-    found = [line for _, command in commands(root) for line in manpages.examples(command)]
+    lines = [line for _, command in commands(root) for line in manpages.examples(command)]
     blocks = re.findall(r"^```(?:sh|shell)\n(.*?)^```$", (ROOT / "README.md").read_text(), flags=re.M | re.S)
     readme = [line.strip() for block in blocks for line in block.splitlines()]
-    return [*found, *examples_of_pages(), *(line for line in readme if line.startswith("agh "))]
+    return [*lines, *examples_of_pages(), *(line for line in readme if line.startswith("agh "))]
 
 
 @pytest.mark.parametrize("line", examples())
@@ -107,9 +106,9 @@ def test_an_example_is_a_command_that_exists(line: str) -> None:
         context = click.Context(root, **root.context_settings)  # click keeps the help option it makes here
         while isinstance(command, click.Group) and words:
             name, *words = words
-            found = command.get_command(context, name)
-            assert found is not None, name
-            command, context = found, click.Context(found, parent=context)
+            subcommand = command.get_command(context, name)
+            assert subcommand is not None, name
+            command, context = subcommand, click.Context(subcommand, parent=context)
         command.make_parser(context).parse_args(words)
 
 
@@ -181,7 +180,7 @@ def test_every_variable_of_the_environment_is_documented() -> None:
 def test_the_manual_is_well_formed() -> None:
     if shutil.which("man") is None:
         pytest.skip("no man here")
-    done = subprocess.run(
+    result = subprocess.run(
         ["man", "--warnings", "-E", "UTF-8", "-Tutf8", "-Z", "-l", *map(str, PAGES)],
         env={**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "80"},
         stdin=subprocess.DEVNULL,
@@ -189,8 +188,8 @@ def test_the_manual_is_well_formed() -> None:
         text=True,
         timeout=60,
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.count("x T utf8") == len(PAGES)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.count("x T utf8") == len(PAGES)
 
 
 def test_every_page_is_where_man_looks() -> None:
@@ -204,23 +203,3 @@ def test_every_page_that_is_named_exists() -> None:
         named |= set(re.findall(r"\b(agh[\w-]*)\s?\((\d)\)", text_of(page)))
     assert named
     assert named <= own
-
-
-def test_the_wheel_has_them(tmp_path: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        timeout=60,
-    )
-    (wheel,) = tmp_path.glob("*.whl")
-    names = zipfile.ZipFile(wheel).namelist()
-    shared = {name.partition(".data/data/")[2] for name in names}
-    assert {f"share/man/man{page.suffix[1:]}/{page.name}" for page in PAGES} <= shared
-    assert {
-        "share/bash-completion/completions/agh",
-        "share/zsh/site-functions/_agh",
-        "share/fish/vendor_completions.d/agh.fish",
-    } <= shared
-    assert "agh/cli/completions/commands.json" in names

@@ -78,3 +78,9 @@ PRODUCED: dict[int, Callable[[Live], int]] = {
 @pytest.mark.parametrize("number", EXITS)
 def test_a_command_exits_with(live: Live, number: int) -> None:
     assert PRODUCED[number](live) == number
+
+
+def test_a_search_without_a_hit_exits_with_1(live: Live) -> None:
+    live.agh(*ECHO, "hello")
+    assert exit_of(live, "search", "hello") == 0
+    assert exit_of(live, "search", "goodbye") == 1

@@ -12,6 +12,7 @@ TESTS = ROOT / "tests"
 FOLDERS = {
     "bench": "how fast agh is, with `make bench`",
     "faults": "kills, damage, hostile input, odd surroundings",
+    "install": "the wheel and the sdist, installed; every way with `make install-test`",
     "interop": "agh and an agent built on the official SDK",
     "mutants": "deliberate breakages, with `make mutants`",
     "plugins": "one folder for each package of plugins/",

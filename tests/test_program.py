@@ -1,78 +1,130 @@
-"""The program as tests run it: forked from a warm process it does what it does when it is started anew."""
+"""The program as tests run it: in this process a command does what it does in one of its own."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.build import Home, conversation
-from tests.support.program import Agh
-from tests.support.warm import ALWAYS_EXEC, Program
+from tests.support.program import AGH, READING, Agh, can_run_here, in_process
 
-pytestmark = pytest.mark.skipif(ALWAYS_EXEC, reason="everything is run by exec")
+COMMANDS = [
+    ("agent", "list", "-o", "json"),
+    ("agent", "show", "echo"),
+    ("completion", "bash"),
+    ("config", "get", "permissions"),
+    ("config", "path"),
+    ("config", "show"),
+    ("config", "validate"),
+    ("doctor", "-o", "json"),
+    ("plugins", "list"),
+    ("session", "events", "talk"),
+    ("session", "export", "talk", "-o", "jsonl"),
+    ("session", "history", "talk"),
+    ("session", "list", "-o", "json"),
+    ("session", "list", "--nonsense"),
+    ("session", "permissions", "talk", "-o", "json"),
+    ("session", "queue", "talk"),
+    ("session", "recap", "talk", "--at", "2026-04-16T01:00:00Z"),
+    ("session", "search", "stop", "--all-workspaces"),
+    ("session", "status", "nobody", "-o", "json"),
+    ("session", "transcript", "talk", "-o", "markdown"),
+    ("session", "usage", "talk", "-o", "json"),
+    ("skill", "show"),
+    ("workspace", "list"),
+    ("workspace", "show", "nowhere"),
+]
 
 
-def both(agh: Agh, *args: str, **options: Any) -> tuple[subprocess.CompletedProcess[str], ...]:
-    return agh(*args, code=None, **options), agh(*args, code=None, by_exec=True, **options)
+@pytest.mark.parametrize("args", COMMANDS, ids=" ".join)
+def test_the_same_output_and_exit_number(agh: Agh, home: Home, tmp_path: Path, args: tuple[str, ...]) -> None:
+    home.session(conversation(), name="talk")
+    assert can_run_here(list(args), {"cwd": tmp_path})
+    here, there = in_process(*args, cwd=tmp_path), agh(*args, code=None, by_exec=True, cwd=tmp_path)
+    for result in (here, there):
+        result.stdout = re.sub(r"\d+ MB free", "", result.stdout)  # others write to the disk meanwhile
+    assert vars(here) == vars(there)
+    assert here.stdout + here.stderr
+
+
+def test_every_command_that_may_run_here_is_compared() -> None:
+    compared = {" ".join(args[:2]) for args in COMMANDS} | {args[0] for args in COMMANDS}
+    assert compared >= READING
 
 
 @pytest.mark.parametrize(
-    "args",
+    ("args", "options"),
     [
-        ("--version",),
-        ("--help",),
-        (),
-        ("nonsense",),
-        ("session", "list", "-o", "json"),
-        ("session", "events", "talk"),
-        ("session", "transcript", "talk", "-o", "markdown"),
-        ("session", "status", "nobody", "-o", "json"),
-        ("config", "path"),
+        ("session prompt x hello", {}),
+        ("session new", {}),
+        ("session events x --follow", {}),
+        ("session list", {"stdout": subprocess.DEVNULL}),
+        ("session list", {"env": {"LANG": "xx"}}),
+        ("session list", {"env": {**os.environ, "PYTHONPATH": "/somewhere"}}),
+        ("__complete agh", {}),
+        ("--version", {}),
     ],
-    ids=" ".join,
 )
-def test_the_same_words_and_exit_code(agh: Agh, home: Home, tmp_path: Path, args: tuple[str, ...]) -> None:
-    home.session(conversation(), name="talk")
-    forked, started = both(agh, *args, cwd=tmp_path)
-    assert (forked.returncode, forked.stdout, forked.stderr) == (
-        started.returncode,
-        started.stdout,
-        started.stderr,
-    )
-    assert forked.stdout + forked.stderr
+def test_where_a_process_matters_there_is_one(args: str, options: dict[str, Any]) -> None:
+    assert not can_run_here(args.split(), options)
 
 
-def test_its_own_directory_environment_and_streams(agh: Agh, tmp_path: Path) -> None:
-    here, there = tmp_path / "here é", tmp_path / "there"
-    here.mkdir()
-    agh("workspace", "add", "--name", "é", cwd=here, env={**os.environ, "AGH_HOME": str(there)})
-    assert agh("workspace", "list", "-o", "json").stdout == '{"workspaces":[]}\n'
-    with (tmp_path / "listed").open("w") as file:
-        agh("workspace", "list", env={**os.environ, "AGH_HOME": str(there)}, stdout=file)
-    assert str(here) in (tmp_path / "listed").read_text()
-    assert agh("run", "-", "--agent", "echo", "-o", "text", input="/say hi é", cwd=here).stdout == "hi é\n"
+def test_a_command_here_has_its_own_directory_environment_and_streams(home: Home, tmp_path: Path) -> None:
+    folder, other_home = tmp_path / "here é", str(tmp_path / "other")
+    folder.mkdir()
+    environ = {**os.environ, "AGH_HOME": other_home}
+    in_process("workspace", "add", "--name", "é", cwd=folder, env=environ)
+    assert in_process("workspace", "list", "-o", "json").stdout == '{"workspaces":[]}\n'
+    assert str(folder) in in_process("workspace", "list", env=environ).stdout
+    exported = in_process("session", "export", home.session(conversation()).name, "-o", "jsonl", text=False)
+    imported = in_process("session", "import", "-", "-o", "json", env=environ, input=exported.stdout)
+    assert imported.returncode == 0, imported.stderr
+    assert len(list(Path(other_home, "sessions").glob("sess-*"))) == 1
 
 
-def test_it_can_be_waited_for_killed_and_interrupted(agh: Agh, home: Home) -> None:
-    for number in (signal.SIGKILL, signal.SIGTERM):
-        with agh.start("run", "-", stdin=subprocess.PIPE) as process:
-            assert isinstance(process, Program)
-            assert process.poll() is None
-            with pytest.raises(subprocess.TimeoutExpired):
-                process.wait(0.05)
-            process.send_signal(number)
-            assert process.wait(10) == -number
-            assert process.poll() == -number
+def test_a_command_here_leaves_the_process_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def disturb(args: tuple[str, ...]) -> int:
+        print("to the stream")
+        os.write(1, b"to the descriptor\n")
+        os.write(2, os.read(0, 100))
+        os.chdir("/")
+        os.umask(0o777)
+        os.environ["AGH_TEST"] = "1"
+        del os.environ["HOME"]
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise SystemExit(3)
+
+    monkeypatch.setattr("tests.support.program.run", disturb)
+    descriptors = os.listdir("/proc/self/fd")
+    before = state()
+    result = in_process("session", "list", cwd=tmp_path, input="typed")
+    assert state() == before
+    assert os.listdir("/proc/self/fd") == descriptors
+    assert (result.returncode, result.stderr) == (3, "typed")
+    assert sorted(result.stdout.splitlines()) == ["to the descriptor", "to the stream"]
+    assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("special", [{"start_new_session": True}, {"env": {**os.environ, "LANG": "xx"}}])
-def test_what_only_a_new_interpreter_gives_is_run_by_exec(agh: Agh, special: dict[str, Any]) -> None:
-    with agh.start("run", "-", stdin=subprocess.PIPE, **special) as process:
-        started = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+def state() -> tuple[object, ...]:
+    """Return what a command may change of its process."""
+    umask = os.umask(0)
+    os.umask(umask)
+    streams = (sys.argv, sys.stdin, sys.stdout, sys.stderr)
+    return os.getcwd(), dict(os.environ), umask, signal.getsignal(signal.SIGINT), streams
+
+
+def test_a_program_that_is_started_can_be_waited_for_and_killed(agh: Agh) -> None:
+    with agh.start("run", "-", stdin=subprocess.PIPE) as process:
+        assert process.args == [AGH, "run", "-"]
+        assert process.poll() is None
         process.kill()
-    assert b"warm.py" not in started
+        assert process.wait(20) == -signal.SIGKILL

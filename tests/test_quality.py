@@ -26,7 +26,7 @@ SOMEONES_HOME = re.compile(r"(?<![\w.])/(?:home|Users)/(?!(?:me|you|user)\b)[a-z
 
 
 def passes(*command: str | Path) -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         list(map(str, command)),
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
@@ -35,7 +35,7 @@ def passes(*command: str | Path) -> None:
         text=True,
         timeout=110,
     )
-    assert done.returncode == 0, f"\n{done.stdout}"
+    assert result.returncode == 0, f"\n{result.stdout}"
 
 
 def test_ruff() -> None:
@@ -55,16 +55,16 @@ def test_layers() -> None:
 
 
 def tracked() -> list[Path]:
-    """The files that git has or would take; outside a checkout there is nothing to say."""
-    done = subprocess.run(
+    """Return the files that git has or would take; outside a checkout there is nothing to say."""
+    result = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
         capture_output=True,
         text=True,
     )
-    if done.returncode:
+    if result.returncode:
         pytest.skip("not a git checkout")
-    return [path for name in done.stdout.split("\0") if name and (path := ROOT / name).is_file()]
+    return [path for name in result.stdout.split("\0") if name and (path := ROOT / name).is_file()]
 
 
 def test_no_path_of_someones_machine() -> None:

@@ -6,6 +6,7 @@ commands and options are checked with all other examples.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -51,34 +52,46 @@ def test_there_are_the_blocks_we_think() -> None:
 
 
 def test_the_two_commands_are_there() -> None:
-    made = (ROOT / "Makefile").read_text()
-    assert re.search(r"^demo:", made, flags=re.M)
-    assert re.search(r"^test:", made, flags=re.M)
+    text = (ROOT / "Makefile").read_text()
+    assert re.search(r"^demo:", text, flags=re.M)
+    assert re.search(r"^test:", text, flags=re.M)
 
 
 @pytest.mark.slow
-def test_every_block_works_as_it_stands(user: dict[str, str], tmp_path: Path) -> None:
+def test_every_block_works_as_it_stands_and_once_more(user: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "agh").mkdir(mode=0o700)
     (tmp_path / "agh" / "config.toml").write_text('agent = "echo"\n')  # whatever else is installed here
     blocks = [block for block in BLOCKS[1:] if "jq" not in block or shutil.which("jq")]
     script = "\n".join(f"echo '--- {number}'\n{block}" for number, block in enumerate(blocks))
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
-        cwd=Path(user["HOME"]) / "project",
-        env=user,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=110,
-    )
-    assert done.returncode == 0, (done.stdout, done.stderr)
     project = Path(user["HOME"]) / "project"
-    assert "echo: why does the login test fail?" in done.stdout
-    assert "<html" in (project / "fix-login.html").read_text()
-    assert "say hello" in (project / "notes.md").read_text()
-    assert "idle\tfix-login\n" in done.stdout or not shutil.which("jq")
-    assert '"go on"' in done.stdout.rpartition("\nSEEN ")[2]
-    assert done.stdout.count("--- ") == len(blocks)
+    for number in (1, 2):
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=project,
+            env=user,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=110,
+        )
+        assert done.returncode == 0, (number, done.stdout, done.stderr)
+        assert "echo: why does the login test fail?" in done.stdout
+        assert "<html" in (project / "fix-login.html").read_text()
+        assert "say hello" in (project / "notes.md").read_text()
+        assert "idle\tfix-login\n" in done.stdout or not shutil.which("jq")
+        assert '"go on"' in done.stdout.rpartition("\nSEEN ")[2]
+        assert done.stdout.count("--- ") == len(blocks)
+        called = subprocess.run(
+            [AGH, "ls", "--all", "-o", "json"],
+            env=user,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+        )
+        names = [(view["name"], view["archived"]) for view in json.loads(called.stdout)["sessions"]]
+        assert names.count(("fix-login", False)) == 1
+        assert names.count(("fix-login", True)) == number - 1
 
 
 def test_the_picture_is_there_and_needs_nothing() -> None:

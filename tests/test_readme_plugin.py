@@ -19,7 +19,7 @@ README = ROOT / "README.md"
 
 
 def files_of(page: str) -> dict[str, str]:
-    """The files that the page shows: code blocks whose first line is a comment with a file's name."""
+    """Return the files that the page shows: code blocks whose first line is a comment with a file's name."""
     return dict(re.findall(r"^```\w+\n# ([\w.]+\.(?:toml|py))\n(.*?)^```$", page, re.M | re.S))
 
 
@@ -41,11 +41,11 @@ def test_the_plugin_of_the_readme_is_found_after_pip_install(site: Site, tmp_pat
         capture_output=True,
         timeout=100,
     )
-    found = site.plugins()["hello"]
-    assert found["error"] is None
-    assert found["hooks"] == ["agh_register_agents", "agh_register_commands"]
-    assert found["location"] == str(site.path)
-    assert found["distribution"].startswith("agh_hello-1")
+    hello = site.plugins()["hello"]
+    assert hello["error"] is None
+    assert hello["hooks"] == ["agh_register_agents", "agh_register_commands"]
+    assert hello["location"] == str(site.path)
+    assert hello["distribution"].startswith("agh_hello-1")
     assert site.agh("hello").stdout == "hello\n"
     assert "Say hello." in site.agh("--help").stdout
     one = site.agents()["hello"]

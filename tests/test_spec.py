@@ -14,7 +14,7 @@ from agh_serve.operations import OPERATIONS
 from agh import config, errors
 from agh.adapters import builtin
 from agh.adapters.restore import Strategy
-from agh.cli.main import COMMANDS
+from agh.cli.main import COMMANDS, SHORT
 from agh.cli.session import group
 from agh.core import checkpoint, events, rules, status
 from agh.core.settings.hooks import HOOK_EVENTS, Hook
@@ -23,7 +23,7 @@ from agh.store import schema
 from agh.store.meta import Meta
 from tests.support.live import Live
 from tests.support.wait import wait_until
-from tools.facts import EXITS
+from tools.facts import EXITS, EXITS_OF
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "docs/spec.md").read_text()
@@ -108,7 +108,9 @@ def test_stop_reasons() -> None:
 
 def test_failure_kinds() -> None:
     kinds = used(r'\bfail\(\s*"\w+",\s*"(\w+)"') | used(r'\bkind = "(\w+)"') | used(r'"(\w+_failure)"')
-    kinds |= {status.settled({"state": state}, False)["failure"]["kind"] for state in status.LIVE_STATES}
+    kinds |= {
+        status.effective_meta({"state": state}, False)["failure"]["kind"] for state in status.LIVE_STATES
+    }
     written = set(keys("Failure kinds"))
     assert kinds - {"provider_failure", "on_agent_failure"} <= written  # a marker, a key of a profile
     assert {kind for kind in written if f'"{kind}"' not in SOURCE} == set()
@@ -160,8 +162,8 @@ def test_the_content_of_events_has_no_other_keys(live: Live) -> None:
     session.call("detach", holder="me")
     session.stop()
     session.revive()
-    session.begin("/sleep 60")
-    session.begin("next")
+    session.send("/sleep 60")
+    session.send("next")
     session.call("queue")
     session.call("stop", reason="paused")
     wait_until(lambda: not session.is_live())
@@ -181,10 +183,10 @@ def test_markers() -> None:
 def test_tables_and_columns() -> None:
     connection = sqlite3.connect(":memory:", isolation_level=None)
     schema.create(connection)
-    (found,) = connection.execute("SELECT json_group_array(name) FROM sqlite_master WHERE type = 'table'")
+    (rows,) = connection.execute("SELECT json_group_array(name) FROM sqlite_master WHERE type = 'table'")
     columns = {
         name: [row[1] for row in connection.execute(f"PRAGMA table_xinfo({name})")]
-        for name in json.loads(found[0])
+        for name in json.loads(rows[0])
     }
     connection.close()
     written = {names(table)[0]: names(cells) for table, cells in tables("Tables of events.db")[0]}
@@ -227,6 +229,8 @@ def test_commands() -> None:
     assert set(keys("Commands")) == {f"agh {name}" for name in COMMANDS}
     listed = section("Commands").partition("`agh session`: ")[2]
     assert names(listed) == sorted([*group.NAMES, *group.ELSEWHERE])
+    long_forms = {name: names(long) for short, long in tables("Short forms")[0] for name in names(short)}
+    assert long_forms == {f"agh {name}": [f"agh session {command}"] for name, command in SHORT.items()}
 
 
 def test_nouns_of_json_documents() -> None:
@@ -243,8 +247,9 @@ def exit_codes(kind: type[errors.AghError] = errors.AghError) -> set[int]:
 
 
 def test_exit_codes() -> None:
-    written = [int(cells[0]) for cells in tables("Exit codes")[0]]
-    assert written == list(EXITS)
+    written = [int(cells[0].partition(",")[0]) for cells in tables("Exit codes")[0]]
+    assert list(dict.fromkeys(written)) == list(EXITS)
+    assert len(written) == len(EXITS) + len(EXITS_OF)
     assert exit_codes() <= set(written)
 
 

@@ -34,16 +34,25 @@ def names(tree: ast.AST) -> Iterator[str]:
             yield node.arg
 
 
+def vague_names(paths: list[Path], words: set[str]) -> tuple[dict[str, int], int]:
+    """Count the vague names of each file that has some, and the names of all files."""
+    counts = {str(path.relative_to(ROOT)): Counter(names(ast.parse(path.read_text()))) for path in paths}
+    vague = {path: sum(count[word] for word in words) for path, count in counts.items()}
+    return {path: number for path, number in vague.items() if number}, sum(
+        sum(count.values()) for count in counts.values()
+    )
+
+
 def test_few_names_are_vague() -> None:
-    counts = {path: Counter(names(ast.parse(path.read_text()))) for path in sources()}
-    total = sum(sum(count.values()) for count in counts.values())
-    vague = {
-        str(path.relative_to(ROOT)): sum(count[name] for name in VAGUE)
-        for path, count in counts.items()
-        if any(name in count for name in VAGUE)
-    }
+    vague, total = vague_names(sources(), VAGUE)
     assert total > 30_000
     assert sum(vague.values()) < total * 0.005, vague
+
+
+def test_few_names_in_tests_are_vague() -> None:
+    vague, total = vague_names(sorted((ROOT / "tests").rglob("*.py")), VAGUE - {"given"})  # hypothesis's name
+    assert total > 50_000
+    assert sum(vague.values()) < total * 0.015, vague
 
 
 def test_docstrings_begin_with_a_verb() -> None:

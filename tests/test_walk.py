@@ -94,7 +94,7 @@ def test_prompt_to_a_stopped_session_and_resume(walking: Walk) -> None:
 
 def test_repair_after_a_kill(walking: Walk) -> None:
     session = walking.live.new()
-    session.begin("/tool-open Read\n/sleep 60")
+    session.send("/tool-open Read\n/sleep 60")
     wait_until(lambda: session.count("tool_call"))
     session.kill_keeper()
     walking.run("session", "repair", "--all")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-TABLE = ROOT / "agh/cli/completions/commands.json"
+TABLE = ROOT / "agh/cli/commands.json"
 MAN = ROOT / "man"
 
 
@@ -43,10 +43,11 @@ def documents() -> dict[Path, str]:
 
 def table(root: Any) -> str:
     """Return the table of commands as JSON, one command per line to keep diffs small."""
-    from agh.cli.tree import describe
+    from agh.cli.tree import describe, short_names
 
     lines = [f"{_json(path)}:{_json(entry)}" for path, entry in describe(root).items()]
-    return f'{{"plugins":{_json(plugins())},"commands":{{\n' + ",\n".join(lines) + "\n}}\n"
+    head = f'"plugins":{_json(plugins())},\n"short":{_json(short_names(root))}'
+    return f'{{{head},\n"commands":{{\n' + ",\n".join(lines) + "\n}}\n"
 
 
 def _json(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 EXITS = {
     0: "It worked.",
-    1: "The agent or the turn failed; or the output cannot be written.",
+    1: "The agent or the turn failed; a search found nothing; or the output cannot be written.",
     2: "Usage: the command line or a file of settings is wrong; nothing was changed.",
     3: "A limit on time passed.",
     4: "No such session, agent or workspace.",
@@ -12,12 +12,16 @@ EXITS = {
     6: "The session is busy, or cannot be attached to.",
     7: "The keeper or the agent died in the middle of a turn; the session can be resumed.",
     8: "Stored data is damaged and needs a person.",
-    9: "The agent is not installed, or not logged in.",
+    9: "An agent, a plugin or an extra is not installed; or the agent is not logged in.",
     70: "A bug in agh.",
     130: "Interrupted from the keyboard.",
     141: "The reader of the output went away.",
 }
 OF_KEEPERS = (3, 6, 7, 9)
+# Where a number means something else than in other commands.
+EXITS_OF: dict[tuple[str, ...], dict[int, str]] = {
+    ("session", "search"): {1: "Nothing was found; or the output cannot be written."},
+}
 ENVIRONMENT = {
     "AGH_HOME": "The home; the default is `~/.agh`.",
     "AGH_PLUGINS": "The plugins to load, separated by commas; the empty text loads none, unset loads all.",
@@ -48,11 +52,13 @@ FILES_OF = {
     "agent": {name: FILES[name] for name in ("~/.agh/config.toml", "~/.agh/agents/NAME.toml")},
     "config": {name: FILES[name] for name in ("~/.agh/config.toml",)},
     "workspace": {name: FILES[name] for name in ("~/.agh/workspaces.toml", "~/.agh/config.toml")},
+    "man": {"share/man/": "Where man(1) may find the same pages, below the prefix of the installation."},
     "plugins": {"site-packages/*.dist-info/entry_points.txt": "Where plugins are found: its group `agh`."},
     "completion": {
-        "share/bash-completion/completions/agh": "Installed with agh, for bash.",
-        "share/zsh/site-functions/_agh": "For zsh.",
-        "share/fish/vendor_completions.d/agh.fish": "For fish.",
+        "~/.local/share/bash-completion/completions/agh": "Written by --install, for bash.",
+        "~/.local/share/zsh/site-functions/_agh": "For zsh.",
+        "~/.config/fish/completions/agh.fish": "For fish.",
+        "share/": "Where packages of agh put the same files, below the prefix of the installation.",
     },
 }
 ABOUT = """

@@ -10,12 +10,13 @@ from pathlib import Path
 import click
 
 from agh import errors
-from agh.cli.tree import commands, plugins_of_commands
+from agh.cli.tree import commands, plugins_of_commands, short_names
 from agh.config import SETTINGS
 from tools.facts import (
     ABOUT,
     ENVIRONMENT,
     EXITS,
+    EXITS_OF,
     FILES,
     FILES_OF,
     FOR_AGENTS,
@@ -63,10 +64,11 @@ def page(path: tuple[str, ...], command: click.Command, owners: dict[str, str]) 
             section("SYNOPSIS", _format_synopsis(name, command)),
             section("DESCRIPTION", paragraphs(help)),
             section("COMMANDS", _format_commands(path, command)),
+            section("SHORT FORMS", _format_short(command) if not path else ""),
             section("OPTIONS", _format_options(command)),
             section("SETTINGS", _format_settings() if path in ((), ("config",)) else ""),
             section("PROMISES", promises() if not path else ""),
-            section("EXIT STATUS", _format_exits(command)),
+            section("EXIT STATUS", _format_exits(path, command)),
             section("FILES", _format_files(path)),
             section("ENVIRONMENT", _format_environment(path)),
             section("EXAMPLES", verbatim("\n".join(examples(command)))),
@@ -115,6 +117,17 @@ def _format_commands(path: tuple[str, ...], command: click.Command) -> str:
     )
 
 
+def _format_short(root: click.Command) -> str:
+    """List the second names of commands; their pages are those of the long forms."""
+    assert isinstance(root, click.Group)
+    return tagged(
+        [
+            (bold(f"agh {name}"), f"The same command as {bold(title(tuple(path.split())))}(1).")
+            for name, path in short_names(root).items()
+        ]
+    )
+
+
 def _format_options(command: click.Command) -> str:
     context = click.Context(command, help_option_names=["-h", "--help"])
     terms = []
@@ -159,7 +172,7 @@ def _format_default(default: object) -> str:
     return f"`{default}`" if default not in ("", []) else "empty"
 
 
-def _format_exits(command: click.Command) -> str:
+def _format_exits(path: tuple[str, ...], command: click.Command) -> str:
     """List the exit statuses, without those of a keeper if the command never talks to one."""
     statuses = set(EXITS)
     module = command.callback.__module__ if command.callback else ""
@@ -169,7 +182,8 @@ def _format_exits(command: click.Command) -> str:
             classes = [cls for cls in vars(errors).values() if isinstance(cls, type) and hasattr(cls, "exit")]
             raised = {cls.exit for cls in classes if re.search(rf"\b{cls.__name__}\b", sources)}
             statuses -= set(OF_KEEPERS) - raised
-    return tagged([(bold(str(number)), prose(EXITS[number])) for number in sorted(statuses)])
+    meanings = EXITS | EXITS_OF.get(path, {})
+    return tagged([(bold(str(number)), prose(meanings[number])) for number in sorted(statuses)])
 
 
 def _collect_sources(module: str) -> str:

@@ -74,7 +74,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def record(fields: Mapping[str, Any], source: str) -> AgentRecord:
+def parse_agent(fields: Mapping[str, Any], source: str) -> AgentRecord:
     """Check the fields that a plugin or a file defines; raise an error that names the source and the key."""
     allowed = set(AgentRecord.__dataclass_fields__) - {"source"}
     values: dict[str, Any] = {}
@@ -106,7 +106,7 @@ def record(fields: Mapping[str, Any], source: str) -> AgentRecord:
     return AgentRecord(**values, source=source)
 
 
-def from_file(path: str) -> AgentRecord:
+def read_agent(path: str) -> AgentRecord:
     """Read an agent from a TOML file and name it after the file."""
     import tomllib
 
@@ -117,7 +117,7 @@ def from_file(path: str) -> AgentRecord:
         raise AgentInvalid(path, str(error)) from None
     if "name" in fields:
         raise AgentInvalid(path, "an agent's name is that of its file; take `name` out of it")
-    return record({"name": os.path.basename(path).removesuffix(".toml"), **fields}, path)
+    return parse_agent({"name": os.path.basename(path).removesuffix(".toml"), **fields}, path)
 
 
 def find_program(name: str, search: str | None = None) -> str | None:

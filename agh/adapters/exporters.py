@@ -12,34 +12,34 @@ from collections.abc import Iterator
 import orjson
 
 from agh.core.events import envelopes, timestamp
-from agh.core.exchange import SCHEMA, Copy, Exporter
+from agh.core.exchange import SCHEMA, Exporter, Snapshot
 from agh.core.transcript import transcript
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # what a terminal would execute instead of show
 
 
-def jsonl(copy: Copy, path: str) -> None:
+def jsonl(snapshot: Snapshot, path: str) -> None:
     """Write one line for the session, one per event as `session events` prints it, one per other row."""
     with open(path, "w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{line}\n" for line in _lines(copy))
+        file.writelines(f"{line}\n" for line in _lines(snapshot))
 
 
-def _lines(copy: Copy) -> Iterator[str]:
-    session = copy.session
-    counts = {"events": copy.last_sequence, **{name: len(rows) for name, rows in copy.tables.items()}}
+def _lines(snapshot: Snapshot) -> Iterator[str]:
+    session = snapshot.session
+    counts = {"events": snapshot.last_sequence, **{name: len(rows) for name, rows in snapshot.tables.items()}}
     yield orjson.dumps({"schema": SCHEMA, "session": session, "counts": counts}).decode()
     workspace = (session.get("workspace_id"), session.get("workspace_path"))
-    yield from envelopes(copy.rows(), session["id"], *workspace)
-    for table, rows in copy.tables.items():
+    yield from envelopes(snapshot.rows(), session["id"], *workspace)
+    for table, rows in snapshot.tables.items():
         for row in rows:
             yield orjson.dumps({"table": table, "row": row}).decode()
 
 
-def markdown(copy: Copy, path: str) -> None:
+def markdown(snapshot: Snapshot, path: str) -> None:
     """Write the conversation as Markdown, below a title and a list of facts."""
     from agh.core.markdown import markdown
 
-    session = copy.session
+    session = snapshot.session
     facts = {
         "session": session["id"],
         "agent": session.get("agent_name"),
@@ -49,22 +49,22 @@ def markdown(copy: Copy, path: str) -> None:
     }
     title = " ".join(str(session.get("title") or session.get("name") or session["id"]).split())
     head = "\n".join(f"- {key}: {value}" for key, value in facts.items() if value)
-    text = f"# {title}\n\n{head}\n\n{markdown(transcript(copy.rows()))}"
+    text = f"# {title}\n\n{head}\n\n{markdown(transcript(snapshot.rows()))}"
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         file.write(_CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text))
 
 
-def html(copy: Copy, path: str) -> None:
+def html(snapshot: Snapshot, path: str) -> None:
     """Write the conversation as one HTML page."""
     from agh.adapters.html_page import page
 
     with open(path, "w", encoding="utf-8", newline="\n") as file:
-        file.write(page(copy.session, transcript(copy.rows()), generated_at=timestamp()))
+        file.write(page(snapshot.session, transcript(snapshot.rows()), generated_at=timestamp()))
 
 
-def database(copy: Copy, path: str) -> None:
+def database(snapshot: Snapshot, path: str) -> None:
     """Write a SQLite file with all tables."""
-    copy.database(path)
+    snapshot.database(path)
 
 
 EXPORTERS = (

@@ -29,7 +29,7 @@ class Launch:
     workspace: str  # the directory to run it in
     extra: tuple[str, ...] = ()  # the end of argv: arguments added to the agent's own
     place: str = ""  # the value of --on; empty means this machine
-    named: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [places.NAME] in the settings
+    places: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [places.NAME] in the settings
     session_id: str = ""
     directories: tuple[str, ...] = ()  # others on this machine that the workspace needs
     # A plugin that knows the place fills in:

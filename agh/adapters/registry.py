@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from agh import config
 from agh.adapters import calls
-from agh.adapters.agents import AgentRecord, from_file, record
+from agh.adapters.agents import AgentRecord, parse_agent, read_agent
 from agh.adapters.calls import HookRun, PerPlugin
 from agh.adapters.kinds import Kind
 from agh.adapters.restore import Strategy
@@ -76,6 +76,19 @@ def entry_points() -> list[Plugin]:
     return sorted(points.values())
 
 
+def duplicates() -> list[tuple[Plugin, Plugin]]:
+    """Return the plugins that two distributions install: the one in use, and the other."""
+    points = {point.name: point for point in entry_points()}
+    others = (point for directory in dict.fromkeys(sys.path) for point in _in_directory(directory))
+    return [
+        (points[other.name], other)
+        for other in others
+        if other.name in points
+        and other.module == points[other.name].module
+        and other.distribution != points[other.name].distribution
+    ]
+
+
 @cache
 def manager() -> tuple[pluggy.PluginManager, list[Plugin]]:
     """Load every plugin; return pluggy's manager and the list of all plugins, with those that failed.
@@ -124,7 +137,7 @@ def agents(workspace: str | None = None) -> dict[str, AgentRecord]:
     defined: dict[str, AgentRecord] = {}
     for path in _agent_files(workspace):
         try:
-            agent = from_file(path)
+            agent = read_agent(path)
             defined.setdefault(agent.name, agent)
         except AgentInvalid as error:
             warn(f"{error.message}; it is skipped")
@@ -135,7 +148,7 @@ def agent(name: str, workspace: str | None = None) -> AgentRecord:
     """Return the agent of that name. A broken file of that name is an error, not a missing agent."""
     for path in _agent_files(workspace):
         if os.path.basename(path) == f"{name}.toml":
-            return from_file(path)
+            return read_agent(path)
     offered = _offered_agents()
     if name not in offered:
         for path in config.untrusted_files(workspace):
@@ -206,7 +219,7 @@ def add_commands(group: click.Group) -> None:
 
 @cache
 def _offered_agents() -> dict[str, AgentRecord]:
-    return _collect("agh_register_agents", record)
+    return _collect("agh_register_agents", parse_agent)
 
 
 def _collect(hook: str, convert: Callable[[Any, str], Offer] | None = None) -> dict[str, Offer]:
@@ -248,7 +261,7 @@ def _agent_files(workspace: str | None) -> list[str]:
 
 def _in_directory(directory: str) -> Iterator[Plugin]:
     try:
-        names = [name for name in os.listdir(directory or ".") if name.endswith(".dist-info")]
+        names = sorted(name for name in os.listdir(directory or ".") if name.endswith(".dist-info"))
     except OSError:
         return
     for name in names:

@@ -12,7 +12,7 @@ from agh import config
 from agh.adapters import registry
 from agh.adapters.agents import AgentRecord
 from agh.console import terminal
-from agh.console.output import columns, output_option, talk, write_result
+from agh.console.output import columns, output_option, remark, write_result
 from agh.store import workspaces
 
 
@@ -27,12 +27,12 @@ def agent() -> None:
 @click.option("--workspace", metavar="W", help="Also the agents of this workspace (default: this one).")
 @output_option()
 def list_agents(workspace: str | None, output: str) -> None:
-    """List agents: installed, runnable (through npx), or not installed."""
-    directory = workspaces.existing(workspace).path
+    """List agents: installed, runnable through npx, or neither."""
+    directory = workspaces.find_existing(workspace).path
     agents = [describe(record) for record in registry.agents(directory).values()]
     write_result("agents", agents, output, lambda: _table(agents))
     if ignored := config.untrusted_note(directory):
-        talk(ignored)
+        remark(ignored)
 
 
 @agent.command("show", epilog="Example:  agh agent show opencode")
@@ -41,7 +41,7 @@ def list_agents(workspace: str | None, output: str) -> None:
 @output_option()
 def show_agent(name: str, workspace: str | None, output: str) -> None:
     """Show one agent: how it is started, installed and logged in to."""
-    row = describe(registry.agent(name, workspaces.existing(workspace).path))
+    row = describe(registry.agent(name, workspaces.find_existing(workspace).path))
     write_result("agent", row, output, lambda: "\n".join(_lines(row)))
 
 

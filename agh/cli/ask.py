@@ -7,7 +7,7 @@ import sys
 import time
 
 from agh.cli.turn_view import View
-from agh.console.output import talk
+from agh.console.output import remark
 from agh.core.events import Row
 from agh.errors import AghError
 from agh.home import Session
@@ -33,7 +33,7 @@ def ask_inline(session: Session, row: Row, view: View, deadline: float | None) -
         if verdict is not None:
             client.call(session, "decide", request_id=request_id, verdict=verdict, by="terminal")
     except AghError as error:
-        talk(f"agh: {error.message}")
+        remark(f"agh: {error.message}")
     finally:
         view.resume()
 
@@ -61,7 +61,7 @@ def _answer(session: Session, request_id: str, deadline: float | None) -> str | 
             if key in VERDICTS:
                 return VERDICTS[key]
             talk_now = True
-    talk("(answered elsewhere)")
+    remark("(answered elsewhere)")
     return None
 
 

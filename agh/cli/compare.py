@@ -17,11 +17,11 @@ import click
 import orjson
 
 from agh.adapters import registry
-from agh.cli.session.new import checked, session_options
+from agh.cli.session.new import check_options, session_options
 from agh.cli.session.prompt import prompt_blocks
 from agh.console import terminal
-from agh.console.output import columns, output_option, talk, write_result
-from agh.console.when import span
+from agh.console.output import columns, output_option, remark, write_result
+from agh.console.when import parse_duration
 from agh.errors import INTERRUPTED, AghError, Usage
 from agh.store import sessions, workspaces
 from agh.store.reader import Reader
@@ -38,7 +38,7 @@ TOKENS = ("input_tokens", "output_tokens", "total_tokens", "cost_amount", "cost_
 @click.option("--keep", is_flag=True, help="Leave the sessions live afterwards.")
 @output_option()
 def compare(words: tuple[str, ...], file: Any, output: str, **options: Any) -> None:
-    """Send one prompt to several agents at once; show each answer, its time, tokens and cost.
+    """Send one prompt to several agents and compare the answers.
 
     TEXT may be - to read standard input. All work in the same directory. Nobody is asked: what
     --permissions does not allow is refused. Exits 0 if every agent completed its turn. The sessions stay
@@ -51,10 +51,10 @@ def compare(words: tuple[str, ...], file: Any, output: str, **options: Any) -> N
     start_options = {
         key: value for key, value in options.items() if key not in ("timeout", "retries", "keep")
     }
-    checked(**start_options)
+    check_options(**start_options)
     if options["timeout"]:
-        span(options["timeout"], "--timeout")
-    directory = workspaces.existing(options["workspace"]).path
+        parse_duration(options["timeout"], "--timeout")
+    directory = workspaces.find_existing(options["workspace"]).path
     pairs = [name.partition(":")[::2] for name in named]
     for agent, _ in pairs:
         registry.agent(agent, directory)
@@ -80,7 +80,9 @@ def run_all(
         rows[number]["total_seconds"] = seconds
         if not quiet and sys.stderr.isatty():
             left = sum(not row for row in rows)
-            talk(f"{_name(rows[number])} is done after {seconds:.1f} s" + (f"; {left} to go" if left else ""))
+            remark(
+                f"{_name(rows[number])} is done after {seconds:.1f} s" + (f"; {left} to go" if left else "")
+            )
 
     def pressed(*_: object) -> None:
         for process in running:

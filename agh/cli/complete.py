@@ -1,7 +1,7 @@
 """What the Tab key offers: `agh __complete WORD…`, the last of the words being the one to complete.
 
 Prints a line per candidate: the word, a tab, a description. An empty word before the tab asks the shell
-to complete a `file` or `dir` itself. Answers without click, from the table in `completions/`; only a
+to complete a `file` or `dir` itself. Answers without click, from the table in `commands.json`; only a
 plugin that the table does not know makes it load the commands. Never writes, and never says what is
 wrong: whoever presses Tab has not asked anything yet.
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agh.cli.tree import Entry, Option, Table, Takes
 
-TABLE = os.path.join(os.path.dirname(__file__), "completions", "commands.json")
+TABLE = os.path.join(os.path.dirname(__file__), "commands.json")
 Candidate = tuple[str, str]
 DESCRIBED = 1000
 
@@ -38,6 +38,8 @@ def main(words: list[str]) -> None:
 def candidates(words: list[str]) -> Iterator[Candidate]:
     """Yield what the last word could become after those before it."""
     *before, word = words or [""]
+    is_help = before[:1] == ["help"]
+    before = before[is_help:]
     table = _table(before)
     path, entry, position, literal = "", table[""], 0, False
     pending: Option | None = None
@@ -56,7 +58,10 @@ def candidates(words: list[str]) -> Iterator[Candidate]:
             path, entry, used = below, table[below], set()
         else:
             position += 1
-    yield from _matching(_offered(table, path, entry, word, position, pending, used, literal), word)
+    if is_help:  # a command has help, its options and arguments have none of their own
+        yield from _matching(iter([] if position else _below(table, path)), word)
+    else:
+        yield from _matching(_offered(table, path, entry, word, position, pending, used, literal), word)
 
 
 def _offered(
@@ -131,17 +136,21 @@ def _sessions(word: str) -> Iterator[Candidate]:
     ids = sessions.session_ids()
     if word.startswith("sess-"):
         ids = [session_id for session_id in ids if session_id.startswith(word)]
-    named, others = [], []
+    here, named, others = sessions.working_directory(), [], []
     for session_id, metadata in _read_newest(ids):
         if metadata.get("state") in status.LIVE_STATES:
-            metadata = status.settled(metadata, lock.is_held(session_of(session_id)))
+            metadata = status.effective_meta(metadata, lock.is_held(session_of(session_id)))
         name, about = metadata.get("name"), (metadata.get("agent_name"), status.badge(metadata))
         others.append((session_id, " · ".join(filter(None, (name, *about)))))
         if name:
-            named.append((name, " · ".join(filter(None, (*about, session_id)))))
+            rank = bool(metadata.get("archived")), not sessions.in_workspace(metadata, here)
+            named.append((rank, name, " · ".join(filter(None, (*about, session_id)))))
     if ids:
         yield "@last", "the newest session of this directory"
-    yield from named
+    described: dict[str, str] = {}  # a name once: that of the session it would mean here
+    for _, name, text in sorted(named, key=lambda row: row[0]):
+        described.setdefault(name, text)
+    yield from described.items()
     yield from others
     if word:
         yield from ((session_id, "") for session_id in reversed(ids[:-DESCRIBED]))
@@ -195,15 +204,20 @@ def _table(before: list[str]) -> Table:
     with open(TABLE, encoding="utf-8") as file:
         document = json.load(file)
     table: Table = document["commands"]
+    short: dict[str, str] = document["short"]
     first = next((word for word in before if not word.startswith("-")), None)
-    if first in table and "plugin" not in table[first]:
-        return table
-    from agh.adapters.registry import entry_points
+    entry = None if first is None else table.get(short.get(first, first))
+    if entry is None or "plugin" in entry:
+        from agh.adapters.registry import entry_points
 
-    installed = {plugin.name for plugin in entry_points()}
-    if installed - set(document["plugins"]):
-        from agh.cli.main import root
-        from agh.cli.tree import describe
+        installed = {plugin.name for plugin in entry_points()}
+        if installed - set(document["plugins"]):
+            from agh.cli.main import root
+            from agh.cli.tree import describe
 
-        return describe(root)
-    return {path: entry for path, entry in table.items() if entry.get("plugin", "") in ("", *installed)}
+            table = describe(root)
+        else:
+            table = {
+                name: entry for name, entry in table.items() if entry.get("plugin", "") in ("", *installed)
+            }
+    return table | {name: table[path] for name, path in short.items()}

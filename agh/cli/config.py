@@ -11,7 +11,7 @@ import orjson
 from agh import config as settings_table
 from agh.config import SETTINGS
 from agh.console import terminal
-from agh.console.output import columns, output_option, talk, write_result
+from agh.console.output import columns, output_option, remark, write_result
 from agh.errors import AghError, ConfigInvalid, Usage
 from agh.store import settings, workspaces
 
@@ -35,8 +35,11 @@ def config() -> None:
 @workspace_option
 @output_option()
 def show(key: str | None, workspace: str | None, output: str) -> None:
-    """List every setting, its value and where that comes from; or those whose key begins with KEY."""
-    directory = workspaces.existing(workspace).path
+    """List settings, their values and where they come from.
+
+    KEY limits the list to settings whose key begins so.
+    """
+    directory = workspaces.find_existing(workspace).path
     rows = [describe(value) for value in settings.settings(directory) if _is_below(value.key, key)]
     if not rows:
         settings.check_key(str(key))
@@ -51,7 +54,7 @@ def show(key: str | None, workspace: str | None, output: str) -> None:
 def get(key: str, workspace: str | None, output: str) -> None:
     """Print the value of one setting, as it is written."""
     settings.check_key(key)
-    directory = workspaces.existing(workspace).path
+    directory = workspaces.find_existing(workspace).path
     (row,) = [describe(value) for value in settings.settings(directory) if value.key == key]
     write_result("setting", row, output, lambda: terminal.clean(_text(row["value"])))
     tell_ignored(directory)
@@ -72,7 +75,7 @@ def set_value(key: str, value: str | None, unset: bool, workspace: str | None, o
     result = {"key": key, "value": new_value, "source": path}
     write_result("setting", result, output, lambda: path)
     if workspace is not None:
-        tell_ignored(workspaces.existing(workspace).path)
+        tell_ignored(workspaces.find_existing(workspace).path)
     elif output == "human":
         _tell_if_hidden(key)
 
@@ -81,7 +84,10 @@ def set_value(key: str, value: str | None, unset: bool, workspace: str | None, o
 @_target_option
 @output_option()
 def show_path(workspace: str | None, output: str) -> None:
-    """Print where your settings are (or a workspace's); the file need not be there."""
+    """Print the path of your settings, or of a workspace's.
+
+    The file need not exist.
+    """
     path = _file(workspace)
     write_result("path", {"path": path, "exists": os.path.isfile(path)}, output, lambda: terminal.clean(path))
 
@@ -91,7 +97,7 @@ def show_path(workspace: str | None, output: str) -> None:
 @output_option()
 def validate(workspace: str | None, output: str) -> None:
     """Check your settings and those of the workspace. Exit 2 if anything is wrong."""
-    directory = workspaces.existing(workspace).path
+    directory = workspaces.find_existing(workspace).path
     files = (settings_table.own_file(), settings_table.workspace_file(directory))
     reports = [check(path) for path in dict.fromkeys(files)]
     write_result("files", reports, output, lambda: "\n".join(_report(report) for report in reports))
@@ -116,13 +122,13 @@ def check(path: str) -> dict[str, Any]:
 def _file(workspace: str | None) -> str:
     if workspace is None:
         return settings_table.own_file()
-    return settings_table.workspace_file(workspaces.existing(workspace).path)
+    return settings_table.workspace_file(workspaces.find_existing(workspace).path)
 
 
 def tell_ignored(workspace: str) -> None:
     """Say which files of a workspace are ignored because the workspace is not trusted."""
     if ignored := settings_table.untrusted_note(workspace):
-        talk(ignored)
+        remark(ignored)
 
 
 def _tell_if_hidden(key: str) -> None:
@@ -130,7 +136,7 @@ def _tell_if_hidden(key: str) -> None:
     try:
         for path in settings_table.config_files(workspaces.find(None).path)[1:]:
             if key in settings_table.written(path):
-                talk(f"note: {path} sets {key} too, and wins in this workspace")
+                remark(f"note: {path} sets {key} too, and wins in this workspace")
     except AghError:
         pass
 
@@ -139,7 +145,7 @@ def _is_below(key: str, prefix: str | None) -> bool:
     return not prefix or key == prefix or key.startswith(prefix.rstrip(".") + ".")
 
 
-def describe(value: settings.Found) -> dict[str, Any]:
+def describe(value: settings.EffectiveSetting) -> dict[str, Any]:
     setting = SETTINGS[value.key]
     return {**value._asdict(), "default": setting.default, "meaning": setting.meaning}
 

@@ -29,11 +29,43 @@ COMMANDS = {
     "completion": "agh.cli.completion:completion",
     "config": "agh.cli.config:config",
     "doctor": "agh.cli.doctor:doctor",
+    "help": "agh.cli.guide.help:help_command",
+    "man": "agh.cli.manual.command:man",
     "plugins": "agh.cli.plugins:plugins",
     "run": "agh.cli.run:run",
     "session": "agh.cli.session.group:session",
     "skill": "agh.cli.skill:skill",
+    "version": "agh.cli.guide.help:version_command",
     "workspace": "agh.cli.workspace:workspace",
+}
+# Second names: the same commands as below `agh session`, which is where they are documented.
+SHORT = {
+    "attach": "attach",
+    "events": "events",
+    "list": "list",
+    "log": "events",
+    "ls": "list",
+    "new": "new",
+    "prompt": "prompt",
+    "resume": "resume",
+    "search": "search",
+    "status": "status",
+    "stop": "stop",
+    "transcript": "transcript",
+}
+SECTIONS = {
+    "Sessions, in short (agh session has them all)": (
+        "new",
+        "prompt",
+        "attach",
+        "resume",
+        "stop",
+        "list, ls",
+        "status",
+        "events, log",
+        "transcript",
+        "search",
+    ),
 }
 
 
@@ -45,8 +77,8 @@ def _plugin_commands(group: click.Group) -> None:
 
 EXAMPLES = (
     "\b\nExamples:\n  agh run 'what does this project do?'\n"
-    "  agh session new --name fix-login && agh session attach fix-login\n"
-    "  agh session events @last --follow | jq -r .type"
+    "  agh new --name fix-login && agh attach fix-login\n"
+    "  agh log @last --follow | jq -r .type"
 )
 
 
@@ -54,11 +86,13 @@ EXAMPLES = (
     "agh",
     cls=LazyGroup,
     modules=COMMANDS,
+    short={name: f"agh.cli.session.{command}:{command}_command" for name, command in SHORT.items()},
+    sections=SECTIONS,
     more=_plugin_commands,
     epilog=EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(__version__, prog_name="agh", message="%(prog)s %(version)s")
+@click.version_option(__version__, "-V", "--version", prog_name="agh", message="%(prog)s %(version)s")
 def root() -> None:
     """Run coding agents as durable sessions on local files."""
 
@@ -93,7 +127,7 @@ def run(args: Sequence[str]) -> int:
         click.echo(help.format_message())
         return 0
     except click.ClickException as error:
-        return report(_usage(error), args)
+        return report(_usage(error, args), args)
     except BrokenPipeError:
         return BROKEN_PIPE
     except UnicodeEncodeError as error:
@@ -122,7 +156,7 @@ def _explained(error: Exception) -> AghError | None:
 def _welcome() -> None:
     """Greet a user without sessions."""
     if sys.stderr.isatty():
-        from agh.cli.welcome import welcome
+        from agh.cli.guide.welcome import welcome
 
         welcome()
 
@@ -157,16 +191,37 @@ def _redacted(error: AghError) -> dict[str, Any]:
     return fields
 
 
-def _usage(error: click.ClickException) -> Usage:
+def _usage(error: click.ClickException, args: Sequence[str]) -> Usage:
     """Turn click's error into ours; the hint is what was probably meant, else the help."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "agh"
-    close = getattr(error, "possibilities", None)  # of an unknown option or command
+    if isinstance(error, click.MissingParameter) and context and error.param and error.param.name == "id":
+        from agh.cli.guide.which import session_missing
+
+        return session_missing(context)
+    if context and error.message.startswith("No such command"):
+        from agh.cli.lazy import unknown_command
+
+        return unknown_command(context, [error.message.partition("'")[2].rpartition("'")[0]])
+    close = getattr(error, "possibilities", None)  # of an unknown option
     if close:
         return Usage(error.message.rstrip("."), hint=f"{path} {close[0]}")
+    if context and context.command.name in ("prompt", "run") and "extra argument" in error.message:
+        return Usage("the prompt is more than one word", hint=f"put it in quotes: {_quoted(path, args)}")
     meant = _choice_meant(error)
     hint = f"did you mean {meant}?" if meant else f"{path} --help"
     return Usage(error.format_message().rstrip("."), hint=hint)
+
+
+def _quoted(path: str, args: Sequence[str]) -> str:
+    """Return the command line of a prompt that was given as several words, with the words as one."""
+    words = args[len(path.split()) - 1 :]
+    if any(word.startswith("-") for word in words):
+        return f"{path} 'fix the test'"
+    start = 0 if path.endswith("run") else 1
+    import shlex
+
+    return f"{path} {shlex.join([*words[:start], ' '.join(words[start:])])}"
 
 
 def _choice_meant(error: click.ClickException) -> str:

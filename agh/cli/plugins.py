@@ -1,4 +1,4 @@
-"""`agh plugins`: what is installed, where it came from and what it offers."""
+"""`agh plugins`: what is installed, where it came from and what it offers; and installing more."""
 
 from __future__ import annotations
 
@@ -7,19 +7,38 @@ from typing import Any
 import click
 
 from agh.console import terminal
-from agh.console.output import columns, output_option, write_result
+from agh.console.output import columns, output_option, remark, write_result
 
 
 @click.group("plugins", epilog="Example:  agh plugins list")
 def plugins() -> None:
-    """See the plugins that are installed."""
+    """See and install plugins."""
 
 
 @plugins.command("list", epilog="Example:  agh plugins list")
 @output_option()
 def list_plugins(output: str) -> None:
-    """List plugins, where each came from, and the hooks it implements."""
+    """List plugins, where each comes from, and its hooks."""
     rows = describe()
+    write_result("plugins", rows, output, lambda: _table(rows))
+    from agh.adapters.registry import duplicates
+
+    for plugin, other in duplicates():
+        remark(f"agh: plugin {plugin.name} comes from {plugin.distribution}; {other.distribution} has it too")
+
+
+@plugins.command("install", epilog="\b\nExamples:\n  agh plugins install agh-hello\n  agh plugins install .")
+@click.argument("plugin", metavar="NAME|PATH")
+@output_option()
+def install(plugin: str, output: str) -> None:
+    """Install a plugin into the environment that agh runs in.
+
+    A name is looked up on the package index. A path is a project's directory, a wheel or an sdist. The
+    program that installed agh does the work: pipx, uv or pip. Its command is shown before it runs.
+    """
+    from agh.adapters.plugin_install import install_plugin
+
+    rows = install_plugin(plugin, lambda command: remark(f"+ {command}"))
     write_result("plugins", rows, output, lambda: _table(rows))
 
 

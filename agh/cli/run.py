@@ -2,55 +2,139 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from agh.cli.session.new import agent_options, new_session
-from agh.cli.session.prompt import attachments, prompt_blocks, prompt_options
-from agh.cli.turn import TimeLimit, show_turn
+from agh.cli.session.new import agent_options, name_options, new_session
+from agh.cli.session.prompt import attachments, continue_option, newest_here, prompt_blocks, prompt_options
+from agh.cli.turn import TimeLimit, send_and_tell, show_turn
 from agh.console.attachments import check_file
-from agh.console.when import span
+from agh.console.output import remark
+from agh.console.when import parse_duration
+from agh.errors import AghError, KeeperDied, SessionLive, Usage
+from agh.home import Session
 from agh.keeper import client
 from agh.sessions.stop import stop_session
+from agh.store import lock as locks
 from agh.store import sessions
+from agh.store.reader import Reader
 
 
 @click.command(
     "run",
     epilog="\b\nExamples:\n  agh run 'explain the failing test' -o text\n"
+    "  agh run --continue 'now fix it'\n"
     "  agh run --file task.md --agent codex --timeout 10m --permissions deny-all\n"
-    "  agh run - --keep < task.md",
+    "  agh run - --rm < task.md",
 )
 @agent_options
+@name_options
 @prompt_options
+@continue_option
 @click.option("--keep", is_flag=True, help="Leave the session live afterwards.")
+@click.option("--rm", "remove", is_flag=True, help="Delete the session afterwards.")
 def run(
     text: str | None,
     file: Any,
+    continues: bool,
     attach: tuple[str, ...],
     timeout: str | None,
     retries: int,
     no_ask: bool,
     keep: bool,
+    remove: bool,
     output: str,
     **options: Any,
 ) -> None:
-    """Start a session, send one prompt, show the turn, stop. Exits as the turn ended.
+    """Send one prompt in a session of its own. Exits as the turn ended.
 
-    The session stays in the list: resume it to go on.
+    The session is then stopped, and stays in the list: resume it, or `agh run --continue`. --rm deletes it
+    instead, whether the turn succeeded, failed, timed out or was cancelled. It stays even so if it can be
+    resumed after a crash (exit 7), if it has got other prompts, or if a second Ctrl-C ended this command.
+
+    With --continue the newest session here gets the prompt. It is left as it was: live, or stopped again.
     """
+    _check_options(continues, keep, remove, options)
     blocks = prompt_blocks(text, file)
-    seconds = span(timeout, "--timeout") if timeout else None
+    seconds = parse_duration(timeout, "--timeout") if timeout else None
     for path in attach:
         check_file(path)
-    session = sessions.resolve(new_session(name=None, **options)["id"])
-    try:
-        with TimeLimit(seconds) as limit:
-            blocks += attachments(attach, session)
+    if continues:
+        session = newest_here()
+        keep = keep or locks.is_held(session)
+    else:
+        session = sessions.resolve(new_session(discard=remove, **options)["id"])
+    with _ending(session, stop=not keep, remove=remove), TimeLimit(seconds) as limit:
+        blocks += attachments(attach, session)
+        if continues:
+            receipt = send_and_tell(session, blocks, deadline=limit.deadline, retries=retries)
+        else:
             receipt = client.call(session, "prompt", prompt=blocks, retries=retries)
-            code = show_turn(session, receipt, output, limit, refuse=no_ask)
-    finally:
-        if not keep:
-            stop_session(session, kill=True)
+        code = show_turn(session, receipt, output, limit, refuse=no_ask)
     raise click.exceptions.Exit(code)
+
+
+def _check_options(continues: bool, keep: bool, remove: bool, options: dict[str, Any]) -> None:
+    """Refuse options that contradict each other."""
+    if remove and (keep or continues):
+        raise Usage(f"--rm and {'--keep' if keep else '--continue'}: give one of them")
+    if not continues:
+        return
+    context = click.get_current_context()
+    for option in context.command.params:
+        if (
+            option.name in options
+            and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+        ):
+            raise Usage(
+                f"{option.opts[0]} is for a new session, and --continue takes one that is there",
+                hint="agh session set @last KEY=VALUE changes its model, mode and permissions",
+            )
+
+
+@contextmanager
+def _ending(session: Session, *, stop: bool, remove: bool) -> Iterator[None]:
+    """Stop the session when the block has ended, and delete it if that was asked for and loses nothing."""
+    keep_because = ""
+    try:
+        yield
+    except AghError as error:
+        keep_because = "it can be resumed" if error.exit == KeeperDied.exit else _find_work(session)
+        if remove and not keep_because and session.id in error.hint:
+            error.hint = "run it without --rm to keep the session and its log"
+        raise
+    except BaseException:
+        keep_because = "this command was interrupted"
+        raise
+    else:
+        keep_because = _find_work(session)
+    finally:
+        if stop:
+            stop_session(session)
+        if remove:
+            _delete(session, keep_because)
+
+
+def _find_work(session: Session) -> str:
+    """Say if prompts of others wait in the session or are being answered; its first prompt is our own."""
+    with Reader(session) as reader:
+        statuses = reader.fetch("SELECT status FROM inputs ORDER BY rowid")[1:]
+    return "it has more prompts" if {"queued", "dispatching"} & {status for (status,) in statuses} else ""
+
+
+def _delete(session: Session, keep_because: str) -> None:
+    from agh.sessions.delete import delete
+
+    try:
+        leftovers = [] if keep_because else delete(session)
+    except SessionLive:
+        keep_because = "another command has resumed it"
+    if keep_because:
+        remark(f"{session.id} is not removed: {keep_because}")
+        return
+    for leftover in leftovers:
+        remark(f"not removed: {leftover}")

@@ -46,8 +46,11 @@ def show(output: str) -> None:
 @click.option("--force", is_flag=True, help="Overwrite a file that was changed by hand.")
 @output_option()
 def install(agents: tuple[str, ...], folder: str | None, force: bool, output: str) -> None:
-    """Install the skill where an agent finds it: claude in ~/.claude/skills, codex (and others that read
-    ~/.agents) in ~/.agents/skills. An older version is brought up to date."""
+    """Install the skill where an agent finds it.
+
+    For claude that is ~/.claude/skills; for codex, and others that read ~/.agents, ~/.agents/skills. An
+    older version is brought up to date.
+    """
     if bool(agents) == bool(folder):
         raise Usage("say for which agent, or --dir", hint="agh skill install claude")
     folders = dict.fromkeys([folder] if folder else [FOLDERS[agent] for agent in agents])

@@ -1,8 +1,8 @@
 """The commands as data: what the Tab key needs to know of the click tree.
 
 A table maps a command's path ("session resume", "" for agh itself) to its help, its options and what its
-arguments take. The table of agh and of the plugins that come with it is `completions/commands.json`, made
-by `make docs`, so that completion need not import click.
+arguments take. The table of agh and of the plugins that come with it is `commands.json`, made by `make docs`,
+so that completion need not import click. Beside it are the second names of commands.
 
 What a parameter takes is session, agent, workspace, file, dir, nothing that is known (""), nothing at all
 (None: a flag), or a list of values with their descriptions. It follows from its type, or from its name.
@@ -18,11 +18,9 @@ import click
 from agh.adapters.calls import PerPlugin
 from agh.adapters.registry import call_hook
 from agh.config import PERMISSION_MODES, SETTINGS
-from agh.core.status import LIVE_STATES
+from agh.core.status import BADGES, STATES
 
 Takes = str | list[tuple[str, str]] | None
-BADGES = ("running", "idle", "waiting-for-input", "waiting-for-auth", "unhealthy", "hung")
-ENDED = ("not-responding", "paused", "stopped", "failed", "unknown")
 # By the first word of the command ("" is any) and the name of the parameter.
 BY_NAME: dict[tuple[str, str], Takes] = {
     ("", "id"): "session",
@@ -34,8 +32,8 @@ BY_NAME: dict[tuple[str, str], Takes] = {
     ("", "workspace"): "workspace",
     ("config", "key"): [(name, setting.meaning) for name, setting in SETTINGS.items()],
     ("", "permissions"): [(mode, "") for mode in PERMISSION_MODES],
-    ("", "state"): [(state, "") for state in (*LIVE_STATES, "stopped")],
-    ("", "badge"): [(badge, "") for badge in (*BADGES, *ENDED)],
+    ("", "state"): [(state, "") for state in STATES],
+    ("", "badge"): [(badge, "") for badge in BADGES],
 }
 
 
@@ -83,6 +81,20 @@ def describe(root: click.Group) -> Table:
             entry["plugin"] = owners[path[0]]
         table[" ".join(path)] = entry
     return table
+
+
+def short_names(root: click.Group) -> dict[str, str]:
+    """Map every second name of a command to its path in the table ("ls" to "session list")."""
+    paths = {command: " ".join(path) for path, command in commands(root)}
+    names = {}
+    for path, group in commands(root):
+        for name in getattr(group, "short", ()):
+            command = (
+                group.get_command(click.Context(group), name) if isinstance(group, click.Group) else None
+            )
+            if command is not None:
+                names[" ".join((*path, name))] = paths[command]
+    return names
 
 
 def plugins_of_commands() -> dict[str, str]:

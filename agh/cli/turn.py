@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from agh.cli.ask import ask_inline, can_ask, refuse_at_once
 from agh.cli.turn_view import View, view_for
-from agh.console.output import talk
+from agh.console.output import remark
 from agh.core.events import MARKER_CREATED, TURN_END_TYPES, Row
 from agh.core.refusal import Refusal, RefusalTracker
 from agh.errors import (
@@ -77,8 +77,8 @@ def send_and_tell(session: Session, prompt: list[dict[str, Any]], **args: Any) -
 
 def tell_restored(hello: dict[str, Any]) -> None:
     """Say how the session was resumed, and warn if the agent lost its context."""
-    for remark in hello.get("remarks") or []:
-        talk(remark)
+    for text in hello.get("remarks") or []:
+        remark(text)
     text = f"resumed by {hello.get('strategy')}"
     if hello.get("meant"):
         has_history = hello.get("strategy") == "inject_history"
@@ -87,7 +87,7 @@ def tell_restored(hello: dict[str, Any]) -> None:
         )
     elif hello.get("context_lost"):
         text = f"warning: the agent lost its memory of this session ({hello.get('reason')}); {text}"
-    talk(text)
+    remark(text)
 
 
 def show_turn(
@@ -220,9 +220,9 @@ class Presses:
     def _pressed(self, *_: object) -> None:
         self.count += 1
         if self.count > 1:
-            talk("detached; the agent goes on")
+            remark("detached; the agent goes on")
             raise KeyboardInterrupt
-        talk("cancelling the turn; press Ctrl-C again to leave it running")
+        remark("cancelling the turn; press Ctrl-C again to leave it running")
         self.cancel()
 
     def cancel(self, **times: float) -> bool:

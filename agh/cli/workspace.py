@@ -9,7 +9,7 @@ import click
 
 from agh.config import untrusted_note, workspace_file
 from agh.console import terminal
-from agh.console.output import columns, output_option, talk, write_result
+from agh.console.output import columns, output_option, remark, write_result
 from agh.core.status import LIVE_STATES
 from agh.store import sessions, workspaces
 from agh.store.views import list_views
@@ -20,7 +20,7 @@ from agh.store.workspaces import Workspace
     "workspace", epilog="Example:  agh workspace add ~/src/shop && agh session list --workspace shop"
 )
 def workspace() -> None:
-    """Give directories a name, so that --workspace NAME means them from anywhere."""
+    """Give directories a name that --workspace knows anywhere."""
 
 
 @workspace.command("add", epilog="Example:  agh workspace add ~/src/shop --name shop")
@@ -28,32 +28,35 @@ def workspace() -> None:
 @click.option("--name", help="What to call it (default: the directory's own name).")
 @output_option()
 def add(path: str, name: str | None, output: str) -> None:
-    """Register a directory (default: this one), or give a registered one another name."""
+    """Register a directory (default: this one), or rename one."""
     entry, is_new = workspaces.add(path, name)
     write_result("workspace", entry._asdict(), output, lambda: _line(entry))
     if output == "human" and not is_new:
-        talk("it was registered already")
+        remark("it was registered already")
 
 
 @workspace.command("list", epilog="Example:  agh workspace list -o json | jq -r '.workspaces[].path'")
 @output_option()
 def list_workspaces(output: str) -> None:
     """List the registered workspaces and how many sessions each has."""
-    rows = [describe(entry) for entry in workspaces.registered()]
+    rows = [describe(entry) for entry in workspaces.read_registered()]
     write_result("workspaces", rows, output, lambda: _table(rows))
     if output == "human" and not rows:
-        talk("no workspace is registered; add this one with: agh workspace add")
+        remark("no workspace is registered; add this one with: agh workspace add")
 
 
 @workspace.command("show", epilog="Example:  agh workspace show shop")
 @click.argument("workspace", metavar="W", default=".")
 @output_option()
 def show(workspace: str, output: str) -> None:
-    """Show one workspace (a name, an id or a path): its sessions, its settings, whether it is there."""
-    row = describe(workspaces.existing(workspace))
+    """Show one workspace: its sessions and its settings.
+
+    W is a name, an id or a path.
+    """
+    row = describe(workspaces.find_existing(workspace))
     write_result("workspace", row, output, lambda: "\n".join(_lines(row)))
     if ignored := untrusted_note(row["path"]):
-        talk(ignored)
+        remark(ignored)
 
 
 @workspace.command("remove", epilog="Example:  agh workspace remove shop")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agh.console.when import span
+from agh.console.when import parse_duration
 from agh.core.settings.values import amount
 from agh.errors import Usage
 
@@ -11,7 +11,7 @@ def parse_limits(
     max_cost: float | None, max_turns: int | None, max_time: str | None, max_bytes: int | None = None
 ) -> dict[str, float]:
     """Return the limits that are set; raise Usage if one is invalid."""
-    time = span(max_time, "--max-time") if max_time else None
+    time = parse_duration(max_time, "--max-time") if max_time else None
     try:
         max_cost = None if max_cost is None else amount(max_cost)
     except ValueError as error:

@@ -95,6 +95,6 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def talk(text: str) -> None:
+def remark(text: str) -> None:
     """Print a remark for the user on stderr."""
     print(terminal.clean(text), file=sys.stderr, flush=True)

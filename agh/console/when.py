@@ -9,7 +9,7 @@ from agh.core.settings.values import SECONDS_PER_UNIT, seconds
 from agh.errors import Usage
 
 
-def span(text: str, option: str) -> float:
+def parse_duration(text: str, option: str) -> float:
     """Parse `90s`, `5m`, `2h`, `3d` or a plain number, and return seconds."""
     try:
         return seconds(text)
@@ -17,12 +17,12 @@ def span(text: str, option: str) -> float:
         raise Usage(f"{option}: {error}", hint="write 30s, 5m, 2h or 3d") from None
 
 
-def moment(text: str, option: str) -> str:
+def parse_time(text: str, option: str) -> str:
     """Parse RFC 3339, or a duration meaning that long ago, and return a timestamp."""
     when = None
     try:
         if text[-1:] in SECONDS_PER_UNIT and text[:1].isdigit():
-            when = datetime.now(UTC) - timedelta(seconds=span(text, option))
+            when = datetime.now(UTC) - timedelta(seconds=parse_duration(text, option))
         else:
             when = (
                 datetime.fromisoformat(text).astimezone(UTC) if datetime.fromisoformat(text).tzinfo else None

@@ -78,7 +78,7 @@ AnyRow = TypeVar("AnyRow", Row, LongRow)
 
 
 @dataclass(frozen=True)
-class Copy:
+class Snapshot:
     """A snapshot of a session. `rows` can be called again; `database` writes it all as an SQLite file."""
 
     session: dict[str, Any]
@@ -94,7 +94,7 @@ class Exporter:
 
     name: str
     meaning: str
-    write: Callable[[Copy, str], None]
+    write: Callable[[Snapshot, str], None]
     suffixes: tuple[str, ...] = ()
     binary: bool = False
 

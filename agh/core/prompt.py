@@ -1,11 +1,16 @@
-"""The size of a prompt, as its limit counts it. Pure."""
+"""The size of a prompt, as its limit counts it, and its first line as a title. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agh.errors import InputTooLarge
+
+if TYPE_CHECKING:
+    from agh.core.redact import Redactor
+
+TITLE = 100  # characters
 
 
 def check_size(prompt: Sequence[dict[str, Any]], most: int) -> None:
@@ -13,3 +18,12 @@ def check_size(prompt: Sequence[dict[str, Any]], most: int) -> None:
     size = sum(len(str(block.get("text", "")).encode()) for block in prompt)
     if size > most:
         raise InputTooLarge(size, most)
+
+
+def title_of(text: str, redactor: Redactor) -> str | None:
+    """Return the first line that is not empty, redacted and cut to the length of a title; else None."""
+    for line in text.splitlines():
+        if words := line.split():
+            title = redactor.beginning(" ".join(words), TITLE)
+            return title if len(title) < TITLE else title[: TITLE - 1] + "…"
+    return None

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from agh.core.events import TURN_END_TYPES, Row
-from agh.core.exchange import Copy
+from agh.core.exchange import Snapshot
 from agh.core.redact import LONGEST, Redactor, text_blocks
 
 _CHUNKS = ("agent_message", "thought")
@@ -25,14 +25,16 @@ _LAST_ROWS = 100  # of those: held back longer, because a secret may begin in th
 _JSON_COLUMNS = ("prompt", "request")
 
 
-def redacted(copy: Copy, redactor: Redactor) -> Copy:
+def redact_copy(snapshot: Snapshot, redactor: Redactor) -> Snapshot:
     """Return the copy without secrets; the caller still has to replace its `database`."""
-    tables = {name: [_redact_table_row(row, redactor) for row in rows] for name, rows in copy.tables.items()}
+    tables = {
+        name: [_redact_table_row(row, redactor) for row in rows] for name, rows in snapshot.tables.items()
+    }
     return replace(
-        copy,
-        session=redactor.json(copy.session),
+        snapshot,
+        session=redactor.json(snapshot.session),
         tables=tables,
-        rows=lambda: redacted_rows(copy.rows(), redactor),
+        rows=lambda: redacted_rows(snapshot.rows(), redactor),
     )
 
 

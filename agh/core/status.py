@@ -10,6 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 LIVE_STATES = ("starting", "active", "stopping")
+STATES = (*LIVE_STATES, "stopped")
+BADGES = (
+    *("running", "idle", "waiting-for-input", "waiting-for-auth", "unhealthy", "hung"),
+    *("not-responding", "paused", "stopped", "failed", "unknown"),
+)
 KEEPER_VANISHED = "keeper ended without closing the session"
 NOT_RESPONDING = {"badge": "not-responding", "attachable": False}  # of a view whose keeper is silent
 PAUSE_REASONS = ("paused", "max_turns", "budget_exceeded", "max_bytes", "disk_low")
@@ -27,7 +32,7 @@ _PHASE_OF_STOP = {
 }
 
 
-def settled(meta: Mapping[str, Any], lock_held: bool) -> dict[str, Any]:
+def effective_meta(meta: Mapping[str, Any], lock_held: bool) -> dict[str, Any]:
     """Return the metadata, marked as stopped if its keeper has vanished."""
     state = meta.get("state")
     if lock_held or state not in LIVE_STATES:
@@ -82,7 +87,7 @@ def badge(meta: Mapping[str, Any]) -> str:
     return "idle" if current_phase == "waiting_for_input" else "running"
 
 
-def attachable(meta: Mapping[str, Any], now: str, holder: str | None = None) -> bool:
+def is_attachable(meta: Mapping[str, Any], now: str, holder: str | None = None) -> bool:
     """Tell whether `holder` may attach at the time `now`: live, healthy, and not leased to someone else."""
     lease = meta.get("attach") or {}
     leased = bool(lease) and lease.get("attached_to") != holder and str(lease.get("attach_expires_at")) > now
@@ -97,7 +102,7 @@ def attachable(meta: Mapping[str, Any], now: str, holder: str | None = None) -> 
 def recovery(meta: Mapping[str, Any], lock_held: bool, keeper_answers: bool) -> dict[str, Any]:
     """Tell whether the agent runs, whether the session can and should be resumed, and why.
 
-    `meta` comes from `settled`. `keeper_answers` matters only while the lock is held.
+    `meta` comes from `effective_meta`. `keeper_answers` matters only while the lock is held.
     """
     archived = bool(meta.get("archived"))
     needs_resume = False
@@ -119,12 +124,12 @@ def recovery(meta: Mapping[str, Any], lock_held: bool, keeper_answers: bool) -> 
 
 
 def view(meta: Mapping[str, Any], lock_held: bool, now: str) -> dict[str, Any]:
-    """Return a session as it is printed: its settled metadata and what follows from it."""
-    view = settled(meta, lock_held)
+    """Return a session as it is printed: its effective metadata and what follows from it."""
+    view = effective_meta(meta, lock_held)
     lease = view.get("attach") or {}
     view["phase"] = phase(view)
     view["badge"] = badge(view)
-    view["attachable"] = view["state"] == "active" and attachable(view, now)
+    view["attachable"] = view["state"] == "active" and is_attachable(view, now)
     view["attached_to"] = lease.get("attached_to")
     view["attach_expires_at"] = lease.get("attach_expires_at")
     return view

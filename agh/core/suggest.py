@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def closest(word: str, candidates: Iterable[str], alike: float = 0.6) -> str:
+def closest(word: str, candidates: Iterable[str], cutoff: float = 0.6) -> str:
     """Return the candidate most similar to the word; empty if none is similar enough."""
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(word, list(candidates), n=1, cutoff=alike)), "")
+    return next(iter(get_close_matches(word, list(candidates), n=1, cutoff=cutoff)), "")

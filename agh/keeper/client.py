@@ -82,6 +82,8 @@ def answers(session: Session) -> bool:
         call(session, "hello", limit=HELLO_LIMIT)
     except KeeperNotResponding:
         raise
+    except Relayed as error:
+        return error.code == "control_version"  # a keeper of another version is one, too
     except AghError:
         return False
     return True

@@ -21,6 +21,7 @@ from agh.core.settings.hooks import Hook
 from agh.keeper.leash.child import Leashed
 from agh.keeper.log import Log
 from agh.keeper.session import Live
+from agh.store.rows import insert
 
 OUTPUT_LIMIT = 4_000
 LAST_GRACE = 5.0
@@ -146,7 +147,4 @@ def _store(
         "output": run.output,
     }
     with log.batch():
-        log.db.execute(
-            f"INSERT INTO hook_runs ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
-            list(row.values()),
-        )
+        insert(log.db, "hook_runs", row)

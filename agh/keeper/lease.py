@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from agh.core.events import timestamp
-from agh.core.status import attachable, badge
+from agh.core.status import badge, is_attachable
 from agh.errors import SessionNotAttachable
 from agh.keeper.server import Answer
 from agh.keeper.session import Live
@@ -19,7 +19,7 @@ def attach(live: Live, request: dict[str, Any], answer: Answer) -> None:
     """Take the lease, or renew it for the same holder."""
     holder, now = str(request["holder"]), datetime.now(UTC)
     lease = live.meta.get("attach") or {}
-    if not attachable(live.meta, timestamp(now), holder) and not request.get("steal"):
+    if not is_attachable(live.meta, timestamp(now), holder) and not request.get("steal"):
         if lease.get("attached_to") not in (None, holder):
             reason = f"{lease['attached_to']} holds it until {lease['attach_expires_at']}"
             hint = f"agh session resume {live.session_id} --steal"

@@ -6,7 +6,8 @@ JSON. If the command exits without sending them, the keeper exits too. See spawn
 
 A keeper may outlive the files that it was started from: an upgrade replaces them, and a module that is
 imported after that may be missing, or may not fit those in memory. So every module of agh that a keeper can
-need is loaded before it reports that it is ready, and so are the modules of Python that only failures need.
+need is loaded before it reports that it is ready, and so are the source of the leash and the modules of
+Python that only failures need.
 Only hashlib stays out: it takes 3.5 MB, and an upgrade of agh does not touch it.
 """
 
@@ -27,7 +28,7 @@ import agh.core.settings.toml_text  # noqa: F401
 from agh.core.events import timestamp
 from agh.errors import AghError, Bug, NoDescriptors
 from agh.home import Session
-from agh.keeper.leash.spawn import adopt_orphans
+from agh.keeper.leash.spawn import adopt_orphans, load_leash
 from agh.store.lock import Lock
 
 
@@ -62,6 +63,7 @@ def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:
     session, fd = Session.at(sys.argv[1]), int(sys.argv[2])
     os.set_inheritable(fd, False)
     os.chdir("/")
+    load_leash()
     request, descriptors = _receive_request(fd)
     if not descriptors:
         os._exit(0)

@@ -28,10 +28,10 @@ def build(session: Session, description: dict[str, Any], records: Iterable[Recor
         with Writer(lock, description["agent_name"]) as log:
             counts = fill(log, records)
         metadata = _metadata(session.id, description, counts)
-        with sessions.naming():
+        with sessions.lock_names():
             if metadata["name"] is not None:
                 try:
-                    check_name(metadata["name"])
+                    check_name(metadata["name"], sessions.workspaces(metadata))
                 except AghError:
                     metadata["name"] = None
             publish(lock, metadata)

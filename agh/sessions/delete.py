@@ -55,7 +55,7 @@ def _release(session: Session) -> list[str]:
         return []
     if not worktree.is_ours(tree):
         return []
-    others = (metadata for metadata in sessions.readable() if metadata["id"] != session.id)
+    others = (metadata for metadata in sessions.read_metadata() if metadata["id"] != session.id)
     return worktree.release(tree, worktree.users_of(tree["path"], others))
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from agh.adapters import registry
-from agh.core.exchange import Copy, Exporter
+from agh.core.exchange import Exporter, Snapshot
 from agh.errors import AghError, FileTaken, FormatUnknown, OutputFailed
 from agh.home import Session, sync_directory
 from agh.store.copy import copy, write_database
@@ -32,19 +32,19 @@ def exporter(name: str | None, path: str | None) -> Exporter:
     return formats[name]
 
 
-def take(session: Session, *, redact: bool) -> Copy:
+def take(session: Session, *, redact: bool) -> Snapshot:
     """Copy the session as it is now; `redact` hides the secrets of this environment and of its agent."""
     snapshot = copy(session)
     if not redact:
         return snapshot
     from agh.adapters.redactions import redactor_for
-    from agh.core.redacted import redacted
+    from agh.core.redacted import redact_copy
 
-    clean = redacted(snapshot, redactor_for(_environ(snapshot), snapshot.session.get("workspace_path")))
+    clean = redact_copy(snapshot, redactor_for(_environ(snapshot), snapshot.session.get("workspace_path")))
     return replace(clean, database=lambda path: write_database(clean, path))
 
 
-def write(exporter: Exporter, session: Copy, path: str, *, force: bool) -> None:
+def write(exporter: Exporter, session: Snapshot, path: str, *, force: bool) -> None:
     if not force and os.path.lexists(path):
         raise FileTaken(path)
     with _reported(), _beside(path) as fresh:
@@ -58,7 +58,7 @@ def write(exporter: Exporter, session: Copy, path: str, *, force: bool) -> None:
 
 
 @contextmanager
-def temporary(exporter: Exporter, session: Copy) -> Iterator[str]:
+def temporary(exporter: Exporter, session: Snapshot) -> Iterator[str]:
     """Give the path of a private temporary file with the export in it."""
     import tempfile
 
@@ -69,7 +69,7 @@ def temporary(exporter: Exporter, session: Copy) -> Iterator[str]:
         yield path
 
 
-def _environ(copied: Copy) -> dict[str, str]:
+def _environ(copied: Snapshot) -> dict[str, str]:
     session = copied.session
     try:
         agent = registry.agent(str(session.get("agent_name")), session.get("workspace_path"))

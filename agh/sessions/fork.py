@@ -9,7 +9,7 @@ from agh.errors import Usage
 from agh.home import Session, new_session_id
 from agh.sessions.new import check_name
 from agh.sessions.start import check, check_agent, start
-from agh.store import meta
+from agh.store import meta, sessions
 from agh.store.create import create_session, publish
 from agh.store.lock import Lock
 from agh.store.reader import EVERYTHING, Reader
@@ -27,7 +27,7 @@ def fork(
     if origin.get("kind"):
         raise Usage(f"a {origin['kind']} cannot be forked")
     if name is not None:
-        check_name(name)
+        check_name(name, sessions.workspaces(origin))
     check({**origin, "archived": False}, session)
     check_agent(origin, None)
     with Reader(session) as reader:
@@ -62,7 +62,10 @@ def fork(
                 "created_at": now,
                 "updated_at": now,
             }
-            publish(lock, metadata)
+            with sessions.lock_names():
+                if name is not None:
+                    check_name(name, sessions.workspaces(origin))
+                publish(lock, metadata)
     with lock:
         whole = at is None or at == last
         return lock.session, start(lock, fork=origin.get("acp_session_id") if whole else None)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from agh.core.events import timestamp
-from agh.core.status import LIVE_STATES, NOT_RESPONDING
+from agh.core.status import BADGES, LIVE_STATES, NOT_RESPONDING, STATES
+from agh.errors import Usage
 from agh.home import session_of
 from agh.store import sessions, workspaces
 from agh.store.views import View, list_views
 
 RECENT = timedelta(days=7)
+SHOWN_STATES = (*STATES, "unknown")  # unknown is a session whose metadata cannot be read
 
 
 def select(
@@ -22,6 +24,9 @@ def select(
     agent: str | None,
 ) -> list[View]:
     """Return the sessions that fit, newest activity first; old and archived ones only with `everything`."""
+    for value, values in ((state, SHOWN_STATES), (badge, BADGES)):
+        if value and value not in values:
+            raise Usage(f"{value!r} is none of {', '.join(values)}")
     since = timestamp(datetime.now(UTC) - RECENT)
     registered = workspaces.find(workspace) if workspace else None
 
@@ -40,7 +45,7 @@ def select(
     if badge:
         views = [view for view in views if view["badge"] == badge]
     if workspace and not views:
-        workspaces.existing(workspace)
+        workspaces.find_existing(workspace)
     return views
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from agh import config
@@ -17,10 +18,14 @@ from agh.keeper import client
 from agh.keeper.spawn import next_id
 from agh.sessions import worktree
 from agh.sessions.start import ensure_live, start
+from agh.store import lock as locks
 from agh.store import meta, sessions, workspaces
 from agh.store.create import create_session, publish
 from agh.store.lock import Lock
 from agh.store.meta import Meta
+from agh.store.views import update_metadata
+
+END_LIMIT = 30.0  # seconds for a keeper that could not start to be gone
 
 
 def create(
@@ -37,21 +42,26 @@ def create(
     system_prompt: dict[str, str] | None = None,
     allowed_tools: list[str] | None = None,
     rules: list[dict[str, str]] | None = None,
+    replace: bool = False,
+    discard: bool = False,
+    announce: Callable[[Meta, bool], None] = lambda metadata, is_default: None,
 ) -> tuple[Session, dict[str, Any]]:
     """Create a live session; return it and its keeper's hello. Bad input leaves nothing behind.
 
-    `on` is the place where the agent runs. With a `branch` (empty: a new one) it has its own worktree.
+    `on` is the place where the agent runs. With a `branch` (empty: a new one) it has its own worktree. With
+    `replace`, a stopped session that has the name is archived. `discard` leaves nothing behind either if the
+    agent does not start. `announce` is called before the agent is started, with whether it is the default.
     """
     try:
-        registered = workspaces.existing(workspace or os.getcwd())
+        registered = workspaces.find_existing(workspace or os.getcwd())
     except FileNotFoundError:
         raise WorkspaceGone("(new)", "(the working directory)", hint="cd to another directory") from None
     path = registered.path
     if not os.path.isdir(path):
         raise WorkspaceGone("(new)", path, hint="name a directory with --workspace")
     if permissions is not None:
-        checked_mode(permissions)
-    with _branched(path, branch, name) as (tree, path):
+        check_mode(permissions)
+    with _branched(path, branch, name, replace=replace) as (tree, path):
         settings = config.load(path)
         if command:
             agent_name = agent or os.path.basename(command[0])
@@ -60,7 +70,8 @@ def create(
         if on:
             check_place(on, agent_name, command, path, settings)
         session_id = next_id()
-        with _named(name), create_session(session_id) as lock:
+        paths = [path, registered.path]
+        with _named(name, paths, replace=replace) as replaced, create_session(session_id) as lock:
             metadata = first_meta(session_id, agent_name, command, name, path, permissions)
             metadata["place"], metadata["worktree"], metadata["workspace_id"] = on, tree, registered.id
             metadata["system_prompt"], metadata["allowed_tools"] = system_prompt, allowed_tools or []
@@ -69,24 +80,28 @@ def create(
             metadata["mcp_servers"] = settings["mcp_servers"]
             for key, value in (options or {}).items():
                 meta.choose(metadata, key, value)
-            publish(lock, metadata)
+            with _archived(replaced):
+                publish(lock, metadata)
         with lock:
-            return lock.session, _first_start(lock)
+            announce(metadata, not (command or agent or settings["agent"]))
+            return lock.session, _first_start(lock, replaced, discard=discard)
 
 
 @contextmanager
-def _branched(path: str, branch: str | None, name: str | None) -> Iterator[tuple[worktree.Tree | None, str]]:
+def _branched(
+    path: str, branch: str | None, name: str | None, *, replace: bool
+) -> Iterator[tuple[worktree.Tree | None, str]]:
     """Create the worktree if a branch is named, and remove it again if creating the session fails."""
     if branch is None:
         yield None, path
         return
-    with _named(name):
+    with _named(name, [path], replace=replace):
         pass  # refuse a name that is taken before anything is checked out
     tree, inner = worktree.add(path, branch, name, config.load(path)["session.worktrees"])
     try:
         yield tree, inner
     except BaseException:
-        if not worktree.users_of(tree["path"], sessions.readable()):
+        if not worktree.users_of(tree["path"], sessions.read_metadata()):
             worktree.discard(tree)
         raise
 
@@ -100,7 +115,7 @@ def check_place(
     prepare(agent_record(agent_name, command, path), path, settings, place=place)
 
 
-def checked_mode(mode: str) -> str:
+def check_mode(mode: str) -> str:
     """Return a permission mode if it is one."""
     if mode not in PERMISSION_MODES:
         raise Usage(f"permissions: {mode!r} is none of {', '.join(PERMISSION_MODES)}")
@@ -108,38 +123,76 @@ def checked_mode(mode: str) -> str:
 
 
 @contextmanager
-def _named(name: str | None) -> Iterator[None]:
-    """Check a name, and keep others from taking it inside the block."""
+def _named(name: str | None, paths: Iterable[str], *, replace: bool) -> Iterator[Session | None]:
+    """Check a name, and keep others from taking it inside the block; yield the session to archive for it."""
     if name is None:
+        yield None
+        return
+    with sessions.lock_names():
+        owner = None
+        try:
+            check_name(name, paths)
+        except NameTaken as error:
+            owner = sessions.name_owner(name, paths)
+            is_live = owner is not None and locks.is_held(owner)
+            if is_live or not replace:
+                raise NameTaken(*error.args, hint=_how_to_go_on(name, is_live=is_live)) from None
+        yield owner
+
+
+def _how_to_go_on(name: str, *, is_live: bool) -> str:
+    quoted = shlex.quote(name)
+    end = f"agh stop {quoted}, then --replace" if is_live else "--replace"
+    return f"continue it with agh prompt {quoted} TEXT or agh attach {quoted}; start over with {end}"
+
+
+@contextmanager
+def _archived(session: Session | None) -> Iterator[None]:
+    """Archive a session whose name is about to be taken; bring it back if the block fails.
+
+    It comes first: whenever this is killed, no two sessions in use have the name.
+    """
+    if session is None:
         yield
         return
-    with sessions.naming():
-        check_name(name)
-        yield
-
-
-def _first_start(lock: Lock) -> dict[str, Any]:
-    """Start the keeper of a new session; remove the session if its options were at fault."""
+    update_metadata(session, archived=True)
     try:
-        return start(lock, new=True)
-    except AghError as error:
-        if error.exit == Usage.exit:
-            import shutil
-
-            shutil.rmtree(lock.session)
+        yield
+    except BaseException:
+        update_metadata(session, archived=False)
         raise
 
 
-def check_name(name: str, owner: str | None = None) -> None:
-    """Refuse a name that looks like an id, or that a session other than `owner` has."""
+def _first_start(lock: Lock, replaced: Session | None, *, discard: bool) -> dict[str, Any]:
+    """Start the keeper of a new session; if that fails, remove the session if nobody has any use for it.
+
+    That is so if its options were at fault, with `discard`, and if it took the name of another, which then
+    has its name back.
+    """
+    try:
+        return start(lock, new=True)
+    except AghError as error:
+        if error.exit == Usage.exit or discard or replaced:
+            import shutil
+
+            lock.release()
+            client.await_end(lock.session, END_LIMIT)
+            shutil.rmtree(lock.session)
+        if replaced:
+            with suppress(AghError), sessions.lock_names():
+                metadata = meta.read(replaced)
+                check_name(str(metadata.get("name")), sessions.workspaces(metadata))
+                update_metadata(replaced, archived=False)
+        raise
+
+
+def check_name(name: str, paths: Iterable[str], owner: Session | None = None) -> None:
+    """Refuse a name that looks like an id, or that a session other than `owner` has in these workspaces."""
     if not name or name.startswith(("sess-", "@", "-")) or not name.isprintable() or len(name) > 100:
         raise Usage(f"{name!r} cannot be a session's name", hint="use letters, digits, dots and dashes")
-    for session, metadata in sessions.scan():
-        is_taken = (
-            isinstance(metadata, dict) and metadata.get("name") == name and not metadata.get("archived")
-        )
-        if is_taken and session.id != owner:
-            raise NameTaken(name, session.id)
+    session = sessions.name_owner(name, paths)
+    if session is not None and session != owner:
+        raise NameTaken(name, session.id)
 
 
 def first_meta(
@@ -187,7 +240,7 @@ def first_meta(
 def ensure(name: str, **options: Any) -> tuple[Session, dict[str, Any] | None]:
     """Return the session, and its keeper's hello if it is new. `options` are for `create`."""
     while True:
-        session = named(name)
+        session = sessions.named_here(name, workspaces.find_existing(options.get("workspace")).path)
         if session is None:
             try:
                 return create(name=name, **options)
@@ -195,7 +248,7 @@ def ensure(name: str, **options: Any) -> tuple[Session, dict[str, Any] | None]:
                 continue
         try:
             client.await_started(session)
-            _check(name, meta.read(session), options.get("agent"), options.get("workspace"))
+            _check_agent(name, meta.read(session), options.get("agent"))
         except MetaInvalid:
             if os.path.isdir(session):
                 raise
@@ -205,25 +258,8 @@ def ensure(name: str, **options: Any) -> tuple[Session, dict[str, Any] | None]:
         return session, None
 
 
-def named(name: str) -> Session | None:
-    """Return the session in use that has this very name."""
-    for session, metadata in sessions.scan():
-        if (
-            not isinstance(metadata, AghError)
-            and metadata.get("name") == name
-            and not metadata.get("archived")
-        ):
-            return session
-    return None
-
-
-def _check(name: str, metadata: meta.Meta, agent: str | None, workspace: str | None) -> None:
-    """Refuse a session that has the name but is not what was asked for."""
-    place = workspaces.existing(workspace).path
-    if not sessions.in_workspace(metadata, place):
-        raise NameMismatch(
-            name, metadata["id"], f"is in {metadata['workspace_path']}", hint="choose another name"
-        )
+def _check_agent(name: str, metadata: meta.Meta, agent: str | None) -> None:
+    """Refuse a session that has the name but another agent than the one that was asked for."""
     if agent and agent != metadata["agent_name"]:
-        hint = f"agh session resume {name} --agent {agent}"
+        hint = f"agh session resume {shlex.quote(name)} --agent {agent}"
         raise NameMismatch(name, metadata["id"], f"runs {metadata['agent_name']}", hint=hint)

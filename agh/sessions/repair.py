@@ -152,7 +152,7 @@ def _append(lock: Lock, metadata: Meta, drafts: list[Draft]) -> list[Row]:
 def _write_metadata(session: Session, metadata: Meta, closed_turns: int) -> None:
     with Reader(session) as reader:
         last = reader.last_sequence()
-    repaired: Any = status.settled(metadata, lock_held=False)
+    repaired: Any = status.effective_meta(metadata, lock_held=False)
     repaired |= {"launch": None, "last_sequence": last, "updated_at": timestamp()}
     repaired["turns"] = (metadata.get("turns") or 0) + closed_turns
     meta.write(session, repaired)

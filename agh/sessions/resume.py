@@ -54,5 +54,5 @@ def newest(workspace: str | None) -> Session | None:
         )
     )
     if workspace and not views:
-        workspaces.existing(workspace)
+        workspaces.find_existing(workspace)
     return sessions.resolve(views[0]["id"]) if views else None

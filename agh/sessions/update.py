@@ -8,17 +8,17 @@ from typing import Any
 from agh.errors import KeeperGone, SessionLive
 from agh.home import Session
 from agh.keeper import client
-from agh.sessions.new import check_name, checked_mode
+from agh.sessions.new import check_mode, check_name
 from agh.store import lock as locks
 from agh.store import meta, sessions
-from agh.store.views import owned_update, session_view
+from agh.store.views import session_view, update_metadata
 
 
 def rename(session: Session, name: str) -> None:
     """Give the session a name; the empty one takes it away."""
-    with sessions.naming():
+    with sessions.lock_names():
         if name:
-            check_name(name, session.id)
+            check_name(name, sessions.workspaces(meta.read(session)), session)
         _change(session, name=name or None)
 
 
@@ -27,10 +27,10 @@ def archive(session: Session, *, undo: bool = False) -> None:
     session_id = session.id
     if locks.is_held(session) and not undo:
         raise SessionLive(session_id)
-    with sessions.naming():
-        name = session_view(session).get("name")
-        if undo and name:
-            check_name(name, session_id)
+    with sessions.lock_names():
+        view = session_view(session)
+        if undo and view.get("name"):
+            check_name(view["name"], sessions.workspaces(view), session)
         _change(session, archived=not undo)
 
 
@@ -39,7 +39,7 @@ def choose(session: Session, choices: Mapping[str, str]) -> None:
     options = {name: value for name, value in choices.items() if name != "permissions"}
     permissions = choices.get("permissions")
     if permissions is not None:
-        checked_mode(permissions)
+        check_mode(permissions)
     if len(choices) > 1:
         _check_options(session, options)
     for name, value in options.items():
@@ -63,11 +63,11 @@ def _choose(session: Session, name: str, value: str) -> None:
     except KeeperGone:
         metadata = meta.read(session)
         meta.choose(metadata, name, value)
-        owned_update(session, **{key: metadata.get(key) for key in ("model", "mode", "options")})
+        update_metadata(session, **{key: metadata.get(key) for key in ("model", "mode", "options")})
 
 
 def _change(session: Session, **changes: Any) -> None:
     try:
         client.call(session, "update", **changes)
     except KeeperGone:
-        owned_update(session, **changes)
+        update_metadata(session, **changes)

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from agh.core.events import Row
-from agh.core.exchange import SCHEMA, TABLES, Copy
+from agh.core.exchange import SCHEMA, TABLES, Snapshot
 from agh.errors import OutputFailed
 from agh.home import Session
 from agh.store import schema
@@ -25,7 +25,7 @@ from agh.store.views import session_view
 _LOCAL_FIELDS = ("keeper", "launch", "attach", "attached_to", "attach_expires_at", "activity")
 
 
-def copy(session: Session) -> Copy:
+def copy(session: Session) -> Snapshot:
     """Copy the session as it is now. The events are read when the copy is used."""
     with Reader(session) as reader:
         last, tables = reader.snapshot(lambda: (reader.last_sequence(), _read_tables(reader)))
@@ -39,20 +39,20 @@ def copy(session: Session) -> Copy:
                 yield from page
                 after = page[-1].sequence
 
-    return Copy(view, last, tables, rows, lambda path: _backup(session, view, path))
+    return Snapshot(view, last, tables, rows, lambda path: _backup(session, view, path))
 
 
-def write_database(copy: Copy, path: str) -> None:
+def write_database(snapshot: Snapshot, path: str) -> None:
     """Write the copy's rows into a new database at `path`, which is an empty file."""
     target = sqlite3.connect(path, isolation_level=None)
     try:
         schema.create(target)
         target.execute("BEGIN")
-        target.executemany(INSERT_EVENT, copy.rows())
-        for table, rows in copy.tables.items():
+        target.executemany(INSERT_EVENT, snapshot.rows())
+        for table, rows in snapshot.tables.items():
             for row in rows:
                 insert(target, table, row)
-        _add_description(target, copy.session)
+        _add_description(target, snapshot.session)
         target.execute("COMMIT")
     except sqlite3.OperationalError as error:
         raise OutputFailed(error) from error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,31 +45,29 @@ def scan() -> Iterator[tuple[Session, Meta | MetaInvalid]]:
             yield session, error
 
 
-def readable() -> Iterator[Meta]:
+def read_metadata() -> Iterator[Meta]:
     """Yield the metadata of every session whose metadata can be read."""
     return (metadata for _, metadata in scan() if not isinstance(metadata, MetaInvalid))
 
 
-def resolve(reference: str, workspace: str | None = None) -> Session:
+def resolve(
+    reference: str, workspace: str | None = None, belongs: Callable[[Meta], bool] | None = None
+) -> Session:
     """Return the session meant by an id, a unique prefix of one, a name, or `@last`.
 
-    `@last` is the newest session of `workspace` (default: the working directory) or of one above it.
+    `@last` is the newest session of `workspace` (default: the working directory) or of one above it. A name
+    is looked up there first, then everywhere; or only among the sessions that `belongs` accepts.
     """
     if reference == "@last":
-        return _last(os.path.realpath(workspace or here()))
+        return _last(os.path.realpath(workspace or working_directory()))
     if SESSION_ID.fullmatch(reference):
         session = session_of(reference)
         if os.path.isdir(session):
             return session
     if not reference.startswith("sess-"):
-        named = [
-            (session, metadata)
-            for session, metadata in scan()
-            if not isinstance(metadata, MetaInvalid) and metadata.get("name") == reference
-        ]
-        not_archived = [session for session, metadata in named if not metadata.get("archived")]
+        named = _named(reference, os.path.realpath(workspace or working_directory()), belongs)
         if named:
-            return _only(reference, not_archived or [session for session, _ in named])
+            return _only(reference, named)
     prefix = reference if reference.startswith("sess-") else f"sess-{reference}"
     if prefix != "sess-":
         matching = [session_of(session_id) for session_id in session_ids() if session_id.startswith(prefix)]
@@ -78,8 +76,27 @@ def resolve(reference: str, workspace: str | None = None) -> Session:
     raise SessionNotFound(repr(reference), hint=_suggest(reference))
 
 
+def name_owner(name: str, paths: Iterable[str]) -> Session | None:
+    """Return the session that has this name in one of these workspaces.
+
+    Archived sessions have given their names away.
+    """
+    directories = set(paths)
+    for session, metadata in _with_name(name):
+        if not metadata.get("archived") and directories.intersection(workspaces(metadata)):
+            return session
+    return None
+
+
+def named_here(name: str, workspace: str) -> Session | None:
+    """Return the session in use that has this name in a workspace or in the nearest one above it."""
+    in_use = [pair for pair in _with_name(name) if not pair[1].get("archived")]
+    nearest = _nearest(in_use, workspace)
+    return _only(name, nearest) if nearest else None
+
+
 @contextmanager
-def naming() -> Iterator[None]:
+def lock_names() -> Iterator[None]:
     """Lock the names of this home: a name that is free inside the block stays free until it ends."""
     base = ensure_home()
     deadline = time.monotonic() + NAMING_LIMIT
@@ -91,12 +108,25 @@ def naming() -> Iterator[None]:
         yield
 
 
-def here() -> str:
+def working_directory() -> str:
     """Return the working directory, or / if it was deleted."""
     try:
         return os.getcwd()
     except FileNotFoundError:
         return os.sep
+
+
+def newest(workspace: str, *, archived: bool = False) -> Session | None:
+    """Return the newest session of a workspace or of a directory above it, in use or archived."""
+    for session_id in reversed(session_ids()):
+        session = session_of(session_id)
+        try:
+            metadata = meta.read(session)
+        except MetaInvalid:
+            continue
+        if bool(metadata.get("archived")) is archived and in_workspace(metadata, workspace):
+            return session
+    return None
 
 
 def workspaces(metadata: Mapping[str, Any]) -> list[str]:
@@ -105,28 +135,55 @@ def workspaces(metadata: Mapping[str, Any]) -> list[str]:
     return [path for path in (metadata.get("workspace_path"), origin) if path]
 
 
-def in_workspace(metadata: Meta, workspace: str) -> bool:
+def in_workspace(metadata: Mapping[str, Any], workspace: str) -> bool:
     """Tell whether the session's workspace is `workspace` or a directory above it."""
-    return any(f"{workspace}/".startswith(path.rstrip("/") + "/") for path in workspaces(metadata))
+    return any(_is_above(path, workspace) for path in workspaces(metadata))
+
+
+def _with_name(name: str) -> list[tuple[Session, Meta]]:
+    return [
+        (session, metadata)
+        for session, metadata in scan()
+        if not isinstance(metadata, MetaInvalid) and metadata.get("name") == name
+    ]
+
+
+def _named(name: str, workspace: str, belongs: Callable[[Meta], bool] | None) -> list[Session]:
+    """Return the sessions that a name may mean: in use before archived, and here before elsewhere."""
+    pairs = [pair for pair in _with_name(name) if belongs is None or belongs(pair[1])]
+    for archived in (False, True):
+        alike = [pair for pair in pairs if bool(pair[1].get("archived")) is archived]
+        if alike:
+            return _nearest(alike, workspace) or [session for session, _ in alike]
+    return []
+
+
+def _nearest(pairs: list[tuple[Session, Meta]], workspace: str) -> list[Session]:
+    """Return those of the innermost directory that is the workspace or above it."""
+    depths = [
+        max((len(path) for path in workspaces(metadata) if _is_above(path, workspace)), default=-1)
+        for _, metadata in pairs
+    ]
+    deepest = max(depths, default=-1)
+    return [session for depth, (session, _) in zip(depths, pairs, strict=True) if depth == deepest >= 0]
+
+
+def _is_above(path: str, workspace: str) -> bool:
+    return f"{workspace}/".startswith(path.rstrip("/") + "/")
 
 
 def _last(workspace: str) -> Session:
-    for session_id in reversed(session_ids()):
-        session = session_of(session_id)
-        try:
-            metadata = meta.read(session)
-        except MetaInvalid:
-            continue
-        if in_workspace(metadata, workspace):
-            return session
-    raise SessionNotFound("@last", hint="agh session new")
+    session = newest(workspace) or newest(workspace, archived=True)
+    if session is None:
+        raise SessionNotFound("@last", hint="agh session new")
+    return session
 
 
 def _suggest(reference: str) -> str | None:
     """Suggest the closest name or id. All ids look alike, so an id must be a very near miss."""
     ids = session_ids()[-SUGGESTED_OF:]
     if reference.startswith("sess-"):
-        close = closest(reference, ids, alike=0.9)
+        close = closest(reference, ids, cutoff=0.9)
     else:
         close = closest(reference, filter(None, (_name(session_id) for session_id in ids)))
     return f"did you mean {close}?" if close else None
@@ -142,6 +199,14 @@ def _name(session_id: str) -> str | None:
 def _only(reference: str, matching: list[Session]) -> Session:
     """Return the only session, or raise AmbiguousSession."""
     if len(matching) > 1:
-        ids = ", ".join(session.id for session in matching[:5])
-        raise AmbiguousSession(repr(reference), ids + (", …" if len(matching) > 5 else ""))
+        descriptions = ", ".join(map(_describe, matching[:5]))
+        raise AmbiguousSession(repr(reference), descriptions + (", …" if len(matching) > 5 else ""))
     return matching[0]
+
+
+def _describe(session: Session) -> str:
+    """Return the id of a session and its workspace, if its metadata can be read."""
+    try:
+        return f"{session.id} in {meta.read(session)['workspace_path']}"
+    except MetaInvalid:
+        return session.id

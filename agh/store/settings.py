@@ -14,12 +14,12 @@ from agh import config
 from agh.config import SETTINGS, TABLES
 from agh.errors import ConfigInvalid, Usage
 from agh.home import ensure_home, home_path, replace_file
-from agh.store.sessions import naming
+from agh.store.sessions import lock_names
 
 LISTS = ("mcp_servers", "permissions.rules", "hooks", "trusted_workspaces", *TABLES)
 
 
-class Found(NamedTuple):
+class EffectiveSetting(NamedTuple):
     """A setting's value as written, and the file it comes from (or `default`)."""
 
     key: str
@@ -33,18 +33,20 @@ def check_key(key: str) -> None:
         raise Usage(f"there is no setting {key!r}", hint=config.suggest(key))
 
 
-def settings(workspace: str | None) -> list[Found]:
+def settings(workspace: str | None) -> list[EffectiveSetting]:
     """List every setting, sorted by key."""
-    effective = {key: Found(key, setting.default, "default") for key, setting in SETTINGS.items()}
+    effective = {key: EffectiveSetting(key, setting.default, "default") for key, setting in SETTINGS.items()}
     for path in config.config_files(workspace):
         for key, value in config.written(path).items():
-            effective[key] = Found(key, effective[key].value | value if key in TABLES else value, path)
+            effective[key] = EffectiveSetting(
+                key, effective[key].value | value if key in TABLES else value, path
+            )
     return sorted(effective.values())
 
 
 def change(path: str, key: str, value: str | None) -> Any:
     """Set a key in one file, or delete it if the value is None. Return the value written."""
-    from agh.core.settings.toml_text import CannotEdit, changed
+    from agh.core.settings.toml_text import CannotEdit, set_value
 
     by_hand = f"edit it by hand: {path}"
     if key in LISTS or key.partition(".")[0] in TABLES:
@@ -52,7 +54,7 @@ def change(path: str, key: str, value: str | None) -> Any:
     check_key(key)
     new_value = None if value is None else _parse(key, value)
     ensure_home()
-    with naming():
+    with lock_names():
         config.written(path)
         try:
             with open(path, encoding="utf-8", newline="") as file:
@@ -60,7 +62,7 @@ def change(path: str, key: str, value: str | None) -> Any:
         except (FileNotFoundError, NotADirectoryError):
             text = ""
         try:
-            new_text = changed(text, key, new_value)
+            new_text = set_value(text, key, new_value)
         except CannotEdit:
             raise ConfigInvalid(
                 path, f"{key} stands there in a way that cannot be edited", hint=by_hand

@@ -1,4 +1,4 @@
-"""Views of sessions, as commands print them and a server returns them. Only `owned_update` writes."""
+"""Views of sessions, as commands print them and a server returns them. Only `update_metadata` writes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def stop_notice(session: Session) -> dict[str, Any]:
     }
 
 
-def owned_update(session: Session, **changes: Any) -> None:
+def update_metadata(session: Session, **changes: Any) -> None:
     """Change the metadata of a session that is not live. Raise SessionBusy if it is locked."""
     lock = locks.take(session)
     if lock is None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from agh.core.suggest import closest
 from agh.errors import ConfigInvalid, Usage, WorkspaceNameTaken, WorkspaceNotFound
 from agh.home import base36, checked_home, home_path, replace_file
-from agh.store.sessions import here, naming
+from agh.store.sessions import lock_names, working_directory
 
 FILE, PREFIX = "workspaces.toml", "ws-"
 
@@ -25,7 +25,7 @@ class Workspace(NamedTuple):
     name: str | None = None
 
 
-def registered() -> list[Workspace]:
+def read_registered() -> list[Workspace]:
     """List the registered workspaces, sorted by name."""
     path = os.path.join(checked_home() or home_path(), FILE)
     try:
@@ -50,16 +50,16 @@ def find(reference: str | None) -> Workspace:
 
     A registered name wins over a directory of that name; ./NAME means the directory.
     """
-    workspaces = registered()
+    workspaces = read_registered()
     if reference is not None:
         for workspace in workspaces:
             if reference in (workspace.id, workspace.name):
                 return workspace
-    path = os.path.realpath(here() if reference is None else os.path.expanduser(reference))
+    path = os.path.realpath(working_directory() if reference is None else os.path.expanduser(reference))
     return next((workspace for workspace in workspaces if workspace.path == path), Workspace(path))
 
 
-def existing(reference: str | None) -> Workspace:
+def find_existing(reference: str | None) -> Workspace:
     """Find a workspace that is registered or whose directory exists; else raise WorkspaceNotFound."""
     workspace = find(reference)
     if workspace.id is None and not os.path.isdir(workspace.path):
@@ -72,8 +72,8 @@ def add(path: str, name: str | None) -> tuple[Workspace, bool]:
     path = os.path.realpath(os.path.expanduser(path))
     if not os.path.isdir(path):
         raise WorkspaceNotFound(repr(path), hint="name a directory that is there")
-    with naming():
-        workspaces = registered()
+    with lock_names():
+        workspaces = read_registered()
         old = next((workspace for workspace in workspaces if workspace.path == path), None)
         new_name = name or (old.name if old else None) or os.path.basename(path) or "root"
         _check_name(new_name)
@@ -88,11 +88,11 @@ def add(path: str, name: str | None) -> tuple[Workspace, bool]:
 
 def remove(reference: str) -> Workspace:
     """Remove a workspace from the list and return it. Nothing else changes."""
-    with naming():
+    with lock_names():
         removed = find(reference)
         if removed.id is None:
             raise WorkspaceNotFound(repr(reference), hint=_suggest(reference))
-        _write([workspace for workspace in registered() if workspace != removed])
+        _write([workspace for workspace in read_registered() if workspace != removed])
     return removed
 
 
@@ -107,7 +107,7 @@ def _check_name(name: str) -> None:
 
 
 def _suggest(reference: str) -> str:
-    close = closest(reference, [str(workspace.name) for workspace in registered()])
+    close = closest(reference, [str(workspace.name) for workspace in read_registered()])
     return f"did you mean {close}?" if close else "agh workspace list"
 
 

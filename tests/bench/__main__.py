@@ -46,21 +46,21 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=ROWS, metavar="NAME", help=", ".join(ROWS))
     parser.add_argument("--quick", action="store_true", help="small sizes: does the bench work at all?")
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write the figures to this file")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     for name in [name for name in os.environ if name.startswith("AGH_")]:
         del os.environ[name]
     load = os.getloadavg()[0]
     figures: list[tuple[str, Figure]] = []
     with tempfile.TemporaryDirectory(prefix="agh-bench-") as place:
-        for name in asked.only or ROWS:
-            for figure in ROWS[name](Path(place) / name / "agh", asked.quick):
+        for name in args.only or ROWS:
+            for figure in ROWS[name](Path(place) / name / "agh", args.quick):
                 figures.append((name, figure))
                 print(line(figure), flush=True)
-    if asked.json:
-        made = report(figures, asked.quick, load)
-        if asked.only and asked.json.exists():
-            made = replaced(json.loads(asked.json.read_text()), made)
-        asked.json.write_text(json.dumps(made, indent=2) + "\n")
+    if args.json:
+        summary = report(figures, args.quick, load)
+        if args.only and args.json.exists():
+            summary = replaced(json.loads(args.json.read_text()), summary)
+        args.json.write_text(json.dumps(summary, indent=2) + "\n")
 
 
 def line(figure: Figure) -> str:
@@ -85,7 +85,7 @@ def report(figures: list[tuple[str, Figure]], quick: bool, load: float) -> dict[
 
 
 def replaced(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
-    """A report in which the rows that were measured again are new; the others stay in their places."""
+    """Return a report in which the rows that were measured again are new; the others stay in their places."""
     fresh = {figure["name"]: figure for figure in part["figures"]}
     return {**part, "figures": [fresh.get(figure["name"], figure) for figure in whole["figures"]]}
 

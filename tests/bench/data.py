@@ -18,20 +18,20 @@ from agh.store import milestones
 from agh.store.create import create_log
 from agh.store.lock import take
 from agh.store.writer import Writer
-from tests.support.build import Home, calls, conversation, done, returns, says, user
+from tests.support.build import Home, calls, conversation, finishes, returns, says, user
 
 BATCH, TURN = 2_000, 500
 ROWS_ID = "sess-rows000000"
 
 
 def use(path: Path) -> Home:
-    """A home that the programs we start will find."""
+    """Return a home that the programs we start will find."""
     os.environ["AGH_HOME"] = str(path)
     return Home(path)
 
 
 def metadata(session_id: str, number: int, **fields: Any) -> bytes:
-    """What a keeper would have written, in size and shape."""
+    """Return what a keeper would have written, in size and shape."""
     at = timestamp(datetime.now(UTC) - timedelta(seconds=number * 7))
     return orjson.dumps(
         {
@@ -88,11 +88,11 @@ def many_sessions(path: Path, count: int, *, crashed: int = 0) -> None:
 
 
 def _templates(home: Home) -> tuple[Path, Path]:
-    """A log that ended and one that was cut off, outside the sessions that are counted."""
+    """Return a log that ended and one that was cut off, outside the sessions that are counted."""
     whole = [event for _ in range(5) for event in conversation()]
     cut = [*whole, user("go on", turn="turn-9"), says("yes", turn="turn-9"), calls("call-9", turn="turn-9")]
     made = []
-    for name, drafts in (("whole", [*whole, done()]), ("cut", cut)):
+    for name, drafts in (("whole", [*whole, finishes()]), ("cut", cut)):
         directory = home.session(drafts, id=f"sess-template{name}")
         kept = home.path / f"{name}.db"
         shutil.copyfile(directory / "events.db", kept)
@@ -126,10 +126,13 @@ def _talk(seed: int, events: int) -> list[Draft]:
     words = [f"word{int(chance.paretovariate(0.5)) % 20_000}" for _ in range(5_000)]
     while len(found) < events:
         turn = f"turn-{len(found):06d}"
-        said = [" ".join(["common", *chance.choices(words, k=9)]) + " " for _ in range(22)]
-        found += [user(f"{said[0]} rare{seed:02d}", turn=turn), calls("c", turn=turn, title=said[1])]
-        found += [returns("c", turn=turn, tool_result={"content": said[2] * 5})]
-        found += [says(text, turn=turn) for text in said[1:]] + [done(turn)]
+        sentences = [" ".join(["common", *chance.choices(words, k=9)]) + " " for _ in range(22)]
+        found += [
+            user(f"{sentences[0]} rare{seed:02d}", turn=turn),
+            calls("c", turn=turn, title=sentences[1]),
+        ]
+        found += [returns("c", turn=turn, tool_result={"content": sentences[2] * 5})]
+        found += [says(text, turn=turn) for text in sentences[1:]] + [finishes(turn)]
     return found[:events]
 
 

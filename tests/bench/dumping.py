@@ -46,7 +46,7 @@ def dump(place: Path, quick: bool) -> Iterator[Figure]:
 
 
 def _piped(argv: Sequence[str]) -> Taken:
-    """The same with a reader behind it."""
+    """Run it with a reader behind it."""
     return taken(["bash", "-c", '"$@" | cat > /dev/null', "bash", *argv], os.environ)
 
 

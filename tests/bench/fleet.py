@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.bench import data
 from tests.bench.measure import AGH, Figure
-from tests.support.live import children_of, processes
+from tests.support.processes import children_of, processes
 from tests.support.wait import wait_until
 
 COUNT = 50
@@ -21,29 +21,29 @@ def fleet(place: Path, quick: bool) -> Iterator[Figure]:
     count = 4 if quick else COUNT
     data.use(place)
     os.environ["AGH_ECHO_HOME"] = str(place.parent / "echo")
-    taken, said = at_once([["new", "--agent", "echo"] for _ in range(count)])
+    seconds, said = at_once([["new", "--agent", "echo"] for _ in range(count)])
     names = [text.strip() for text in said]
     try:
-        yield _figure(f"{count} sessions started at once", taken, count)
-        taken, said = at_once([["prompt", name, f"hello {name}", "-o", "text"] for name in names])
+        yield _figure(f"{count} sessions started at once", seconds, count)
+        seconds, said = at_once([["prompt", name, f"hello {name}", "-o", "text"] for name in names])
         assert [text.strip() for text in said] == [f"echo: hello {name}" for name in names]
-        yield _figure(f"{count} prompts answered at once", taken, count)
+        yield _figure(f"{count} prompts answered at once", seconds, count)
         trees = [tree_of(place, name) for name in names]
         shared = sum(proportional(pid) for tree in trees for pid in tree) / count
         note = "keeper, leash and agent; pages that they share are counted once"
         yield Figure(f"memory of each of {count} live sessions", shared, "MB", note=note)
     finally:
-        taken, _ = at_once([["stop", name] for name in names])
-    yield _figure(f"{count} sessions stopped at once", taken, count)
+        seconds, _ = at_once([["stop", name] for name in names])
+    yield _figure(f"{count} sessions stopped at once", seconds, count)
     wait_until(lambda: not left(place), 5, "nothing is left")
 
 
 def left(place: Path) -> list[int]:
-    return [one.pid for one in processes() if one.environ.get("AGH_HOME") == str(place)]
+    return [process.pid for process in processes() if process.environ.get("AGH_HOME") == str(place)]
 
 
 def at_once(commands: Sequence[Sequence[str]]) -> tuple[float, list[str]]:
-    """How long they took all together, and what each said."""
+    """Return how long they took all together, and what each said."""
     start = time.perf_counter()
     started = [
         subprocess.Popen(
@@ -51,13 +51,13 @@ def at_once(commands: Sequence[Sequence[str]]) -> tuple[float, list[str]]:
         )
         for command in commands
     ]
-    said = [one.communicate(timeout=300)[0] for one in started]
-    assert not any(one.returncode for one in started), said
-    return time.perf_counter() - start, said
+    outputs = [process.communicate(timeout=300)[0] for process in started]
+    assert not any(process.returncode for process in started), outputs
+    return time.perf_counter() - start, outputs
 
 
 def tree_of(place: Path, name: str) -> list[int]:
-    """A session's keeper, its leash and its agent."""
+    """Return a session's keeper, its leash and its agent."""
     keeper = json.loads((place / "sessions" / name / "meta.json").read_text())["keeper"]["pid"]
     found, roots = [keeper], [keeper]
     while roots:
@@ -69,7 +69,7 @@ def tree_of(place: Path, name: str) -> list[int]:
 
 
 def proportional(pid: int) -> float:
-    """The memory of a process in MB, what it shares with others divided among them."""
+    """Return the memory of a process in MB, what it shares with others divided among them."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 

@@ -35,7 +35,7 @@ LONGEST_WAIT = 5.0
 
 @contextmanager
 def _live(place: Path) -> Iterator[Writer]:
-    """A session that someone holds, with an event in it."""
+    """Yield a session that someone holds, with an event in it."""
     directory = data.use(place).directory(id="sess-live000000", state="active", stop_reason=None)
     owner = take(Session.at(directory))
     assert owner is not None
@@ -48,7 +48,7 @@ def _live(place: Path) -> Iterator[Writer]:
 
 @contextmanager
 def _follower(argv: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A follower that has shown the backlog and now waits."""
+    """Yield a follower that has shown the backlog and now waits."""
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, bufsize=0) as process:
         try:
             _line(process)
@@ -71,10 +71,10 @@ def latency(place: Path, quick: bool) -> Iterator[Figure]:
             ("20 ms polling", [sys.executable, "-c", POLLING, *FOLLOW], (None, None)),
         ):
             with _follower(argv) as process:
-                taken = sorted(_one(log, process) for _ in range(count))
-            note = f"{count} commits, worst {taken[-1]:.2f} ms"
-            yield Figure(f"follow, {name}, median", statistics.median(taken), "ms", limits[0], note=note)
-            yield Figure(f"follow, {name}, p99", percentile(taken, 0.99), "ms", limits[1], note=note)
+                times = sorted(_one(log, process) for _ in range(count))
+            note = f"{count} commits, worst {times[-1]:.2f} ms"
+            yield Figure(f"follow, {name}, median", statistics.median(times), "ms", limits[0], note=note)
+            yield Figure(f"follow, {name}, p99", percentile(times, 0.99), "ms", limits[1], note=note)
 
 
 def _one(log: Writer, process: subprocess.Popen[bytes]) -> float:

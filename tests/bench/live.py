@@ -23,13 +23,13 @@ CHUNKS = 10_000
 
 @contextmanager
 def session(place: Path, *args: str) -> Iterator[str]:
-    """A live session on the embedded agent, stopped at the end."""
+    """Yield a live session on the embedded agent, stopped at the end."""
     data.use(place)
     os.environ["AGH_ECHO_HOME"] = str(place.parent / "echo")
-    made = subprocess.run(
+    result = subprocess.run(
         [AGH, "session", "new", "--agent", "echo", *args], capture_output=True, text=True, check=True
     )
-    name = made.stdout.strip()
+    name = result.stdout.strip()
     try:
         yield name
     finally:
@@ -47,20 +47,20 @@ def prompts(place: Path, quick: bool) -> Iterator[Figure]:
 
 
 def chunks(place: Path, quick: bool) -> Iterator[Figure]:
-    """A turn of many chunks, against a loop that reads the same stream from the agent."""
+    """Compare a turn of many chunks with a loop that reads the same stream from the agent."""
     count = 500 if quick else CHUNKS
     with session(place) as name, _agent() as bare:
         loops, turns = [], []
         for _ in range(1 if quick else 9):
             loops.append(bare.stream(count))
             start = time.perf_counter()
-            done = subprocess.run(
+            result = subprocess.run(
                 [AGH, "session", "prompt", name, f"/stream {count}", "-o", "text"],
                 capture_output=True,
                 check=True,
             )
             turns.append(time.perf_counter() - start)
-            assert done.stdout.count(b"chunk") == count
+            assert result.stdout.count(b"chunk") == count
     loop, turn = statistics.median(loops), statistics.median(turns)
     note = f"{turn * 1000:.0f} ms / {loop * 1000:.0f} ms"
     yield Figure(f"a turn of {count} chunks", turn / loop, "x the loop", 4, note=note)
@@ -114,9 +114,9 @@ class _agent:
 
 
 def processes(name: str) -> list[int]:
-    """The keeper of a live session and its leash."""
-    shown = subprocess.run([AGH, "session", "status", name, "-o", "json"], capture_output=True, check=True)
-    keeper = int(json.loads(shown.stdout)["session"]["keeper"]["pid"])
+    """Return the keeper of a live session and its leash."""
+    result = subprocess.run([AGH, "session", "status", name, "-o", "json"], capture_output=True, check=True)
+    keeper = int(json.loads(result.stdout)["session"]["keeper"]["pid"])
     children = [
         int(stat.parent.name)
         for stat in Path("/proc").glob("[0-9]*/stat")

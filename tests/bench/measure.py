@@ -41,7 +41,7 @@ class Taken(NamedTuple):
 
 
 def taken(argv: Sequence[str], env: Mapping[str, str] | None = None) -> Taken:
-    """One run, its output thrown away."""
+    """Run a command once and discard its output; return what it took."""
     before, start = cpu_of_children(), time.perf_counter()
     nowhere = subprocess.DEVNULL
     subprocess.run(argv, env=env, stdin=nowhere, stdout=nowhere, stderr=nowhere, check=True)
@@ -54,7 +54,7 @@ def cpu_of_children() -> float:
 
 
 def interleaved(rounds: int, *runs: Callable[[], Taken]) -> list[Taken]:
-    """The median of each after one round that warms the caches; a busy moment hurts all of them alike.
+    """Return the median of each after one round that warms the caches; a busy moment hurts all of them alike.
 
     A single round is a trial of the bench itself: its figures mean nothing, so nothing is warmed for it.
     """
@@ -63,13 +63,15 @@ def interleaved(rounds: int, *runs: Callable[[], Taken]) -> list[Taken]:
             run()
     columns = zip(*([run() for run in runs] for _ in range(rounds)), strict=True)
     return [
-        Taken(statistics.median(one.wall for one in column), statistics.fmean(one.cpu for one in column))
+        Taken(
+            statistics.median(value.wall for value in column), statistics.fmean(value.cpu for value in column)
+        )
         for column in columns
     ]
 
 
 def against_bare(rounds: int, run: Callable[[], Taken]) -> tuple[float, str]:
-    """How many times longer than a bare interpreter a run takes, and in what times.
+    """Return how many times longer than a bare interpreter a run takes, and in what times.
 
     On a busy machine the clock is unkind to the longer of two; the processor's time is steadier.
     """
@@ -92,7 +94,7 @@ def peak_memory(argv: Sequence[str]) -> float:
 
 
 def resident(pids: Sequence[int]) -> list[float]:
-    """The memory of running processes, in MB."""
+    """Return the memory of running processes, in MB."""
     sizes = []
     for pid in pids:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()

@@ -86,7 +86,7 @@ def acpx(place: Path, quick: bool) -> Iterator[Figure]:
 
 
 def dumps(place: Path, quick: bool) -> Iterator[Figure]:
-    """The same rows by the sqlite3 program, and the same bytes by cat."""
+    """Yield the same rows by the sqlite3 program, and the same bytes by cat."""
     count = 5_000 if quick else 1_000_000
     directory = data.long_log(place, count)
     printed = place.parent / "printed.jsonl"
@@ -132,7 +132,7 @@ def _background(home: Path) -> Iterator[Callable[[], int]]:
 
 def _copies(sessions: Path, count: int) -> None:
     """As many records as asked for, copied from the first."""
-    (first,) = [one for one in sessions.glob("*.json") if one.name != "index.json"]
+    (first,) = [path for path in sessions.glob("*.json") if path.name != "index.json"]
     text = first.read_text()
     old = first.stem
     for number in range(count - 1):

@@ -10,7 +10,7 @@ from pathlib import Path
 from agh.store.writer import Writer
 from tests.bench import data
 from tests.bench.measure import AGH, Figure, Taken, against_bare, taken
-from tests.support.build import held, says
+from tests.support.build import says, take_lock
 
 ASKED = {"a rare word": ["rare03"], "a prefix": ["common", "rare*"], "in every message": ["common"]}
 
@@ -35,7 +35,7 @@ def search(place: Path, quick: bool) -> Iterator[Figure]:
 
     def after_a_turn() -> Taken:
         directory = place / "sessions" / f"sess-{7:012d}"
-        with held(directory) as owner, Writer(owner, "claude") as log:
+        with take_lock(directory) as owner, Writer(owner, "claude") as log:
             log.append([says("one more")])
         return taken(ask("rare03"), env)
 

@@ -29,7 +29,7 @@ def table(report: dict[str, Any]) -> str:
 
 
 def with_table(text: str, report: dict[str, Any]) -> str:
-    """The text with the table between its markers."""
+    """Return the text with the table between its markers."""
     before, _, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     assert end, f"no {BEGIN} … {END} to fill"

@@ -19,18 +19,18 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize("row", [row for row in ROWS if row != "acpx"])  # it needs an installed peer
 def test_every_row_can_be_measured(tmp_path: Path, row: str) -> None:
     written = tmp_path / "figures.json"
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "tests.bench", "--quick", "--only", row, "--json", str(written)],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=110,
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     figures = json.loads(written.read_text())["figures"]
     assert {figure["row"] for figure in figures} == {row}
     assert all(figure["value"] > 0 for figure in figures)
-    assert len(done.stdout.splitlines()) == len(figures)
+    assert len(result.stdout.splitlines()) == len(figures)
 
 
 def test_the_readme_shows_the_figures_that_were_measured() -> None:

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from tests.support.live import GONE_WITHIN, Live, Session, carrying, kill
+from tests.support.live import GONE_WITHIN, Live, Session
+from tests.support.processes import carrying, kill
 from tests.support.wait import wait_until
 
 SECRET = "hunter2-Zq81vT0pWx55"
 
 
 def bundle_of(session: Session) -> dict[str, Any]:
-    """The crash bundle that the metadata names: private, whole, and free of the secret."""
+    """Return the crash bundle that the metadata names: private, whole, and free of the secret."""
     path = Path(session.meta()["failure"]["crash_bundle_path"])
     assert path.parent == session.live.home / "logs" / "crash-bundles"
     assert path.name.startswith(f"{session.id}-")
@@ -25,14 +26,14 @@ def bundle_of(session: Session) -> dict[str, Any]:
     text = path.read_text()
     assert SECRET not in text
     assert len(text) < 1 << 20
-    found: dict[str, Any] = json.loads(text)
-    assert set(found) == {
+    document: dict[str, Any] = json.loads(text)
+    assert set(document) == {
         "schema", "session", "agent", "failure", "process", "error", "stderr", "last_events"
     }  # fmt: skip
-    assert found["schema"] == "agh.session_crash_bundle.v1"
-    assert found["session"]["id"] == session.id
-    assert set(found["process"]) == {"pid", "argv", "cwd", "started_at", "exit_code", "signal"}
-    return found
+    assert document["schema"] == "agh.session_crash_bundle.v1"
+    assert document["session"]["id"] == session.id
+    assert set(document["process"]) == {"pid", "argv", "cwd", "started_at", "exit_code", "signal"}
+    return document
 
 
 def check_crashed(session: Session, how: str) -> None:
@@ -86,8 +87,8 @@ def test_an_agent_killed_between_turns(live: Live) -> None:
 def test_a_wrapper_killed_takes_its_agent_with_it(live: Live) -> None:
     session = live.new("--wrapper", "--deaf")
     cookie = session.cookie
-    session.begin("/spawn-setsid 300\n/sleep 300")
-    session.said("spawned")
+    session.send("/spawn-setsid 300\n/sleep 300")
+    session.wait_for_text("spawned")
     kill(session.agent)
     wait_until(lambda: not carrying(cookie), GONE_WITHIN)
     check_crashed(session, "signal 9")
@@ -104,7 +105,7 @@ def test_the_prompt_says_that_the_agent_died(live: Live) -> None:
 def test_a_dead_leash_ends_the_session(live: Live) -> None:
     session = live.new()
     with session.start_prompt("/say begun\n/sleep 30") as watcher:
-        session.said("begun")
+        session.wait_for_text("begun")
         cookie = session.cookie
         kill(session.leash)
         watcher.communicate(timeout=20)
@@ -120,16 +121,16 @@ def test_nothing_outlives_a_dead_leash_for_long(live: Live, options: tuple[str, 
     """Without the leash the keeper is the last who knows the launch: it must see to what escaped."""
     session = live.new(*options)
     cookie = session.cookie
-    session.begin("/spawn-setsid 300\n/sleep 300")
-    session.said("spawned")
+    session.send("/spawn-setsid 300\n/sleep 300")
+    session.wait_for_text("spawned")
     kill(session.leash)
     wait_until(lambda: not session.is_live())
     session.agh("resume")
     try:
         wait_until(lambda: not carrying(cookie), GONE_WITHIN)
     finally:
-        for one in carrying(cookie):
-            kill(one.pid)
+        for process in carrying(cookie):
+            kill(process.pid)
     session.kill_keeper()  # to stop a deaf agent would take all the graces
 
 
@@ -141,18 +142,18 @@ def test_the_bundle_of_a_failed_start(live: Live) -> None:
     meta = session.meta()
     assert (meta["state"], meta["stop_reason"]) == ("stopped", "error")
     assert meta["failure"]["kind"] == "startup_failure"
-    found = json.loads(Path(meta["failure"]["crash_bundle_path"]).read_text())
-    assert found["process"]["exit_code"] == 4
-    assert "is bad" in found["stderr"]
-    assert SECRET not in json.dumps(found["stderr"])
+    document = json.loads(Path(meta["failure"]["crash_bundle_path"]).read_text())
+    assert document["process"]["exit_code"] == 4
+    assert "is bad" in document["stderr"]
+    assert SECRET not in json.dumps(document["stderr"])
 
 
 def test_a_secret_does_not_leave_by_the_error_message(live: Live) -> None:
     argv = "sh -c 'echo my key is $MY_API_KEY, alas >&2; exit 4'"
-    done = live.agh("session", "new", "--command", argv, env={"MY_API_KEY": SECRET}, code=7)
-    assert "alas" in done.stderr
-    assert SECRET not in done.stderr
+    result = live.agh("session", "new", "--command", argv, env={"MY_API_KEY": SECRET}, code=7)
+    assert "alas" in result.stderr
+    assert SECRET not in result.stderr
     (session,) = live.sessions()
     assert SECRET not in (session.directory / "meta.json").read_text()
     assert SECRET not in (session.directory / "keeper.log").read_text()
-    assert SECRET not in json.dumps([one.content for one in session.events()])
+    assert SECRET not in json.dumps([event.content for event in session.events()])

@@ -33,13 +33,13 @@ class Life:
         )
 
     def run(self) -> tuple[Session, bool]:
-        """The session, and whether its prompt was acknowledged."""
-        done = self.live.agh("session", "new", "--agent", "echo", env=self.env, code=None)
+        """Return the session, and whether its prompt was acknowledged."""
+        result = self.live.agh("session", "new", "--agent", "echo", env=self.env, code=None)
         (session,) = self.live.sessions()
         acknowledged = False
         try:
-            if done.returncode == 0:
-                session.begin(TEXT)
+            if result.returncode == 0:
+                session.send(TEXT)
                 acknowledged = True
                 wait_until(lambda: session.count("done") or not session.is_live())
             session.call("stop")
@@ -50,21 +50,21 @@ class Life:
 
 
 def check_life(session: Session, acknowledged: bool) -> None:
-    """What must hold after a death at any moment."""
+    """Check what must hold after a death at any moment."""
     session.check_log()
     before = session.events()
     sent = [text for _, text in session.inputs()]
     assert sent in ([TEXT], [] if not acknowledged else [TEXT])
-    assert [one.content["text"] for one in session.events("user_message")] == sent
+    assert [event.content["text"] for event in session.events("user_message")] == sent
     session.revive()
-    said = session.tell("what did I say?")
+    reply = session.tell("what did I say?")
     assert session.events()[: len(before)] == before, "history was changed"
-    assert '"what did I say?"' in said
+    assert '"what did I say?"' in reply
     if session.count("done") == 2:
-        assert f'"{TEXT}"' in said
+        assert f'"{TEXT}"' in reply
     session.check_log()
-    begun = {one.turn_id for one in session.events("user_message")}
-    assert begun == {one.turn_id for one in session.events("done", "error")}, "every turn has an end"
+    turn_ids = {event.turn_id for event in session.events("user_message")}
+    assert turn_ids == {event.turn_id for event in session.events("done", "error")}, "every turn has an end"
     assert session.meta()["failure"] is None
 
 
@@ -104,8 +104,8 @@ def test_a_prompt_whose_acknowledgement_was_lost_is_not_sent_again(live: Live, t
     """It is in the log as interrupted: the command says so, and does not send it a second time by itself."""
     life = Life(live, "answer 1", tmp_path / "boundaries")  # the receipt
     session = live.new(env=life.env)
-    done = session.prompt("/say hello", code=None)
+    result = session.prompt("/say hello", code=None)
     assert life.was_killed()
     assert [text for _, text in session.inputs()] == ["/say hello"]
     assert session.count("user_message") == 1
-    assert done.returncode == 7
+    assert result.returncode == 7

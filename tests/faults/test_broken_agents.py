@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from tests.support.live import Live, Session, is_alive, kill, memory_of
+from tests.support.live import Live, Session
+from tests.support.processes import is_alive, kill, memory_of
 from tests.support.wait import wait_until
 
 UPDATE = '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":%s}}'
@@ -82,11 +83,11 @@ HOSTILE = [
 
 
 def survives(session: Session, line: str) -> bool:
-    """Whether the keeper lives on and the turn ends as it should after this line from the agent."""
+    """Tell whether the keeper lives on and the turn ends as it should after this line from the agent."""
     keeper = session.revive()
-    turn = session.begin(f"/raw {line.replace('@', str(session.live.workspace))}\n/say after")
+    turn = session.send(f"/raw {line.replace('@', str(session.live.workspace))}\n/say after")
     wait_until(lambda: session.events("done", "error", turn=turn) or not is_alive(keeper), what=line)
-    ended = [one.content.get("stop_reason") for one in session.events("done", "error", turn=turn)]
+    ended = [event.content.get("stop_reason") for event in session.events("done", "error", turn=turn)]
     return ended == ["end_turn"] and is_alive(keeper)
 
 
@@ -107,7 +108,7 @@ def test_odd_messages_are_recorded(live: Live) -> None:
     assert [line for line in ODD_BUT_FINE if not survives(session, line)] == []
     assert session.count("runtime_warning") == 0
     session.check_log()
-    (lone,) = [one for one in session.events("agent_message") if one.content.get("sanitized")]
+    (lone,) = [event for event in session.events("agent_message") if event.content.get("sanitized")]
     assert lone.content["text"] == "lone \ufffd half"
 
 
@@ -134,7 +135,7 @@ def test_an_odd_answer_ends_the_turn(live: Live) -> None:
         start=1,
     ):
         lines = [f'/raw {{"jsonrpc":"2.0","id":{one},{answer}}}' for one in range(3, 20)]
-        turn = session.begin("\n".join(lines))
+        turn = session.send("\n".join(lines))
         wait_until(lambda: session.has_ended(turn) or not session.is_live())  # noqa: B023
         assert session.keeper == keeper, answer
         # One of the lines was the answer; the others, and the agent's own, are one too many.
@@ -150,7 +151,7 @@ def test_bad_bytes(live: Live) -> None:
     assert warning.content["raw"]["length"] == 4
     bad = UPDATE % '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a@b"}}'
     session.tell(f"/bytes {bad.encode().replace(b'@', bytes([0xFF])).hex()}0a\n/say after")
-    (mended,) = [one for one in session.events("agent_message") if one.content.get("sanitized")]
+    (mended,) = [event for event in session.events("agent_message") if event.content.get("sanitized")]
     assert mended.content["text"] == "a\ufffdb"
     session.check_log()
 
@@ -165,10 +166,10 @@ def test_stray_lines_at_the_start_are_warnings(live: Live) -> None:
 
 def test_stdout_closed_but_alive(live: Live) -> None:
     session = live.new("--deaf")
-    begun = time.monotonic()
-    done = session.prompt("/say begun\n/close-stdout\n/sleep 60", code=7)
-    assert time.monotonic() - begun < 10
-    assert "begun" in done.stdout
+    started = time.monotonic()
+    result = session.prompt("/say begun\n/close-stdout\n/sleep 60", code=7)
+    assert time.monotonic() - started < 10
+    assert "begun" in result.stdout
     wait_until(lambda: not live.processes())
     assert session.meta()["state"] == "stopped"
     assert "stdout" in session.meta()["failure"]["summary"], "what the agent did, not what agh then did to it"
@@ -184,8 +185,8 @@ def test_a_flood_on_stderr(live: Live) -> None:
 
 def test_never_answering_initialize(live: Live) -> None:
     live.configure("[timeouts]\ninitialize = '1s'")
-    done = live.agh("session", "new", "--agent", "echo", env={"AGH_ECHO_OPTIONS": "--init-hang"}, code=3)
-    assert "initialize" in done.stderr
+    result = live.agh("session", "new", "--agent", "echo", env={"AGH_ECHO_OPTIONS": "--init-hang"}, code=3)
+    assert "initialize" in result.stderr
     wait_until(lambda: not live.processes())
     (session,) = live.sessions()
     assert session.meta()["failure"]["kind"] == "timeout"
@@ -201,19 +202,19 @@ def test_never_answering_session_new(live: Live) -> None:
         "    if frame['method'] == 'initialize':\n"
         "        print(json.dumps({'id': frame['id'], 'result': {'protocolVersion': 1}}), flush=True)\n"
     )
-    done = live.agh("session", "new", "--command", shlex.join([sys.executable, "-c", script]), code=3)
-    assert "session/new" in done.stderr
+    result = live.agh("session", "new", "--command", shlex.join([sys.executable, "-c", script]), code=3)
+    assert "session/new" in result.stderr
     wait_until(lambda: not live.processes())
 
 
 @pytest.mark.parametrize("argv", ["cat /dev/zero", "true", "cat"])
 def test_programs_that_are_no_agents(live: Live, argv: str) -> None:
     live.configure("[timeouts]\ninitialize = '0.5s'")
-    begun = time.monotonic()
-    done = live.agh("session", "new", "--command", argv, code=None)
-    assert done.returncode in (1, 3, 7, 9)
-    assert done.stderr.startswith("agh: ")
-    assert time.monotonic() - begun < 15
+    started = time.monotonic()
+    result = live.agh("session", "new", "--command", argv, code=None)
+    assert result.returncode in (1, 3, 7, 9)
+    assert result.stderr.startswith("agh: ")
+    assert time.monotonic() - started < 15
     wait_until(lambda: not live.processes())
     (session,) = live.sessions()
     assert session.meta()["state"] == "stopped"
@@ -234,9 +235,9 @@ def test_a_fifo_does_not_hang_the_keeper(live: Live) -> None:
     os.mkfifo(live.workspace / "fifo")
     session = live.new()
     keeper = session.keeper
-    session.begin("/read fifo\n/say after")
+    session.send("/read fifo\n/say after")
     try:
-        wait_until(lambda: "after" in session.text(), 5)
+        wait_until(lambda: "after" in session.text())
     finally:
         if not session.count("done"):
             kill(keeper)
@@ -247,11 +248,11 @@ def test_a_huge_file_does_not_fill_the_memory(live: Live) -> None:
         huge.truncate(400 << 20)
     session = live.new()
     keeper = session.keeper
-    session.begin("/read huge\n/say after")
+    session.send("/read huge\n/say after")
     try:
         wait_until(lambda: "after" in session.text() or memory_of(keeper, "VmHWM") > 300)
         assert memory_of(keeper, "VmHWM") < 300
-        session.said("after")
+        session.wait_for_text("after")
     finally:
         kill(keeper)
 
@@ -259,16 +260,16 @@ def test_a_huge_file_does_not_fill_the_memory(live: Live) -> None:
 def test_an_answer_lost_in_an_endless_line_ends_the_turn(live: Live) -> None:
     """What was cut off may have been the answer that the turn waits for: it cannot wait for ever."""
     session = live.new("--no-usage")  # so that the answer is what is glued to the line
-    session.begin("/say begun\n/no-newline 33")
+    session.send("/say begun\n/no-newline 33")
     wait_until(lambda: session.count("runtime_warning"))
-    wait_until(lambda: session.events("done", "error"), 5)
+    wait_until(lambda: session.events("done", "error"))
 
 
 @pytest.mark.slow
 def test_no_newline_for_256_mib(live: Live) -> None:
     session = live.new()
-    done = session.prompt("/say begun\n/no-newline 256", "-o", "text")
-    assert done.stdout == "begun\n"
+    result = session.prompt("/say begun\n/no-newline 256", "-o", "text")
+    assert result.stdout == "begun\n"
     peak = memory_of(session.keeper, "VmHWM")
     print(f"256 MiB without a newline: keeper at most {peak:.0f} MB")
     assert peak < 120

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.live import Live, Session, is_alive, living
+from tests.support.live import Live, Session, living
+from tests.support.processes import is_alive
 
 
 def copy_home(live: Live, tmp_path: Path) -> Path:
@@ -22,8 +23,8 @@ def copy_home(live: Live, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("command", ["stop", "repair", "resume", "prompt", "delete"])
 def test_no_command_in_a_copy_ends_the_original(live: Live, tmp_path: Path, command: str) -> None:
     session = live.new()
-    session.begin("/spawn-setsid 300\n/say begun\n/sleep 300")
-    session.said("begun")
+    session.send("/spawn-setsid 300\n/say begun\n/sleep 300")
+    session.wait_for_text("begun")
     pids = [session.keeper, session.leash, session.agent, *(one.pid for one in live.processes())]
     other = Live(copy_home(live, tmp_path), live.workspace)
     twin = Session(other, session.id)
@@ -39,12 +40,13 @@ def test_no_command_in_a_copy_ends_the_original(live: Live, tmp_path: Path, comm
 
 
 def test_a_home_that_was_moved_still_ends_what_its_launch_left(live: Live, tmp_path: Path) -> None:
-    from tests.faults.test_orphans import kill_both
-    from tests.support.live import carrying
+    from tests.support.processes import carrying
 
     session = live.new()
-    session.begin("/spawn-setsid 300\n/say begun\n/sleep 300")
-    session.said("begun")
+    session.send("/spawn-setsid 300\n/say begun\n/sleep 300")
+    session.wait_for_text("begun")
+    from tests.faults.test_orphans import kill_both
+
     cookie = kill_both(session)
     assert carrying(cookie)
     moved = tmp_path / "moved"

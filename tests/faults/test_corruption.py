@@ -15,8 +15,10 @@ import pytest
 from agh.errors import Bug
 from agh.store.meta import Meta
 from tests.support.build import Home, conversation, says
+from tests.support.files import tree
 from tests.support.log_writer import LogWriter
-from tests.support.program import Agh, error_of, in_process, said, tree
+from tests.support.output import error_of, message_of
+from tests.support.program import Agh, in_process
 
 COLUMNS = ("turn_id", "type", "agent_name", "content", "timestamp")
 BAD, GOOD = "sess-bad0000000", "sess-good000000"
@@ -134,7 +136,7 @@ def test_a_damaged_log(
 ) -> None:
     damage(bad / "events.db")
     before = tree(home.path)
-    message = said(agh("session", "events", BAD, code=8))
+    message = message_of(agh("session", "events", BAD, code=8))
     assert words in message
     assert BAD in message
     for command in ("events", "history", "transcript", "recap"):
@@ -152,14 +154,14 @@ def test_damaged_metadata(
 ) -> None:
     damage(bad / "meta.json")
     before = tree(home.path)
-    message = said(agh("session", "status", BAD, code=8))
+    message = message_of(agh("session", "status", BAD, code=8))
     assert words in message
     assert BAD in message
     for command in (["status"], ["events"], ["history"], ["recap"], ["repair", "--dry-run"], ["repair"]):
         error = error_of(in_process("session", *command, BAD, "-o", "json"), "meta_invalid", 8)
         assert error["message"] == message
     listed = json.loads(agh("session", "list", "--all", "-o", "json").stdout)["sessions"]
-    assert {one["id"]: one["badge"] for one in listed} == {GOOD: "stopped", BAD: "unknown"}
+    assert {row["id"]: row["badge"] for row in listed} == {GOOD: "stopped", BAD: "unknown"}
     human = in_process("session", "list", "--all").stdout
     assert "good" in human and BAD in human
     assert len(in_process("session", "events", GOOD).stdout.splitlines()) == 10
@@ -192,8 +194,8 @@ def test_a_session_that_is_a_file(agh: Agh, home: Home) -> None:
     home.session(id=GOOD, name="good")
     (home.path / "sessions" / BAD).write_text("x")
     assert "good" in agh("session", "list", "--all").stdout
-    done = agh("session", "events", BAD, code=None)
-    assert done.returncode in (4, 8)
+    result = agh("session", "events", BAD, code=None)
+    assert result.returncode in (4, 8)
 
 
 def test_a_log_that_was_cut_while_its_wal_is_there(agh: Agh, bad: Path) -> None:
@@ -234,8 +236,8 @@ def test_a_value_of_the_wrong_kind(home: Home, bad: Path, column: str, value: st
         ["history"],
         ["transcript"],
     ):
-        done = in_process("session", *command, BAD)
-        assert done.returncode in (0, 8), (command, done.stderr)
+        result = in_process("session", *command, BAD)
+        assert result.returncode in (0, 8), (command, result.stderr)
 
 
 @pytest.mark.parametrize("seed", [2, *(pytest.param(seed) for seed in (0, 1, 3))])
@@ -249,8 +251,8 @@ def test_no_flipped_bit_is_a_bug(home: Home, bad: Path, tmp_path: Path, seed: in
         data[place] ^= 1 << chance.randrange(8)
         log.write_bytes(data)
         for command in ("events", "transcript"):
-            done = in_process("session", command, BAD)
-            assert done.returncode in (0, 8), (place, data[place] ^ whole[place], done.stderr)
+            result = in_process("session", command, BAD)
+            assert result.returncode in (0, 8), (place, data[place] ^ whole[place], result.stderr)
         assert log.read_bytes() == data
 
 
@@ -262,9 +264,9 @@ def test_no_flipped_bit_in_the_metadata_is_a_bug(home: Home, bad: Path, seed: in
         data[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
         path.write_bytes(data)
         for command in (["list", "--all"], ["status", BAD]):
-            done = in_process("session", *command)
-            assert done.returncode in (0, 8), (data, done.stderr)
-            assert command[0] != "list" or "good" in done.stdout
+            result = in_process("session", *command)
+            assert result.returncode in (0, 8), (data, result.stderr)
+            assert command[0] != "list" or "good" in result.stdout
 
 
 def test_what_a_kill_left_is_read_and_left(agh: Agh, home: Home) -> None:
@@ -277,12 +279,12 @@ def test_what_a_kill_left_is_read_and_left(agh: Agh, home: Home) -> None:
     for missing in (False, True):
         if missing:
             shm.unlink()
-        before = {name: held for name, held in tree(session).items() if name not in (".", shm.name)}
+        before = {name: entry for name, entry in tree(session).items() if name not in (".", shm.name)}
         assert "last words" in agh("session", "events", session.name).stdout
         for command in ("events", "history", "transcript", "recap"):
             assert "last words" in in_process("session", command, session.name, "-o", "json").stdout
         agh("session", "repair", session.name, "--dry-run")
-        after = {name: held for name, held in tree(session).items() if name not in (".", shm.name)}
+        after = {name: entry for name, entry in tree(session).items() if name not in (".", shm.name)}
         assert after == before
     assert shm.stat().st_mode & 0o777 == 0o600
 

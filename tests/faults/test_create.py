@@ -41,23 +41,23 @@ def test_killed_before_its_nth_act(live: Live, tmp_path: Path, verb: str) -> Non
     argv = ("session", verb, *(["--agent", "echo"] if verb == "new" else [origin.id]))
     killed, hidden = 0, 0
     for act in range(1, 100):
-        known = {one.id for one in live.sessions()}
+        ids = {session.id for session in live.sessions()}
         env = {"PYTHONPATH": str(tmp_path), "AGH_TEST_KILL_AT": str(act)}
-        done = live.agh(*argv, env=env, code=None)
-        if done.returncode == 0:
+        result = live.agh(*argv, env=env, code=None)
+        if result.returncode == 0:
             break
-        assert done.returncode == -signal.SIGKILL, done.stderr
+        assert result.returncode == -signal.SIGKILL, result.stderr
         killed += 1
         hidden += any(name.startswith(".making-") for name in os.listdir(live.home / "sessions"))
-        for made in live.sessions():
-            assert made.meta()["id"] == made.id
-            if made.id not in known:  # then it can be gone on with
-                made.check_log()
-                assert made.say("hello") == "echo: hello"
-                made.stop()
+        for session in live.sessions():
+            assert session.meta()["id"] == session.id
+            if session.id not in ids:  # then it can be gone on with
+                session.check_log()
+                assert session.say("hello") == "echo: hello"
+                session.stop()
     assert killed > 10 and hidden > 5, "the kills came too late to prove anything"
     live.agh("session", "list", "--all")
-    before = {one.id for one in live.sessions()}
+    before = {session.id for session in live.sessions()}
     live.agh("session", "repair", "--all", "--dry-run")
     live.agh("session", "repair", "--all")
     assert set(os.listdir(live.home / "sessions")) == before

@@ -13,7 +13,8 @@ import pytest
 
 from agh import __version__
 from tests.support.build import Home, conversation, says, shared_home, user
-from tests.support.program import AGH, Agh, on_terminal, shell
+from tests.support.program import AGH, Agh, shell
+from tests.support.terminal import run_on_terminal
 
 COMMANDS = [
     ["session", "list", "--all"],
@@ -57,45 +58,45 @@ def test_a_pipe_that_nobody_reads(args: list[str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        done = subprocess.run([AGH, *args], stdout=writing, stderr=subprocess.PIPE, timeout=20)
+        result = subprocess.run([AGH, *args], stdout=writing, stderr=subprocess.PIPE, timeout=20)
     finally:
         os.close(writing)
-    assert done.stderr == b""
-    assert done.returncode in (0, 141)
+    assert result.stderr == b""
+    assert result.returncode in (0, 141)
 
 
 @pytest.mark.parametrize("args", [*COMMANDS, VERSION], ids=" ".join)
 def test_head_is_quiet(args: list[str]) -> None:
-    done = shell('"$AGH" "$@" | head -1; echo ${PIPESTATUS[0]} >&2', *args)
-    assert done.stderr in ("0\n", "141\n")
-    assert done.stdout.count("\n") == 1
+    result = shell('"$AGH" "$@" | head -1; echo ${PIPESTATUS[0]} >&2', *args)
+    assert result.stderr in ("0\n", "141\n")
+    assert result.stdout.count("\n") == 1
 
 
 def test_head_of_a_long_log_ends_it_early() -> None:
-    done = shell('"$AGH" session events many | head -1; echo ${PIPESTATUS[0]} >&2')
-    assert json.loads(done.stdout)["sequence"] == 1
-    assert done.stderr == "141\n"
+    result = shell('"$AGH" session events many | head -1; echo ${PIPESTATUS[0]} >&2')
+    assert json.loads(result.stdout)["sequence"] == 1
+    assert result.stderr == "141\n"
 
 
 @pytest.mark.parametrize(
     "args", [COMMANDS[0], COMMANDS[3], COMMANDS[10], COMMANDS[-1], VERSION], ids=" ".join
 )
 def test_a_full_disk_is_told_and_is_no_bug(args: list[str]) -> None:
-    done = shell('"$AGH" "$@" > /dev/full', *args)
-    assert done.returncode not in (0, 70)
-    assert "Traceback" not in done.stderr
-    assert "a bug in agh" not in done.stderr
-    assert "No space left" in done.stderr
+    result = shell('"$AGH" "$@" > /dev/full', *args)
+    assert result.returncode not in (0, 70)
+    assert "Traceback" not in result.stderr
+    assert "a bug in agh" not in result.stderr
+    assert "No space left" in result.stderr
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 @pytest.mark.parametrize("args", [COMMANDS[0], COMMANDS[3], COMMANDS[9], COMMANDS[-1], VERSION], ids=" ".join)
 def test_closed_streams(agh: Agh, args: list[str], closed: str) -> None:
-    done = shell(f'"$AGH" "$@" {closed}', *args)
-    assert done.returncode == 0
-    assert done.stderr == ""
+    result = shell(f'"$AGH" "$@" {closed}', *args)
+    assert result.returncode == 0
+    assert result.stderr == ""
     if closed in ("<&-", "2>&-"):
-        assert done.stdout == agh(*args).stdout
+        assert result.stdout == agh(*args).stdout
 
 
 @pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
@@ -123,15 +124,15 @@ def test_an_empty_environment(shared: Home) -> None:
         ["--help"],
         ["doctor"],
     ):
-        done = subprocess.run([AGH, *args], env=bare, capture_output=True, timeout=20)
-        assert (done.returncode, done.stderr) == (0, b"")
-        assert done.stdout
+        result = subprocess.run([AGH, *args], env=bare, capture_output=True, timeout=20)
+        assert (result.returncode, result.stderr) == (0, b"")
+        assert result.stdout
 
 
 def test_no_home_in_the_environment() -> None:
     for args in (["--version"], ["--help"], ["session", "list", "--help"]):
-        done = subprocess.run([AGH, *args], env={}, capture_output=True, text=True, timeout=20)
-        assert (done.returncode, done.stderr) == (0, "")
+        result = subprocess.run([AGH, *args], env={}, capture_output=True, text=True, timeout=20)
+        assert (result.returncode, result.stderr) == (0, "")
     version = subprocess.run([AGH, "--version"], env={}, capture_output=True, text=True, timeout=20)
     assert version.stdout == f"agh {__version__}\n"
 
@@ -139,17 +140,17 @@ def test_no_home_in_the_environment() -> None:
 def test_the_password_file_knows_the_home() -> None:
     """Only the path is asked, by the function that every command asks: nothing looks into the real home."""
     code = "from agh.home import home_path; print(home_path())"
-    done = subprocess.run([sys.executable, "-c", code], env={}, capture_output=True, text=True, timeout=20)
-    assert (done.stdout, done.stderr) == (f"{pwd.getpwuid(os.getuid()).pw_dir}/.agh\n", "")
+    result = subprocess.run([sys.executable, "-c", code], env={}, capture_output=True, text=True, timeout=20)
+    assert (result.stdout, result.stderr) == (f"{pwd.getpwuid(os.getuid()).pw_dir}/.agh\n", "")
 
 
 def test_home_is_used_when_agh_home_is_not_set(home: Home, tmp_path: Path, shared: Home) -> None:
     (tmp_path / "user" / ".agh").symlink_to(shared.path)
     env = {"HOME": str(tmp_path / "user")}
-    done = subprocess.run(
+    result = subprocess.run(
         [AGH, "session", "list", "--all"], env=env, capture_output=True, text=True, timeout=20
     )
-    assert done.stdout.count("\n") == 5
+    assert result.stdout.count("\n") == 5
 
 
 @pytest.mark.parametrize(
@@ -172,20 +173,20 @@ def test_other_locales(setting: dict[str, str]) -> None:
         (["session", "transcript", "other"], b"Gr"),
         (["session", "list", "--all"], b"Gr"),
     ):
-        done = subprocess.run([AGH, *args], env=env, capture_output=True, timeout=20)
-        assert (done.returncode, done.stderr) == (0, b"")
-        assert form in done.stdout
+        result = subprocess.run([AGH, *args], env=env, capture_output=True, timeout=20)
+        assert (result.returncode, result.stderr) == (0, b"")
+        assert form in result.stdout
 
 
 @pytest.mark.parametrize("args", [COMMANDS[0], COMMANDS[3], COMMANDS[11], COMMANDS[13]], ids=" ".join)
 def test_colour_on_a_terminal_only(agh: Agh, args: list[str]) -> None:
-    code, shown = on_terminal(*args)
+    code, printed = run_on_terminal(*args)
     assert code == 0
-    assert "\x1b[" in shown
+    assert "\x1b[" in printed
     for plain in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
-        code, shown = on_terminal(*args, env=plain)
+        code, printed = run_on_terminal(*args, env=plain)
         assert code == 0
-        assert "\x1b" not in shown
+        assert "\x1b" not in printed
     assert "\x1b" not in agh(*args).stdout
 
 
@@ -193,21 +194,21 @@ def test_colour_on_a_terminal_only(agh: Agh, args: list[str]) -> None:
     ("env", "colour"), [({"NO_COLOR": ""}, True), ({"TERM": ""}, False), ({"NO_COLOR": "0"}, False)]
 )
 def test_what_says_that_there_is_no_colour(env: dict[str, str], colour: bool) -> None:
-    assert ("\x1b" in on_terminal("session", "list", "--all", env=env)[1]) is colour
+    assert ("\x1b" in run_on_terminal("session", "list", "--all", env=env)[1]) is colour
 
 
 def test_events_are_for_people_on_a_terminal_and_json_in_a_pipe(agh: Agh) -> None:
-    _, shown = on_terminal("session", "events", "talk", "--last", "1", env={"NO_COLOR": "1"})
-    assert "done" in shown and "{" not in shown
+    _, printed = run_on_terminal("session", "events", "talk", "--last", "1", env={"NO_COLOR": "1"})
+    assert "done" in printed and "{" not in printed
     assert json.loads(agh("session", "events", "talk", "--last", "1").stdout)["type"] == "done"
 
 
 @pytest.mark.parametrize("columns", ["20", "40", "400", "0", "-5", "wide", ""])
 def test_any_width_of_terminal(columns: str) -> None:
     for args in (["session", "list", "--all"], ["session", "events", "talk"]):
-        code, shown = on_terminal(*args, env={"COLUMNS": columns, "NO_COLOR": "1"})
-        assert code == 0, shown
-        assert len(shown.splitlines()) >= 4
+        code, printed = run_on_terminal(*args, env={"COLUMNS": columns, "NO_COLOR": "1"})
+        assert code == 0, printed
+        assert len(printed.splitlines()) >= 4
 
 
 def read_only(home: Path, *args: str) -> subprocess.CompletedProcess[str]:

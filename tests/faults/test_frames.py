@@ -77,7 +77,7 @@ DATABASE = sqlite3.connect(":memory:")
 
 
 def speak(agent: subprocess.Popen[bytes], number: int, method: str, params: dict[str, object]) -> list[bytes]:
-    """What the agent sends until it has answered this; whatever it asks is refused."""
+    """Return what the agent sends until it has answered this; whatever it asks is refused."""
     assert agent.stdin and agent.stdout
     agent.stdin.write(encode_request(number, method, params))
     agent.stdin.flush()
@@ -95,7 +95,7 @@ def speak(agent: subprocess.Popen[bytes], number: int, method: str, params: dict
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
-    """Every kind of frame that the scripted agent knows to send."""
+    """Return every kind of frame that the scripted agent knows to send."""
     state = tmp_path_factory.mktemp("echo")
     argv = [*ECHO, "--state", str(state)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as agent:
@@ -137,7 +137,7 @@ def mutant(chance: random.Random, lines: list[bytes]) -> bytes:
 
 
 def check(data: bytes, seen: Counter[str]) -> None:
-    """What becomes of it is what the keeper would store."""
+    """Check that what becomes of a frame can be stored."""
     splitter = Splitter()
     frames = splitter.feed(data) + splitter.close()
     assert len(frames) <= data.count(b"\n") + 1

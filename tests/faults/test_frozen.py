@@ -14,7 +14,9 @@ import pytest
 from agh.errors import KeeperNotResponding
 from agh.home import Session as HomeSession
 from agh.keeper import client
-from tests.support.live import Live, carrying, is_alive, wait_until
+from tests.support.live import Live
+from tests.support.processes import carrying, is_alive
+from tests.support.wait import wait_until
 
 
 @contextmanager
@@ -32,8 +34,8 @@ def frozen(*pids: int) -> Iterator[None]:
 
 def test_stop_kill_ends_a_keeper_that_does_not_answer(live: Live) -> None:
     session = live.new()
-    turn = session.begin("/spawn-setsid 300\n/say begun\n/sleep 60")
-    session.said("begun")
+    turn = session.send("/spawn-setsid 300\n/say begun\n/sleep 60")
+    session.wait_for_text("begun")
     keeper, cookie = session.keeper, session.cookie
     with frozen(keeper):
         view = json.loads(session.agh("stop", "--kill", "-o", "json").stdout)["session"]
@@ -140,7 +142,7 @@ def test_the_timeout_of_a_prompt_holds(live: Live, who: str) -> None:
 def test_the_timeout_holds_in_the_middle_of_a_turn(live: Live) -> None:
     session = live.new()
     with session.start_prompt("/say begun\n/sleep 30", "--timeout", "2s", "-o", "text") as watcher:
-        session.said("begun")
+        session.wait_for_text("begun")
         with frozen(session.keeper):
             started = time.monotonic()
             _, err = watcher.communicate(timeout=40)

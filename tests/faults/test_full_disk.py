@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.live import Live, Session, living, wait_until
+from tests.support.live import Live, Session, living
 from tests.support.mounts import fill, small_disk
+from tests.support.wait import wait_until
 
 SIZE = 4 << 20
 
@@ -109,7 +110,7 @@ def test_a_prompt_that_is_watched_when_its_keeper_cannot_write(full: Live) -> No
     with session.start_prompt(
         "/say begun\n/sleep 1\n/stream 3000 0 800\n/say ended", "-o", "json"
     ) as watcher:
-        session.said("begun")
+        session.wait_for_text("begun")
         fill(disk_of(full))
         _, err = watcher.communicate(timeout=40)
     assert watcher.returncode == 8, err
@@ -121,7 +122,7 @@ def test_a_prompt_that_is_watched_when_its_keeper_cannot_write(full: Live) -> No
 def test_a_reserve_of_free_space_is_kept(full: Live) -> None:
     full.configure("[session]\nreserve_bytes = 12_000_000")
     session = full.new()
-    turn = session.begin("/stream 6000 0 4000\n/say ended\n/sleep 60")
+    turn = session.send("/stream 6000 0 4000\n/say ended\n/sleep 60")
     wait_until(lambda: not session.is_live(), 60)
     assert (session.meta()["stop_reason"], session.meta()["stop_detail"]) == ("disk_low", "reserve_bytes")
     assert session.events()[-1].type == "session_paused"

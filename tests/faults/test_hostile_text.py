@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from agh.core.events import TYPES
-from tests.support.build import Home, Writer, draft, held, shared_home
-from tests.support.program import OWN_STYLES, UNSAFE, on_terminal, tree
+from tests.support.build import Home, Writer, draft, shared_home, take_lock
+from tests.support.files import tree
+from tests.support.output import OWN_STYLES, UNSAFE
+from tests.support.terminal import run_on_terminal
 
 HOSTILE = (
     "\x1b]52;c;aGk=\x07 \x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\ \x1b[2J\x1b[5mblink \x1bPq \x9b31m "
@@ -53,10 +55,10 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Home:
         home.session(id="sess-named00000", name=HOSTILE + "x", title=None)
         directory = home.session(id="sess-hostile000", **{**metadata, "name": NAME})
         column = HOSTILE.replace("\x00", "")
-        with held(directory) as owner, Writer(owner, column) as log:
+        with take_lock(directory) as owner, Writer(owner, column) as log:
             log.append(draft(kind, turn_id=f"t{column}", **content()) for kind in TYPES)
         crashed = home.session(id="sess-crashed000", state="active", stop_reason=None)
-        with held(crashed) as owner, Writer(owner, column) as log:
+        with take_lock(crashed) as owner, Writer(owner, column) as log:
             log.append(
                 draft(kind, turn_id=f"t{column}", **content()) for kind in ("user_message", "tool_call")
             )
@@ -70,8 +72,8 @@ def in_shared(shared: Home, private_home: Path, monkeypatch: pytest.MonkeyPatch)
 
 def assert_safe(shown: str) -> None:
     left = OWN_STYLES.sub("", shown)
-    found = UNSAFE.search(left)
-    assert found is None, ascii(left[max(0, found.start() - 100) : found.end() + 20])
+    match = UNSAFE.search(left)
+    assert match is None, ascii(left[max(0, match.start() - 100) : match.end() + 20])
 
 
 COMMANDS = [
@@ -99,25 +101,25 @@ COMMANDS = [
 
 @pytest.mark.parametrize("args", COMMANDS, ids=" ".join)
 def test_stored_text(args: list[str]) -> None:
-    code, shown = on_terminal(*args)
-    assert code == 0, ascii(shown)
-    assert shown
-    assert_safe(shown)
+    code, printed = run_on_terminal(*args)
+    assert code == 0, ascii(printed)
+    assert printed
+    assert_safe(printed)
 
 
 @pytest.mark.parametrize("args", [args for args in COMMANDS if args[-1] == "human"], ids=" ".join)
 def test_stored_text_without_colour(args: list[str]) -> None:
-    code, shown = on_terminal(*args, env={"NO_COLOR": "1"})
+    code, printed = run_on_terminal(*args, env={"NO_COLOR": "1"})
     assert code == 0
-    assert "\x1b" not in shown
-    assert_safe(shown)
+    assert "\x1b" not in printed
+    assert_safe(printed)
 
 
 @pytest.mark.parametrize("output", ["human", "markdown"])
 def test_markup_is_only_text(output: str) -> None:
-    code, shown = on_terminal("session", "transcript", NAME, "-o", output)
+    code, printed = run_on_terminal("session", "transcript", NAME, "-o", output)
     assert code == 0
-    assert "[bold red]markup[/]" in shown
+    assert "[bold red]markup[/]" in printed
 
 
 @pytest.mark.parametrize("output", ["human", "json"])
@@ -140,10 +142,10 @@ def test_markup_is_only_text(output: str) -> None:
     ids=" ".join,
 )
 def test_arguments_in_errors(args: list[str], output: str) -> None:
-    given = [part.replace("{}", HOSTILE.replace("\x00", "")) for part in args]
-    code, shown = on_terminal(*given, "-o", output)
-    assert code in (2, 4), ascii(shown)
-    assert_safe(shown)
+    arguments = [part.replace("{}", HOSTILE.replace("\x00", "")) for part in args]
+    code, printed = run_on_terminal(*arguments, "-o", output)
+    assert code in (2, 4), ascii(printed)
+    assert_safe(printed)
 
 
 def test_the_path_of_the_home_in_errors(tmp_path: Path) -> None:
@@ -152,9 +154,9 @@ def test_the_path_of_the_home_in_errors(tmp_path: Path) -> None:
         place.mkdir()
         place.chmod(0o777)
         for output in ("human", "json"):
-            code, shown = on_terminal("session", "list", "-o", output, env={"AGH_HOME": str(place)})
+            code, printed = run_on_terminal("session", "list", "-o", output, env={"AGH_HOME": str(place)})
             assert code == 5
-            assert_safe(shown)
+            assert_safe(printed)
 
 
 @pytest.mark.parametrize("output", [pytest.param("human"), "jsonl", "sse"])
@@ -175,13 +177,13 @@ def test_columns_that_no_keeper_would_write(
     row[column] = "\x1b]52;;x\x07\x1b[2J\x9b31m\u202e"
     if column == "timestamp":
         row[column] = "2026-04-16T" + row[column]
-    with held(directory), sqlite3.connect(directory / "events.db") as log:
+    with take_lock(directory), sqlite3.connect(directory / "events.db") as log:
         log.execute(
             f"INSERT INTO events (sequence, {', '.join(row)}) VALUES (1, ?, ?, ?, ?, ?)", [*row.values()]
         )
     log.close()
     before = tree(directory)
-    code, shown = on_terminal("session", "events", directory.name, "-o", output)
+    code, printed = run_on_terminal("session", "events", directory.name, "-o", output)
     assert code == 0
-    assert_safe(shown)
+    assert_safe(printed)
     assert tree(directory) == before

@@ -7,23 +7,24 @@ import time
 
 import pytest
 
-from tests.support.live import GONE_WITHIN, Live, Session, carrying, is_alive, kill
+from tests.support.live import GONE_WITHIN, Live, Session
+from tests.support.processes import carrying, is_alive, kill
 from tests.support.wait import wait_until
 
 
 def kill_in_mid_turn(session: Session, text: str) -> float:
     """SIGKILL to the keeper while the agent works; seconds until everything below was gone."""
     cookie = session.cookie
-    begun = time.monotonic()
+    started = time.monotonic()
     session.kill_keeper()
     wait_until(lambda: not carrying(cookie), what=text)
-    return time.monotonic() - begun
+    return time.monotonic() - started
 
 
 @pytest.mark.parametrize("options", [(), ("--wrapper", "--deaf")])
 def test_everything_below_is_gone_in_no_time(live: Live, options: tuple[str, ...]) -> None:
     session = live.new(*options)
-    session.begin("/spawn-setsid 300\n/spawn-setsid 300 keep-stdout\n/sleep 300")
+    session.send("/spawn-setsid 300\n/spawn-setsid 300 keep-stdout\n/sleep 300")
     wait_until(lambda: session.text().count("spawned") == 2)
     below = carrying(session.cookie)
     assert len(below) >= 4 + ("--wrapper" in options)
@@ -34,8 +35,10 @@ def test_everything_below_is_gone_in_no_time(live: Live, options: tuple[str, ...
 
 def test_a_command_started_for_the_agent_is_gone_too(live: Live) -> None:
     session = live.new(args=("--permissions", "approve-all"))
-    session.begin("/run setsid sleep 300 & sleep 300")
-    wait_until(lambda: len([one for one in live.processes() if one.argv == ["sleep", "300"]]) == 2)
+    session.send("/run setsid sleep 300 & sleep 300")
+    wait_until(
+        lambda: len([process for process in live.processes() if process.argv == ["sleep", "300"]]) == 2
+    )
     session.kill_keeper()
     wait_until(lambda: not live.processes(), GONE_WITHIN)
 
@@ -43,7 +46,7 @@ def test_a_command_started_for_the_agent_is_gone_too(live: Live) -> None:
 def test_who_watches_is_told_and_keeps_what_was_shown(live: Live) -> None:
     session = live.new()
     with session.start_prompt("/say begun\n/sleep 30", "-o", "text") as watcher:
-        session.said("begun")
+        session.wait_for_text("begun")
         session.kill_keeper()
         out, err = watcher.communicate(timeout=20)
     assert watcher.returncode == 7
@@ -53,14 +56,14 @@ def test_who_watches_is_told_and_keeps_what_was_shown(live: Live) -> None:
 
 def test_resume_closes_the_open_turn_and_goes_on(live: Live) -> None:
     session = live.new()
-    turn = session.begin("/say begun\n/tool-open Build id=c1\n/sleep 30")
+    turn = session.send("/say begun\n/tool-open Build id=c1\n/sleep 30")
     wait_until(lambda: session.count("tool_call") == 2)
-    shown = session.events()
+    events = session.events()
     session.kill_keeper()
-    assert session.events() == shown, "reading never repairs"
+    assert session.events() == events, "reading never repairs"
     session.agh("resume")
     after = session.events()
-    assert after[: len(shown)] == shown
+    assert after[: len(events)] == events
     assert session.status()["badge"] == "idle"
     (result,) = session.events("tool_result")
     assert (result.turn_id, result.content["tool_call_id"]) == (turn, "c1")
@@ -70,32 +73,36 @@ def test_resume_closes_the_open_turn_and_goes_on(live: Live) -> None:
     assert session.inputs()[0][0] == "interrupted"
     assert "prompt_interrupted" in session.markers()
     assert session.count("session_resumed") == 1
-    said = session.tell("what did I say?")
-    assert said.startswith("SEEN 2 user texts"), "the killed prompt was not sent again"
-    assert "/tool-open" in said
+    reply = session.tell("what did I say?")
+    assert reply.startswith("SEEN 2 user texts"), "the killed prompt was not sent again"
+    assert "/tool-open" in reply
     session.check_log()
 
 
 def test_a_prompt_just_works_and_the_agent_remembers(live: Live) -> None:
     session = live.new()
     session.tell("the first thing")
-    session.begin("/say begun\n/sleep 30")
-    session.said("begun")
+    session.send("/say begun\n/sleep 30")
+    session.wait_for_text("begun")
     session.kill_keeper()
-    said = session.say("what did I say?")
-    assert said.startswith("SEEN 3 user texts")
-    assert "the first thing" in said
+    reply = session.say("what did I say?")
+    assert reply.startswith("SEEN 3 user texts")
+    assert "the first thing" in reply
     session.check_log()
 
 
 def test_repair_closes_the_turn_without_an_agent(live: Live) -> None:
     session = live.new()
-    session.begin("/say begun\n/sleep 30")
-    session.said("begun")
+    session.send("/say begun\n/sleep 30")
+    session.wait_for_text("begun")
     session.kill_keeper()
     report = json.loads(session.agh("repair", "-o", "json").stdout)
     assert report["persisted"] is True
-    assert {one["code"] for one in report["actions"]} >= {"append_error", "fix_metadata", "interrupt_input"}
+    assert {action["code"] for action in report["actions"]} >= {
+        "append_error",
+        "fix_metadata",
+        "interrupt_input",
+    }
     assert not session.is_live()
     assert json.loads(session.agh("repair", "-o", "json").stdout)["actions"] == []
     assert session.say("what did I say?").startswith("SEEN 2")
@@ -105,11 +112,11 @@ def test_repair_closes_the_turn_without_an_agent(live: Live) -> None:
 def test_killed_before_the_first_turn_ended_and_without_a_memory(live: Live) -> None:
     """The agent cannot restore by itself; what was said in the killed turn must not be lost silently."""
     session = live.new("--caps", "none")
-    session.begin("/say begun\n/sleep 30")
-    session.said("begun")
+    session.send("/say begun\n/sleep 30")
+    session.wait_for_text("begun")
     session.kill_keeper()
-    done = session.agh("resume", "-o", "json")
-    assert json.loads(done.stdout)["restore"]["strategy"] == "inject_history"
+    result = session.agh("resume", "-o", "json")
+    assert json.loads(result.stdout)["restore"]["strategy"] == "inject_history"
     assert "context_reset" in session.markers()
     assert "/say begun" in session.tell("what did I say?")
 
@@ -118,8 +125,8 @@ def test_killed_again_and_again(live: Live) -> None:
     session = live.new()
     for number in range(1, 4):
         session.say(f"/say round {number}")
-        session.begin(f"/say lost {number}\n/sleep 30")
-        session.said(f"lost {number}")
+        session.send(f"/say lost {number}\n/sleep 30")
+        session.wait_for_text(f"lost {number}")
         session.kill_keeper()
     assert session.say("what did I say?").startswith("SEEN 7 user texts")
     session.check_log()
@@ -140,11 +147,11 @@ def test_an_idle_session_whose_keeper_was_killed(live: Live) -> None:
 def test_the_turn_outlives_the_command_that_began_it(live: Live) -> None:
     session = live.new()
     with session.start_prompt("/stream 30 0.03") as watcher:
-        session.said("chunk 3 ")
+        session.wait_for_text("chunk 3 ")
         watcher.kill()
     assert watcher.returncode == -9
     assert is_alive(session.keeper)
-    session.settle()
+    session.wait_idle()
     assert session.count("agent_message") == 30
     assert session.events("done")[0].content["stop_reason"] == "end_turn"
     assert session.inputs()[0][0] == "sent"

@@ -19,7 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.live import Event, Live, Process, kill, look_at
+from tests.support.live import Event, Live
+from tests.support.processes import Process, kill, look_at
 from tests.support.rounds import Rounds
 
 KILLS, TESTS = 300, 4
@@ -30,12 +31,12 @@ Told = tuple[str, str | None, str | None]
 
 
 def told(event: Event) -> Told:
-    """What of an event the script alone decides."""
+    """Return the parts of an event that depend only on the script."""
     return event.type, event.content.get("text"), event.content.get("tool_call_id")
 
 
 def is_ours(event: Event) -> bool:
-    """Whether it was written by a keeper or a repair, not by the agent."""
+    """Tell whether it was written by a keeper or a repair, not by the agent."""
     return event.type in ("user_message", "done", "error") or event.content.get("outcome") == "unknown"
 
 
@@ -54,15 +55,15 @@ class Stack:
 
     def __init__(self, live: Live) -> None:
         self.found: dict[str, list[Process]] = {"keeper": [], "leash": [], "agent": []}
-        for one in filter(None, map(look_at, agh_pids())):
-            if one.environ.get("AGH_HOME") != str(live.home):
+        for process in filter(None, map(look_at, agh_pids())):
+            if process.environ.get("AGH_HOME") != str(live.home):
                 continue
-            if "agh.keeper.main" in one.argv:
-                self.found["keeper"].append(one)
-            elif any(word.endswith("leash.py") for word in one.argv):
-                self.found["leash"].append(one)
-            elif "agh_echo" in one.argv:
-                self.found["agent"].append(one)
+            if "agh.keeper.main" in process.argv:
+                self.found["keeper"].append(process)
+            elif any("leash.py" in word for word in process.argv):
+                self.found["leash"].append(process)
+            elif "agh_echo" in process.argv:
+                self.found["agent"].append(process)
 
     def pids(self, victim: str) -> list[int]:
         parts = [self.found[part][:1] for part in victim.split(" and ")]
@@ -70,7 +71,7 @@ class Stack:
 
     def has_two_agents(self) -> bool:
         """Looked at twice, since the first look takes a while: one may end and the next begin in it."""
-        return len([one for one in self.found["agent"] if look_at(one.pid) == one]) > 1
+        return len([process for process in self.found["agent"] if look_at(process.pid) == process]) > 1
 
 
 class Story:
@@ -84,32 +85,31 @@ class Story:
         self.completed: set[int] = set()
         self.session.stop()
         self.spans = [self.time_a_round(), self.time_a_round()]  # from a stopped session, from a live one
-        self.script = [told(one) for one in self.session.events(turn=self.turn()) if not is_ours(one)]
+        self.script = [told(event) for event in self.session.events(turn=self.turn()) if not is_ours(event)]
         assert [one for one in self.script if one[1]][-1][1] == "ends"
 
     def time_a_round(self) -> float:
         """Seconds of a round that nobody disturbs."""
-        begun = time.monotonic()
+        started = time.monotonic()
         self.session.prompt(SCRIPT.format(n=0))
-        return time.monotonic() - begun
+        return time.monotonic() - started
 
     def turn(self) -> str:
         return self.session.events("user_message")[-1].turn_id
 
     def play(self, number: int, chance: random.Random) -> None:
-        """One prompt, and a kill at a random moment of its start, or of its turn."""
+        """Send a prompt, and kill someone at a random moment of its start or its turn."""
         victim, span = chance.choice(VICTIMS), self.spans[self.session.is_live()]
-        by_exec = victim == "command"  # it may be killed while it starts
-        command = self.session.start_prompt(SCRIPT.format(n=number), "-o", "jsonl", by_exec=by_exec)
-        shown: list[bytes] = []
+        command = self.session.start_prompt(SCRIPT.format(n=number), "-o", "jsonl")
+        lines: list[bytes] = []
         assert command.stdout and command.stderr
         if chance.random() < 0.5:
             time.sleep(chance.random() * span * 0.7)
         else:
-            shown = [command.stdout.readline() for _ in range(chance.randrange(1, len(self.script)))]
+            lines = [command.stdout.readline() for _ in range(chance.randrange(1, len(self.script)))]
             time.sleep(chance.random() * 0.002)
         self.strike(victim, command)
-        shown += command.stdout.readlines()
+        lines += command.stdout.readlines()
         err = command.stderr.read()
         command.wait(60)
         failed_to_restore = b'"restore_failed"' in err and victim in ("leash", "agent")
@@ -121,8 +121,8 @@ class Story:
         assert b"Traceback" not in err
         if command.returncode == 0:
             self.completed.add(number)
-        whole = [line for line in shown if line.endswith(b"\n")]
-        assert whole == shown or command.returncode == -9, "a torn line"
+        whole = [line for line in lines if line.endswith(b"\n")]
+        assert whole == lines or command.returncode == -9, "a torn line"
         self.shown += whole
         self.look()
 
@@ -147,7 +147,7 @@ class Story:
 
     def end(self, last: int) -> None:
         """Let the session go on to a good end, and check the whole story."""
-        said = self.session.say("what did I say?")
+        reply = self.session.say("what did I say?")
         self.look()
         assert self.session.events() == self.log, "what was read while it was made is still there"
         self.session.check_log()
@@ -162,16 +162,16 @@ class Story:
         assert numbers == sorted(set(numbers)), "every prompt once, in order"
         assert self.completed <= set(numbers) <= set(range(last + 1))
         for number in range(1, last + 1):
-            seen = said.count(f"/say round-{number} begins")
+            seen = reply.count(f"/say round-{number} begins")
             assert seen <= 1 if number in numbers else seen == 0, f"prompt {number} was sent {seen} times"
-        strategies = {one.content["strategy"] for one in self.log if one.type == "session_resumed"}
+        strategies = {row.content["strategy"] for row in self.log if row.type == "session_resumed"}
         assert strategies == {"native_resume"}
         statuses = Counter(status for status, _ in self.session.inputs())
         assert set(statuses) <= {"sent", "interrupted", "failed"}
         print(f"{sum(self.fired.values())} kills: {dict(self.fired)}; turns: {dict(statuses)}")
 
     def check_turn(self, turn: list[Event]) -> int:
-        """The number of the round; its turn is a prefix of the script, whole if it is called done."""
+        """Return the number of the round; its turn is a prefix of the script, whole if it is called done."""
         first, *between, last = turn
         number = int(first.content["text"].split()[1].removeprefix("round-"))
         script = [
@@ -193,13 +193,13 @@ class Story:
 @pytest.mark.parametrize("part", range(TESTS))
 def test_any_process_killed_at_any_moment(live: Live, rounds: Rounds, part: int) -> None:
     story = Story(live)
-    wanted = KILLS // TESTS
+    count = KILLS // TESTS
     number = 0
-    for number, chance in rounds(2 * wanted):
+    for number, chance in rounds(2 * count):
         story.play(number, chance)
-        if rounds.seconds is None and sum(story.fired.values()) >= wanted:
+        if rounds.seconds is None and sum(story.fired.values()) >= count:
             break
     story.end(number)
     if rounds.seconds is None:
-        assert sum(story.fired.values()) >= wanted
+        assert sum(story.fired.values()) >= count
         assert set(story.fired) == set(VICTIMS)

@@ -14,7 +14,9 @@ import pytest
 from agh.keeper.leash.child import Leashed
 from agh.keeper.leash.spawn import adopt_orphans
 from agh.keeper.loop import Loop
-from tests.support.live import ECHO, GONE_WITHIN, Live, children_of, is_alive, kill, look_at, wait_until
+from tests.support.live import ECHO, GONE_WITHIN, Live
+from tests.support.processes import children_of, is_alive, kill, look_at
+from tests.support.wait import wait_until
 
 # Helpers without their environment, in sessions of their own, whose parents have ended: without a cookie.
 HELPERS = '(env -i setsid sh -c \'echo $$ >> "$0"; sleep 300 & echo $! >> "$0"; wait\' {file} &) ; '

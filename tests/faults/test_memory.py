@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.live import Live, memory_of
+from tests.support.live import Live
+from tests.support.processes import memory_of
 from tests.support.wait import wait_until
 
 MIB = 1 << 20
@@ -108,11 +109,11 @@ def growth(live: Live, frame: str, type: str, *args: str) -> float:
     session = live.new(args=("--command", command, *args))
     session.tell("hello")
     idle = memory_of(session.keeper, "VmHWM")
-    turn = session.begin(frame)
+    turn = session.send(frame)
     wait_until(lambda: session.fetch("SELECT 1 FROM events WHERE type = 'done' AND turn_id = ?", turn))
     peak = memory_of(session.keeper, "VmHWM")
-    stored = session.fetch("SELECT type, length(content) FROM events ORDER BY length(content) DESC LIMIT 1")
-    assert stored[0][0] == type and stored[0][1] > 0.9 * SIZE, stored
+    rows = session.fetch("SELECT type, length(content) FROM events ORDER BY length(content) DESC LIMIT 1")
+    assert rows[0][0] == type and rows[0][1] > 0.9 * SIZE, rows
     assert session.fetch("SELECT min(json_valid(content)) FROM events") == [(1,)]
     print(f"{frame}: {(peak - idle) * MIB / SIZE:.1f} times its size")
     return peak - idle
@@ -148,7 +149,7 @@ def import_peak(path: Path, code: int = 0) -> tuple[int, str]:
 
 @pytest.fixture
 def idle_import(live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    """What an import takes that has next to nothing to do, in a home of the test's own."""
+    """Return what an import takes that has next to nothing to do, in a home of the test's own."""
     monkeypatch.setenv("AGH_HOME", str(live.home))
     small = tmp_path / "small.jsonl"
     head = HEAD | {"session": {**HEAD["session"], "id": "sess-0mwk9w60rgjbwksm"}}  # type: ignore[dict-item]

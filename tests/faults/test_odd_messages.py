@@ -18,7 +18,8 @@ import pytest
 
 from agh.keeper.leash.child import Leashed
 from agh.keeper.loop import Loop
-from tests.support.live import Live, Session, cpu_ticks_of, is_alive
+from tests.support.live import Live, Session
+from tests.support.processes import cpu_ticks_of, is_alive
 from tests.support.wait import wait_until
 
 HUGE = (1 << 63, (1 << 64) - 1, 10**40, -(1 << 63), 1.5e308)
@@ -74,7 +75,7 @@ ODD_AGENT = shlex.join([sys.executable, "-c", AGENT])
 
 
 def new_session(live: Live, replies: dict[str, Any] | None = None, *args: str, code: int = 0) -> Session:
-    """A session on the agent above; `replies` are its odd answers, by method."""
+    """Return a session on the agent above; `replies` are its odd answers, by method."""
     environ = {"ODD_REPLIES": json.dumps(replies or {})}
     argv = ("--command", ODD_AGENT, "--permissions", "approve-all", *args)
     live.agh("session", "new", *argv, env=environ, code=code)
@@ -93,7 +94,7 @@ def update(kind: Any, **fields: Any) -> str:
 def send(session: Session, *lines: str) -> dict[str, Any]:
     """Have the agent send these lines in one turn; the errors it got, by the id of the request."""
     keeper = session.keeper
-    turn = session.begin("\n".join(lines))
+    turn = session.send("\n".join(lines))
     wait_until(lambda: session.has_ended(turn) or not is_alive(keeper), what=lines[0][:200])
     log = (session.directory / "keeper.log").read_text()
     assert is_alive(keeper), f"the keeper is gone after {lines[0][:200]}: {log[-600:]}"
@@ -104,7 +105,7 @@ def send(session: Session, *lines: str) -> dict[str, Any]:
 
 
 def check_alive(session: Session) -> None:
-    """A normal prompt works, and nothing was wrong that agh would call its own bug."""
+    """Check that a normal prompt works and that agh reported no bug of its own."""
     assert send(session, update("agent_message_chunk", content={"type": "text", "text": ""})) == {}
     session.check_log()
     assert "Traceback" not in (session.directory / "keeper.log").read_text()
@@ -267,7 +268,7 @@ def test_a_log_in_by_methods_of_wrong_types(live: Live, methods: Any) -> None:
 def test_answers_to_a_prompt_of_wrong_types(live: Live, answer: Any) -> None:
     session = new_session(live, {"session/prompt": {"result": answer}})
     keeper = session.keeper
-    turn = session.begin(update("plan", entries=[]))
+    turn = session.send(update("plan", entries=[]))
     wait_until(lambda: session.has_ended(turn))
     assert session.keeper == keeper
 
@@ -313,7 +314,7 @@ def test_a_turn_whose_end_cannot_be_handled_ends_as_failed(
     session = new_session(live, {"session/prompt": {"result": answer}})
     keeper = session.keeper
     for _ in range(2):
-        turn = session.begin(update("plan", entries=[]))
+        turn = session.send(update("plan", entries=[]))
         wait_until(lambda: session.has_ended(turn) or not is_alive(keeper))  # noqa: B023
         (end,) = session.events("done", "error", turn=turn)
         assert BROKEN_CAUSE in end.content["error"]

@@ -12,7 +12,8 @@ import signal
 
 import pytest
 
-from tests.support.live import Live, Process, Session, carrying, children_of, kill
+from tests.support.live import Live, Session
+from tests.support.processes import Process, carrying, children_of, kill
 from tests.support.wait import wait_until
 
 SHAPES = {
@@ -35,21 +36,25 @@ def kill_both(session: Session) -> str:
 
 
 def programs(found: list[Process]) -> set[str]:
-    return {"sleep" if "sleep" in one.argv else "agent" for one in found}
+    return {"sleep" if "sleep" in item.argv else "agent" for item in found}
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_next_prompt_ends_what_is_left(live: Live, shape: str) -> None:
     session = live.new(*SHAPES[shape], args=("--permissions", "approve-all"))
-    session.begin("/spawn-setsid 300\n/spawn-setsid 300 keep-stdout\n/run setsid sleep 300 & sleep 300")
-    wait_until(lambda: len([one for one in carrying(session.cookie) if one.argv == ["sleep", "300"]]) == 4)
+    session.send("/spawn-setsid 300\n/spawn-setsid 300 keep-stdout\n/run setsid sleep 300 & sleep 300")
+    wait_until(
+        lambda: (
+            len([process for process in carrying(session.cookie) if process.argv == ["sleep", "300"]]) == 4
+        )
+    )
     old = kill_both(session)
     assert "sleep" in programs(carrying(old)), "something has escaped"
     if shape == "deaf below a wrapper":
         assert "agent" in programs(carrying(old)), "the agent outlives its wrapper"
     assert session.say("what did I say?").startswith("SEEN 2 user texts")
-    assert [str(one) for one in carrying(old)] == []
-    assert len([one for one in live.processes() if "agh.keeper.main" in one.argv]) == 1
+    assert [str(process) for process in carrying(old)] == []
+    assert len([process for process in live.processes() if "agh.keeper.main" in process.argv]) == 1
     session.check_log()
     session.kill_keeper()  # to stop a deaf agent would take all the graces
 
@@ -57,23 +62,23 @@ def test_the_next_prompt_ends_what_is_left(live: Live, shape: str) -> None:
 @pytest.mark.parametrize("command", ["resume", "repair", "repair --all", "stop"])
 def test_every_command_that_may_write_ends_them(live: Live, command: str) -> None:
     session = live.new("--wrapper")
-    session.begin("/spawn-setsid 300\n/sleep 300")
-    session.said("spawned")
+    session.send("/spawn-setsid 300\n/sleep 300")
+    session.wait_for_text("spawned")
     old = kill_both(session)
     assert carrying(old)
     verb, *options = command.split()
     live.agh("session", verb, *(options or [session.id]))
-    assert [str(one) for one in carrying(old)] == []
+    assert [str(process) for process in carrying(old)] == []
 
 
 def test_a_reader_ends_nobody(live: Live) -> None:
     session = live.new()
-    session.begin("/spawn-setsid 300\n/sleep 300")
-    session.said("spawned")
+    session.send("/spawn-setsid 300\n/sleep 300")
+    session.wait_for_text("spawned")
     old = kill_both(session)
     for verb in ("status", "events", "transcript", "recap"):
         session.agh(verb)
-    (left,) = wait_until(lambda: len(found := carrying(old)) == 1 and found)
+    (left,) = wait_until(lambda: len(processes := carrying(old)) == 1 and processes)
     assert left.argv == ["sleep", "300"]
     assert "1 processes left over" in live.agh("doctor", code=None).stdout
     report = json.loads(session.agh("repair", "-o", "json").stdout)

@@ -14,7 +14,7 @@ from agh.core.events import Draft, draft, draft_of, marker, timestamp
 from agh.core.redact import redactor
 from agh.home import Session
 from agh.keeper.crash import _last_events
-from tests.support.build import Home, calls, done, says, thinks, user
+from tests.support.build import Home, calls, finishes, says, thinks, user
 from tests.support.program import Agh
 from tests.support.secrets import KINDS, make
 
@@ -131,7 +131,7 @@ def plant() -> tuple[list[Draft], list[tuple[str, str, str]]]:
         turn = f"turn-{number}"
         drafts += events(turn, WAYS[way](text, secret))
         if drafts[-1].type != "error":
-            drafts.append(done(turn))
+            drafts.append(finishes(turn))
         planted.append((kind, f"{way}, {events.__doc__}", secret))
     return drafts, planted
 

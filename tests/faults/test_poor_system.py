@@ -10,8 +10,9 @@ from contextlib import suppress
 import pytest
 
 from tests.support.build import Home, says, user
-from tests.support.live import Live, wait_until
+from tests.support.live import Live
 from tests.support.mounts import read_only
+from tests.support.wait import wait_until
 
 WRITING = [
     ("session", "new", "--agent", "echo"),

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.live import Live, modes
+from tests.support.files import modes
+from tests.support.live import Live
 
 OUTSIDE = b"somebody else's\n"
 FILES = ("meta.json", "lock", "events.db", "events.db-wal", "events.db-shm", "keeper.log", "keeper.sock")
@@ -57,8 +58,8 @@ def test_a_link_in_place_of_a_file_is_not_written_through(live: Live, tmp_path: 
             outside.write_bytes(OUTSIDE)
             outside.chmod(0o644)
         for verb in ("repair", "resume"):
-            done = session.agh(verb, code=None)
-            assert done.returncode in (0, 5, 8), (name, verb, done.stderr)
+            result = session.agh(verb, code=None)
+            assert result.returncode in (0, 5, 8), (name, verb, result.stderr)
         if session.is_live():
             session.stop()
         assert outside.exists() is not dangling, f"something was made behind {name}"
@@ -74,13 +75,13 @@ def test_a_linked_directory_is_only_ever_the_users_own(live: Live, tmp_path: Pat
     """To delete a session behind a link takes the link, never what it leads to."""
     session = live.new()
     session.stop()
-    kept = tmp_path / "elsewhere"
+    folder = tmp_path / "elsewhere"
     linked = session.directory if where == "session" else session.directory.parent
-    linked.rename(kept)
-    linked.symlink_to(kept)
-    (kept / "precious").write_bytes(OUTSIDE)
+    linked.rename(folder)
+    linked.symlink_to(folder)
+    (folder / "precious").write_bytes(OUTSIDE)
     assert session.say("hello") == "echo: hello"
     session.stop()
     session.agh("delete")
     assert not session.directory.exists()
-    assert (kept / "precious").read_bytes() == OUTSIDE
+    assert (folder / "precious").read_bytes() == OUTSIDE

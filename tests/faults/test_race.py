@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.support.live import Live, carrying, kill
+from tests.support.live import Live
+from tests.support.processes import carrying, kill
 from tests.support.wait import wait_until
 
 MANY = 64
@@ -14,23 +15,25 @@ def test_many_resumes_of_one_stopped_session(live: Live) -> None:
     session.stop()
     crowd = [live.start("session", "resume", session.id) for _ in range(MANY)]
     ends = []
-    for one in crowd:
-        out, err = one.communicate(timeout=100)
-        ends.append((one.returncode, out.decode(), err.decode()))
+    for process in crowd:
+        out, err = process.communicate(timeout=100)
+        ends.append((process.returncode, out.decode(), err.decode()))
     assert [end for end in ends if end[0] != 0] == []
     assert {out for _, out, _ in ends} == {f"{session.id}  idle\n"}
     assert [err for _, _, err in ends if err] == ["resumed by native_resume\n"]
     assert session.count("session_resumed") == 1
     assert session.count("session_attached") == 1
-    keepers = [one for one in live.processes() if "agh.keeper.main" in one.argv]
-    assert [one.pid for one in keepers] == [session.keeper]
-    assert {one.environ["AGH_LAUNCH"] for one in live.processes() if "AGH_LAUNCH" in one.environ} == {
-        session.cookie
-    }
+    keepers = [process for process in live.processes() if "agh.keeper.main" in process.argv]
+    assert [process.pid for process in keepers] == [session.keeper]
+    assert {
+        process.environ["AGH_LAUNCH"] for process in live.processes() if "AGH_LAUNCH" in process.environ
+    } == {session.cookie}
     agents = [
-        one for one in carrying(session.cookie) if "agh_echo" in one.argv and "leash.py" not in str(one)
+        process
+        for process in carrying(session.cookie)
+        if "agh_echo" in process.argv and "leash.py" not in str(process)
     ]
-    assert [one.pid for one in agents] == [session.agent]
+    assert [agent.pid for agent in agents] == [session.agent]
     assert session.tell("what did I say?").startswith("SEEN 2")
     session.check_log()
 
@@ -64,9 +67,9 @@ def test_a_stop_waits_for_its_own_keeper_only(live: Live) -> None:
 def test_a_name_is_given_once(live: Live) -> None:
     crowd = [live.start("session", "new", "--agent", "echo", "--name", "mine") for _ in range(MANY)]
     codes = []
-    for one in crowd:
-        one.communicate(timeout=100)
-        codes.append(one.returncode)
+    for process in crowd:
+        process.communicate(timeout=100)
+        codes.append(process.returncode)
     assert sorted(codes) == [0] + [6] * (MANY - 1)
     (session,) = live.sessions()
     assert session.meta()["name"] == "mine"

@@ -71,7 +71,7 @@ def assert_hidden(text: str, *secrets: str) -> None:
 
 
 def stored(session: Session) -> str:
-    """All that a session leaves beside its log."""
+    """Return all that a session leaves beside its log."""
     names = [session.directory / "meta.json", session.directory / "keeper.log"]
     names += (session.live.home / "logs").rglob("*.json")
     return "\n".join(path.read_text() for path in names if path.exists())
@@ -79,8 +79,8 @@ def stored(session: Session) -> str:
 
 def bundle(session: Session) -> dict[str, Any]:
     (path,) = (session.live.home / "logs" / "crash-bundles").glob("*.json")
-    found: dict[str, Any] = json.loads(path.read_text())
-    return found
+    document: dict[str, Any] = json.loads(path.read_text())
+    return document
 
 
 @pytest.mark.parametrize("output", ["human", "json", "jsonl"])
@@ -163,9 +163,9 @@ def test_a_crash_bundle_has_no_piece_of_a_secret(live: Live, script: str) -> Non
     session = live.new(args=("--command", shlex.join([sys.executable, "-c", DYING])))
     session.prompt(script, code=7)
     wait_until(lambda: not session.is_live())
-    found = bundle(session)
-    events = [event for event in found["last_events"] if event["type"] != "user_message"]
-    assert len(found["last_events"]) <= 20 and events
+    bundle_data = bundle(session)
+    events = [event for event in bundle_data["last_events"] if event["type"] != "user_message"]
+    assert len(bundle_data["last_events"]) <= 20 and events
     assert all(len(event["content"]) <= 4000 for event in events)
     pieces = [TOKEN[at : at + 12] for at in range(7, len(TOKEN) - 12)]
     assert_hidden(json.dumps(events), *pieces, WORD)
@@ -188,9 +188,9 @@ def test_stderr_is_not_cut_through_a_secret(live: Live, before: int, half: int) 
 def test_a_redacted_export_hides_keys_and_pieces_between_other_events(live: Live, tmp_path: Path) -> None:
     session = live.new(args=("--command", shlex.join([sys.executable, "-c", DYING])))
     script = "tool(rawInput={token: 1}); chunk(token[:20]); tool(); chunk(token[20:])"
-    session.begin(f"token = bytes.fromhex({TOKEN.encode().hex()!r}).decode(); {script}")
+    session.send(f"token = bytes.fromhex({TOKEN.encode().hex()!r}).decode(); {script}")
     wait_until(lambda: not session.is_live())
     for format in ("jsonl", "html", "markdown"):
         path = tmp_path / f"copy.{format}"
-        session.agh("export", "-o", format, "--output", path, "--redact")
+        session.agh("export", "-o", format, "--to", path, "--redact")
         assert_hidden(path.read_text(), TOKEN[:20], TOKEN[20:], TOKEN[7:])

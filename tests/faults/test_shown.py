@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from tests.support.live import Live, kill
+from tests.support.live import Live
+from tests.support.processes import kill
 from tests.support.rounds import Rounds
 
 CHUNKS = 150

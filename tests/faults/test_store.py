@@ -13,8 +13,9 @@ import pytest
 
 from agh import home as homes
 from agh.store.reader import Reader
-from tests.support.build import Home, Writer, child, held, says
-from tests.support.live import GONE_WITHIN, Live, Session, carrying
+from tests.support.build import Home, Writer, child, says, take_lock
+from tests.support.live import GONE_WITHIN, Live, Session
+from tests.support.processes import carrying
 from tests.support.wait import wait_until
 
 # Reads orders [directory, size]: a forked writer appends to the log while no file may grow beyond the size;
@@ -23,7 +24,7 @@ FILLERS = """
 import json, os, resource, sys
 from pathlib import Path
 from agh.errors import StoreFailed
-from tests.support.build import Writer, held, says
+from tests.support.build import Writer, take_lock, says
 
 for line in sys.stdin:
     directory, size = json.loads(line)
@@ -32,7 +33,7 @@ for line in sys.stdin:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
         told, end = 0, "nothing"
         try:
-            with held(Path(directory)) as owner, Writer(owner, "general") as log:
+            with take_lock(Path(directory)) as owner, Writer(owner, "general") as log:
                 for number in range(1, 10):
                     log.append([says(f"{number} {place} " + "x" * 300) for place in range(number % 7)])
                     told = log.last_sequence
@@ -56,7 +57,7 @@ def test_the_disk_is_full_in_the_middle_of_a_turn(live: Live) -> None:
     with session.start_prompt(
         "/say begun\n/sleep 1\n/stream 500 0 400\n/say unrecorded", "-o", "text"
     ) as watcher:
-        session.said("begun")
+        session.wait_for_text("begun")
         cookie = session.cookie
         fill_the_disk(session)
         out, err = watcher.communicate(timeout=30)
@@ -80,8 +81,8 @@ def test_nothing_is_recorded_behind_what_was_lost(live: Live) -> None:
     session.tell("hello")
     keeper, agent = session.keeper, session.agent
     written = written_by(agent)
-    session.begin("/say begun\n/sleep 0.5\n/stream 200 0 1400\n/say unrecorded")
-    session.said("begun")
+    session.send("/say begun\n/sleep 0.5\n/stream 200 0 1400\n/say unrecorded")
+    session.wait_for_text("begun")
     os.kill(keeper, signal.SIGSTOP)
     wait_until(lambda: written_by(agent) > written + 300_000)
     fill_the_disk(session, room=350_000)  # too little for the first read from the pipe, enough for the rest
@@ -103,8 +104,8 @@ def test_a_prompt_that_cannot_be_stored_is_not_acknowledged(live: Live) -> None:
     session = live.new()
     session.tell("hello")
     fill_the_disk(session)
-    done = session.prompt("x" * 60_000, "--detach", "-o", "json", code=None)
-    assert done.returncode not in (0, 70), done.stderr
+    result = session.prompt("x" * 60_000, "--detach", "-o", "json", code=None)
+    assert result.returncode not in (0, 70), result.stderr
     wait_until(lambda: not session.is_live())
     wait_until(lambda: not live.processes(), GONE_WITHIN)
     assert len(session.inputs()) == 1
@@ -121,13 +122,13 @@ def test_a_writer_on_a_disk_of_any_size(home: Home, part: int) -> None:
             directory = home.session([says("before")])
             fillers.stdin.write(json.dumps([str(directory), size]) + "\n")
             fillers.stdin.flush()
-            told, end = json.loads(fillers.stdout.readline())
+            report, end = json.loads(fillers.stdout.readline())
             ends.add(end)
-            found = sequences(directory)
-            assert found == list(range(1, max(told, 1) + 1)), f"at {size} bytes"
-            with held(directory) as owner, Writer(owner, "general") as log:
+            numbers = sequences(directory)
+            assert numbers == list(range(1, max(report, 1) + 1)), f"at {size} bytes"
+            with take_lock(directory) as owner, Writer(owner, "general") as log:
                 log.append([says("with room again")])
-            assert sequences(directory) == [*found, len(found) + 1]
+            assert sequences(directory) == [*numbers, len(numbers) + 1]
     assert ends == {"full", "nothing"}, "from too small to large enough"
 
 
@@ -144,10 +145,10 @@ def test_a_session_on_a_disk_of_any_size(live: Live, size: int) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
     text = "/say begun\n/stream 300 0 300\n/say ended"
-    done = live.agh("run", "--agent", "echo", text, "-o", "text", code=None, preexec_fn=limited)
-    assert done.returncode not in (0, 70), (done.stdout[:200], done.stderr)
-    assert "Traceback" not in done.stderr
-    assert "ended" not in done.stdout
+    result = live.agh("run", "--agent", "echo", text, "-o", "text", code=None, preexec_fn=limited)
+    assert result.returncode not in (0, 70), (result.stdout[:200], result.stderr)
+    assert "Traceback" not in result.stderr
+    assert "ended" not in result.stdout
     wait_until(lambda: not live.processes())
     assert live.agh("session", "list", "--all").returncode == 0
     for session in live.sessions():
@@ -166,10 +167,10 @@ def test_a_turn_that_cannot_be_shown_is_recorded_all_the_same(live: Live, output
     session = live.new()
     with open("/dev/full", "wb") as full:
         options = {"stdout": full, "stderr": subprocess.PIPE}
-        done = session.prompt("/stream 50 0 200\n/say ended", "-o", output, code=None, **options)
-    assert done.returncode not in (0, 70)
-    assert "No space left" in done.stderr
-    assert "Traceback" not in done.stderr
-    session.settle()
+        result = session.prompt("/stream 50 0 200\n/say ended", "-o", output, code=None, **options)
+    assert result.returncode not in (0, 70)
+    assert "No space left" in result.stderr
+    assert "Traceback" not in result.stderr
+    session.wait_idle()
     assert session.text().endswith("ended")
     assert session.tell("hello") == "echo: hello"

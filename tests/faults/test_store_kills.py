@@ -14,7 +14,7 @@ import pytest
 from agh.core.events import Row
 from agh.home import Session
 from agh.store.reader import Reader
-from tests.support.build import Home, child, held
+from tests.support.build import Home, child, take_lock
 from tests.support.rounds import Rounds
 
 KILLS, TESTS = 1000, 4
@@ -26,11 +26,11 @@ MOMENT = 0.003  # seconds at most, from its start or its n-th acknowledgement, u
 NURSERY = """
 import json, os, random, select, signal, sys, time
 from pathlib import Path
-from tests.support.build import Writer, held, says
+from tests.support.build import Writer, take_lock, says
 
 def write(directory, seed, pages, pipe):
     chance = random.Random(seed)
-    owner = held(Path(directory))
+    owner = take_lock(Path(directory))
     while True:
         with Writer(owner, "general") as log:
             log.connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")
@@ -62,7 +62,7 @@ for line in sys.stdin:
 
 
 def check_batches(rows: list[Row]) -> None:
-    """Each batch says its size: none begins before the one before it is complete."""
+    """Check each batch says its size: none begins before the one before it is complete."""
     place = size = 0
     for row in rows:
         if place == size:
@@ -88,20 +88,20 @@ def test_a_writer_killed_at_any_moment(home: Home, rounds: Rounds, part: int) ->
             order = [str(directory), chance.random(), wanted, moment, chance.choice((5, 50, 1000))]
             nursery.stdin.write(json.dumps(order) + "\n")
             nursery.stdin.flush()
-            exit_code, told = json.loads(nursery.stdout.readline())
+            exit_code, report = json.loads(nursery.stdout.readline())
             assert exit_code == -signal.SIGKILL, "it ended by itself"
-            assert wanted == 0 or told > 0
+            assert wanted == 0 or report > 0
             hot += (directory / "events.db-wal").exists()
             with Reader(Session.at(directory)) as reader:
-                found = list(reader.rows(after=len(known)))
-            assert [row.sequence for row in found] == list(range(len(known) + 1, len(known) + len(found) + 1))
-            assert len(known) + len(found) >= told, f"of {told} acknowledged rows some are lost"
-            check_batches(found)
-            known += found
+                rows = list(reader.rows(after=len(known)))
+            assert [row.sequence for row in rows] == list(range(len(known) + 1, len(known) + len(rows) + 1))
+            assert len(known) + len(rows) >= report, f"of {report} acknowledged rows some are lost"
+            check_batches(rows)
+            known += rows
         nursery.stdin.close()
         assert nursery.wait(10) == 0
     check_whole(directory, known)
-    held(directory).release()
+    take_lock(directory).release()
     assert hot > rounds.last / 2, "the writers were killed with a WAL in use"
     print(f"{rounds.last} kills, {hot} with a hot WAL")
 

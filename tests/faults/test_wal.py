@@ -18,7 +18,8 @@ from agh.core.events import Row
 from agh.errors import EventsDamaged
 from agh.home import Session
 from agh.store.reader import Reader
-from tests.support.build import Home, Writer, child, held, says, tree
+from tests.support.build import Home, Writer, child, says, take_lock
+from tests.support.files import tree
 from tests.support.program import in_process
 from tests.support.rounds import Rounds
 
@@ -28,8 +29,8 @@ HEADER, FRAME = 32, 24 + 4096
 FILL = """
 import os, sys, time
 from pathlib import Path
-from tests.support.build import Writer, held, says
-log = Writer(held(Path(sys.argv[1])), "general")
+from tests.support.build import Writer, take_lock, says
+log = Writer(take_lock(Path(sys.argv[1])), "general")
 log.append([says("in the main file " + "x" * 100) for _ in range(50)])
 log.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 for size in range(1, 40):
@@ -55,11 +56,11 @@ class Wreck:
         assert len(self.rows) == self.commits[-1][1]
 
     def committed_before(self, place: int) -> int:
-        """The rows of the commits that lie wholly before this place of the WAL."""
+        """Return the rows of the commits that lie wholly before this place of the WAL."""
         return max([50, *(last for size, last in self.commits if size <= place)])
 
     def copy(self, name: str, wal: bytes, keep_index: bool) -> Path:
-        """A damaged copy under the same id: the metadata of a session names it."""
+        """Make a damaged copy with the same id, which the metadata of a session names."""
         copy = self.directory.parents[1] / name / "sessions" / self.directory.name
         shutil.copytree(self.directory, copy)
         (copy / "events.db-wal").write_bytes(wal)
@@ -83,7 +84,7 @@ def flip(wal: bytes, chance: random.Random) -> tuple[bytes, int]:
 
 
 def tear(wal: bytes, chance: random.Random) -> tuple[bytes, int]:
-    """Some sectors never reached the disk: they are zeros, or what was there before."""
+    """Replace sectors that never reached the disk by zeros, or by what was there before."""
     data = bytearray(wal)
     places = sorted(chance.sample(range(0, len(wal), 512), chance.randrange(1, 6)))
     for place in places:
@@ -93,7 +94,7 @@ def tear(wal: bytes, chance: random.Random) -> tuple[bytes, int]:
 
 
 def read(directory: Path) -> list[Row] | None:
-    """Its rows; None where the damage is named."""
+    """Return the rows of a log; None if it is reported as damaged."""
     try:
         with Reader(Session.at(directory)) as reader:
             return list(reader.rows())
@@ -102,8 +103,8 @@ def read(directory: Path) -> list[Row] | None:
 
 
 def without_index(directory: Path) -> dict[str, tuple[object, ...]]:
-    """The -shm is SQLite's index of the WAL, the one file that a reader may make anew."""
-    return {name: held for name, held in tree(directory).items() if not name.endswith("-shm")}
+    """Return a directory's files except the -shm, SQLite's index of the WAL, which readers may make again."""
+    return {name: entry for name, entry in tree(directory).items() if not name.endswith("-shm")}
 
 
 @pytest.mark.soak
@@ -120,30 +121,30 @@ def test_a_damaged_wal(
         wal, place = damage(wreck.wal, chance)
         directory = wreck.copy(str(number), wal, keep_index=chance.random() < 0.5)
         before = without_index(directory)
-        found = read(directory)
-        if found is not None:
-            assert found == wreck.rows[: len(found)]
-            assert len(found) >= wreck.committed_before(place), f"damage at {place}"
-            shorter += len(found) < len(wreck.rows)
+        rows = read(directory)
+        if rows is not None:
+            assert rows == wreck.rows[: len(rows)]
+            assert len(rows) >= wreck.committed_before(place), f"damage at {place}"
+            shorter += len(rows) < len(wreck.rows)
         monkeypatch.setenv("AGH_HOME", str(directory.parents[1]))
         for command in ("events", "transcript", "status"):
-            done = in_process("session", command, directory.name)
-            assert done.returncode in (0, 8), done.stderr
-            assert command != "events" or found is None or len(done.stdout.splitlines()) == len(found)
+            result = in_process("session", command, directory.name)
+            assert result.returncode in (0, 8), result.stderr
+            assert command != "events" or rows is None or len(result.stdout.splitlines()) == len(rows)
         assert without_index(directory) == before, "reading changed a file"
-        go_on(directory, found)
+        go_on(directory, rows)
         shutil.rmtree(directory.parents[1])
     assert shorter > rounds.last / 4, "the damage was seen"
 
 
 def go_on(directory: Path, found: list[Row] | None) -> None:
-    """A repair, and a writer after it: they go on behind what reads, or refuse."""
-    done = in_process("session", "repair", directory.name, "-o", "json")
-    assert done.returncode in (0, 8), done.stderr
+    """Repair the log and write to it; both continue after what can be read, or refuse."""
+    result = in_process("session", "repair", directory.name, "-o", "json")
+    assert result.returncode in (0, 8), result.stderr
     if found is None:
         return
-    assert json.loads(done.stdout)["persisted"] is True
-    with held(directory) as owner, Writer(owner, "general") as log:
+    assert json.loads(result.stdout)["persisted"] is True
+    with take_lock(directory) as owner, Writer(owner, "general") as log:
         log.append([says("and on")])
     after = read(directory)
     assert after is not None

@@ -33,12 +33,12 @@ Event = dict[str, Any]
 
 
 def step(word: str, **args: Any) -> str:
-    """A line of a prompt for sdk_agent.py."""
+    """Return a line of a prompt for sdk_agent.py."""
     return f"{word} {json.dumps(args)}"
 
 
 def carrying(cookie: str) -> set[int]:
-    """The living processes that have the cookie in their environment."""
+    """Return the living processes that have the cookie in their environment."""
     found = set()
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -61,18 +61,20 @@ class Turn:
 
     @property
     def results(self) -> list[Any]:
-        """What came of each step: its result, or `(code, message)` of its error."""
+        """Return what came of each step: its result, or `(code, message)` of its error."""
         text = "".join(content["text"] for content in self.of("agent_message"))
-        said = [json.loads(line) for line in text.split("\n") if line.startswith("{")]
+        documents = [json.loads(line) for line in text.split("\n") if line.startswith("{")]
         return [
-            one["result"] if "result" in one else (one["error"]["code"], one["error"]["message"])
-            for one in said
+            document["result"]
+            if "result" in document
+            else (document["error"]["code"], document["error"]["message"])
+            for document in documents
         ]
 
     @property
     def stop_reason(self) -> str:
-        (done,) = self.of("done")
-        return str(done["stop_reason"])
+        (events,) = self.of("done")
+        return str(events["stop_reason"])
 
 
 class Prompt:
@@ -114,8 +116,10 @@ class Session:
 
     def prompt(self, *steps: str, code: int = 0) -> Turn:
         text = "\n".join(steps)
-        done = self.world.agh("session", "prompt", self.id, text, "-o", "jsonl", code=code, timeout=PATIENCE)
-        return Turn(done.returncode, done.stdout, done.stderr)
+        result = self.world.agh(
+            "session", "prompt", self.id, text, "-o", "jsonl", code=code, timeout=PATIENCE
+        )
+        return Turn(result.returncode, result.stdout, result.stderr)
 
     def start(self, *steps: str) -> Prompt:
         text, pipe = "\n".join(steps), subprocess.PIPE
@@ -129,11 +133,11 @@ class Session:
 
     def do(self, verb: str, *args: object, code: int = 0) -> Any:
         """Another command on the session, and what it printed as JSON."""
-        done = self.world.agh("session", verb, self.id, *args, "-o", "json", code=code)
-        return json.loads(done.stderr if code else done.stdout)
+        result = self.world.agh("session", verb, self.id, *args, "-o", "json", code=code)
+        return json.loads(result.stderr if code else result.stdout)
 
     def await_permission(self) -> Any:
-        """The one request that waits, once it does."""
+        """Wait for the pending request; return it."""
         wait_until(self._waits)
         (row,) = self.do("permissions")["permissions"]
         return row
@@ -142,7 +146,7 @@ class Session:
         return bool((self.meta["activity"] or {}).get("pending_permissions"))
 
     def pause(self) -> list[Any]:
-        """The requests that wait, once some do or the turn that was started is over."""
+        """Wait until requests are pending or the turn is over; return the requests."""
         wait_until(lambda: self.meta["turns"] > self._turns or self._waits())
         return list(self.do("permissions")["permissions"])
 
@@ -152,8 +156,8 @@ class Session:
 
     def events(self, *types: str) -> list[Event]:
         chosen = [word for type in types for word in ("--type", type)]
-        done = self.world.agh("session", "events", self.id, *chosen, "-o", "jsonl")
-        return [json.loads(line)["content"] for line in done.stdout.split("\n")[:-1]]
+        result = self.world.agh("session", "events", self.id, *chosen, "-o", "jsonl")
+        return [json.loads(line)["content"] for line in result.stdout.split("\n")[:-1]]
 
     @property
     def meta(self) -> Any:
@@ -164,12 +168,12 @@ class Session:
         return self.world.home / "sessions" / self.id
 
     def seen(self, method: str) -> list[Any]:
-        """The parameters of each call of a method that the agent received."""
+        """Return the parameters of each call of a method that the agent received."""
         messages = [message for received, _ in launches(self.state) for message in received]
         return [message["params"] for message in messages if message.get("method") == method]
 
     def settings(self, **settings: Any) -> None:
-        """What the agent offers, and how it fails, from its next start on."""
+        """Set what the agent offers, and how it fails, from its next start on."""
         (self.state / "settings.json").write_text(json.dumps(settings))
 
     def kill_keeper(self) -> None:
@@ -177,7 +181,7 @@ class Session:
 
 
 def launches(state: Path) -> list[tuple[list[Any], list[Any]]]:
-    """The messages that each launch of an agent received, and those it sent."""
+    """Return the messages that each launch of an agent received, and those it sent."""
     every = []
     for launch in (state / "wire.jsonl").read_text().strip("\n").split("\n\n"):
         lines = [json.loads(line) for line in launch.split("\n") if line]
@@ -207,7 +211,7 @@ class World:
         return self._agh.start(*args, env=self._environ, **kwargs)
 
     def new(self, *options: str, tap: bool = False, **settings: Any) -> Session:
-        """A session with a workspace and an agent of its own. `options` are those of `session new`."""
+        """Return a session with a workspace and an agent of its own. `options` are those of `session new`."""
         place = self.root / f"session{len(self.made)}"
         self.made.append(place / "state")
         for name in ("workspace", "state"):
@@ -248,7 +252,7 @@ def open_world(agh: Agh, root: Path) -> Iterator[World]:
 
 @pytest.fixture
 def world(agh: Agh, tmp_path: Path) -> Iterator[World]:
-    """A home of the test's own."""
+    """Yield a home of the test's own."""
     with open_world(agh, tmp_path) as made:
         yield made
 
@@ -261,7 +265,7 @@ def _permissive(agh: Agh, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture
 def permissive(_permissive: Session) -> Iterator[Session]:
-    """A live session where all is allowed, shared by tests that leave it as they found it."""
+    """Yield a live session where all is allowed, shared by tests that leave it as they found it."""
     before = _permissive.world.alive()
     yield _permissive
     wait_until(lambda: _permissive.world.alive() <= before, GONE)

@@ -101,11 +101,13 @@ class Agent:
     async def new_session(self, cwd: str, **_: Any) -> schema.NewSessionResponse:
         if "login" in self.settings:
             raise acp.RequestError.auth_required()
-        made = Conversation(self.state, f"sdk-{uuid4()}")
-        self.open[made.session_id] = made
-        self.change(made.session_id, cwd=cwd)
+        conversation = Conversation(self.state, f"sdk-{uuid4()}")
+        self.open[conversation.session_id] = conversation
+        self.change(conversation.session_id, cwd=cwd)
         return schema.NewSessionResponse(
-            session_id=made.session_id, modes=modes(made), config_options=options(made)
+            session_id=conversation.session_id,
+            modes=modes(conversation),
+            config_options=options(conversation),
         )
 
     async def load_session(self, cwd: str, session_id: str, **_: Any) -> schema.LoadSessionResponse:
@@ -119,16 +121,16 @@ class Agent:
         return schema.ResumeSessionResponse(**self.offer(self.found(session_id)))
 
     async def fork_session(self, session_id: str, cwd: str, **_: Any) -> schema.ForkSessionResponse:
-        made = Conversation(self.state, f"sdk-{uuid4()}")
-        made.stored = {**self.found(session_id).stored, "cwd": cwd}
-        made.save()
-        self.open[made.session_id] = made
-        return schema.ForkSessionResponse(session_id=made.session_id, **self.offer(made))
+        conversation = Conversation(self.state, f"sdk-{uuid4()}")
+        conversation.stored = {**self.found(session_id).stored, "cwd": cwd}
+        conversation.save()
+        self.open[conversation.session_id] = conversation
+        return schema.ForkSessionResponse(session_id=conversation.session_id, **self.offer(conversation))
 
     async def list_sessions(
         self, cwd: str | None = None, cursor: str | None = None, **_: Any
     ) -> schema.ListSessionsResponse:
-        """One session a page, so that whoever looks for one must turn the pages."""
+        """Return one session per page, so that the client must turn pages."""
         every = sorted(self.state.glob("sdk-*.json"))
         stored = [(file.stem, json.loads(file.read_text())["cwd"]) for file in every]
         fitting = [
@@ -208,7 +210,7 @@ class Agent:
         return self.open.setdefault(session_id, Conversation(self.state, session_id))
 
     def offer(self, conversation: Conversation) -> dict[str, Any]:
-        """What can be chosen. To say it again is optional when a session is opened again."""
+        """Return what can be chosen; an agent need not repeat it when a session is loaded."""
         if "terse" in self.settings:
             return {}
         return {"modes": modes(conversation), "config_options": options(conversation)}
@@ -223,7 +225,7 @@ class Agent:
         return text
 
     async def step_recall(self, conversation: Conversation) -> Result:
-        """The first line of each prompt so far, but this one."""
+        """Return the first line of each prompt so far, but this one."""
         return [text.partition("\n")[0] for who, text in conversation.stored["said"] if who == "user"][:-1]
 
     async def step_think(self, conversation: Conversation, text: str) -> Result:
@@ -243,7 +245,7 @@ class Agent:
         )
 
     async def step_edit(self, conversation: Conversation, path: str, old: str, new: str) -> Result:
-        """A tool call from its start to its end, with a diff."""
+        """Report a tool call from its start to its end, with a diff."""
         self.tools += 1
         call, where = f"call-{self.tools}", [schema.ToolCallLocation(path=path, line=1)]
         diff = [acp.tool_diff_content(path, new, old)]
@@ -320,7 +322,7 @@ class Agent:
         return self.terminal_id
 
     async def step_output(self, conversation: Conversation, contains: str = "") -> Result:
-        """The terminal's output, once it contains a text."""
+        """Return the terminal's output, once it contains a text."""
         while True:
             answer = await self.client.terminal_output(conversation.session_id, self.terminal_id)
             if contains in answer.output:
@@ -370,7 +372,7 @@ class Agent:
 
 
 def script(text: str) -> list[str]:
-    """The steps in a prompt; agh may have put the history of the session around them."""
+    """Return the steps in a prompt; agh may have put the history of the session around them."""
     begin, end = HISTORY
     if begin in text:
         text = text.partition(begin)[2].partition(end)[0]

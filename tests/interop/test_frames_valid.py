@@ -22,15 +22,15 @@ class Recording(NamedTuple):
 
 @pytest.fixture(scope="module")
 def recordings(agh: Agh, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Recording]]:
-    """A session that makes use of everything, and its launches by what each is for."""
+    """Yield a session that makes use of everything, and its launches by what each is for."""
     with open_world(agh, tmp_path_factory.mktemp("frames")) as world:
         session = world.new("--permissions", "approve-all", "--mode", "code", "--model", "large", tap=True)
         recorded = {}
 
         def keep(name: str) -> None:
             to_agent, from_agent = session.state / "to_agent", session.state / "from_agent"
-            sent, asked = wire.parse(to_agent.read_bytes()), wire.parse(from_agent.read_bytes())
-            recorded[name] = Recording(sent, asked, wire.check_all(sent, asked))
+            sent, received = wire.parse(to_agent.read_bytes()), wire.parse(from_agent.read_bytes())
+            recorded[name] = Recording(sent, received, wire.check_all(sent, received))
             to_agent.unlink()
             from_agent.unlink()
 

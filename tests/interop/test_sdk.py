@@ -53,10 +53,10 @@ def test_prompt(world: World) -> None:
         "cost_amount": 0.25,
         "cost_currency": "USD",
     }
-    (done,) = turn.of("done")
-    assert done["stop_reason"] == "end_turn"
-    assert done["usage"]["total_tokens"] == 30
-    assert done["usage"]["thought_tokens"] is None
+    (events,) = turn.of("done")
+    assert events["stop_reason"] == "end_turn"
+    assert events["usage"]["total_tokens"] == 30
+    assert events["usage"]["thought_tokens"] is None
     assert {event["content"]["session_id"] for event in turn.events} == {session.meta["acp_session_id"]}
     assert session.meta["title"] == "A small change"
     (opened,) = session.seen("session/new")
@@ -85,18 +85,18 @@ def test_load_after_the_keeper_was_killed(world: World) -> None:
     status = session.do("status")["session"]
     assert (status["state"], status["stop_reason"]) == ("stopped", "agent_crashed")
     assert (status["needs_resume"], status["resume_reason"]) == (True, "agent_not_running")
-    said = session.events("user_message", "agent_message")
+    events = session.events("user_message", "agent_message")
 
     resumed = session.do("resume")
     assert resumed["restore"]["strategy"] == "native_load"
     assert resumed["restore"]["context_lost"] is False
-    assert session.events("user_message", "agent_message") == said  # the replay is not stored again
+    assert session.events("user_message", "agent_message") == events  # the replay is not stored again
     (event,) = session.events("session_resumed")
     token = session.meta["acp_session_id"]
     assert event["strategy"] == "native_load"
     assert event["acp_session_id"] == event["previous_acp_session_id"] == token
     (ended,) = session.events("error")
-    assert ended["turn_id"] == said[-1]["turn_id"]  # the turn that was open is closed
+    assert ended["turn_id"] == events[-1]["turn_id"]  # the turn that was open is closed
 
     recalled = session.prompt(step("recall"))
     assert recalled.results == [[step("echo", text="first"), step("slow")]]

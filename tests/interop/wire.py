@@ -52,7 +52,7 @@ assert {*RESULTS} <= {*CLIENT_METHODS.values()}
 
 
 def parse(recorded: bytes) -> list[Message]:
-    """The messages in recorded bytes: one a line, each line ended, no key twice in an object."""
+    """Return the messages in recorded bytes: one a line, each line ended, no key twice in an object."""
     assert not recorded or recorded.endswith(b"\n"), recorded[-200:]
     return [json.loads(line, object_pairs_hook=_no_key_twice) for line in recorded.decode().split("\n")[:-1]]
 
@@ -107,6 +107,6 @@ def _adapter(model: Any) -> TypeAdapter[Any]:
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> Message:
-    made = dict(pairs)
-    assert len(made) == len(pairs), pairs
-    return made
+    fields = dict(pairs)
+    assert len(fields) == len(pairs), pairs
+    return fields

@@ -59,8 +59,8 @@ def run(tree: Path, tests: list[str]) -> int:
 
 def judge(mutant: Mutant, whole: Path) -> str:
     """`caught`, or why not."""
-    with tempfile.TemporaryDirectory(prefix="agh-mutant-") as made:
-        tree = Path(made) / "tree"
+    with tempfile.TemporaryDirectory(prefix="agh-mutant-") as folder:
+        tree = Path(folder) / "tree"
         shutil.copytree(whole, tree)
         if not applies(mutant, tree):
             return "does not apply"
@@ -69,21 +69,21 @@ def judge(mutant: Mutant, whole: Path) -> str:
 
 
 def main(names: list[str]) -> int:
-    chosen = [one for one in mutants() if not names or one.name in names]
-    if not chosen:
-        print(f"no such mutant; there is {', '.join(one.name for one in mutants())}")
+    selected = [mutant for mutant in mutants() if not names or mutant.name in names]
+    if not selected:
+        print(f"no such mutant; there is {', '.join(mutant.name for mutant in mutants())}")
         return 1
-    with tempfile.TemporaryDirectory(prefix="agh-mutants-") as made:
-        whole = Path(made) / "tree"
+    with tempfile.TemporaryDirectory(prefix="agh-mutants-") as folder:
+        whole = Path(folder) / "tree"
         shutil.copytree(ROOT, whole, ignore=LEFT_OUT)
-        if run(whole, sorted({test for one in chosen for test in one.tests})) != 0:
+        if run(whole, sorted({test for mutant in selected for test in mutant.tests})) != 0:
             print("the tests fail without any mutant")
             return 1
         verdicts = []
-        for one in chosen:
-            begun = time.monotonic()
+        for one in selected:
+            started = time.monotonic()
             verdicts.append(judge(one, whole))
-            seconds = time.monotonic() - begun
+            seconds = time.monotonic() - started
             print(f"{verdicts[-1]:<16} {seconds:5.1f} s  {one.name:<30} {one.says}", flush=True)
     caught = verdicts.count("caught")
     print(f"{caught} of {len(verdicts)} caught")

@@ -22,9 +22,9 @@ PASSED_ON = ("HOME", "AGH_HOME", "COLUMNS", "AGH_ECHO_HOME", "PYTEST_CURRENT_TES
 
 @pytest.fixture
 def standin(tmp_path: Path) -> Iterator[Standin]:
-    """A model that says what it was told. Its log is in the test's directory."""
-    with Standin(tmp_path / "requests.jsonl") as made:
-        yield made
+    """Yield a model that says what it was told. Its log is in the test's directory."""
+    with Standin(tmp_path / "requests.jsonl") as model:
+        yield model
 
 
 @pytest.fixture(autouse=True)

@@ -51,7 +51,7 @@ class NotInstalled(Exception):
 
 @cache
 def folder_of(name: str) -> Path | NotInstalled:
-    """Where the product's program is, once it is installed; or why it is not."""
+    """Return where the product's program is, once it is installed; or why it is not."""
     product = PRODUCTS[name]
     place = CACHE / name
     CACHE.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -49,10 +49,10 @@ class Asked:
 
     @property
     def prompt(self) -> str:
-        """What the user wants now, without the history that was put before it."""
+        """Return what the user wants now, without the history that was put before it."""
         text = self.texts[-1] if self.texts else ""
-        found = _INJECTED.search(text)
-        return found[1] if found else text
+        match = _INJECTED.search(text)
+        return match[1] if match else text
 
 
 class Standin:
@@ -89,8 +89,10 @@ class Standin:
                     )
 
     def conversation(self, prompt: str = "") -> list[Asked]:
-        """The requests that belong to a conversation, or to one prompt (a part of it is enough)."""
-        return [one for one in list(self.requests) if one.is_conversation and prompt in one.prompt]
+        """Return the requests that belong to a conversation, or to one prompt (a part of it is enough)."""
+        return [
+            request for request in list(self.requests) if request.is_conversation and prompt in request.prompt
+        ]
 
 
 class _Server(ThreadingHTTPServer):
@@ -139,16 +141,16 @@ class _Handler(BaseHTTPRequestHandler):
         call: Callable[[str, dict[str, Any]], Iterator[dict[str, Any]]],
     ) -> None:
         self.server.standin.keep(asked)
-        wanted = dict(_DIRECTIVE.findall(asked.prompt)) if asked.is_conversation else {}
-        if "fail" in wanted:
+        directives = dict(_DIRECTIVE.findall(asked.prompt)) if asked.is_conversation else {}
+        if "fail" in directives:
             asked.state = "refused"
             error = {"message": REFUSAL, "type": "invalid_request_error", "code": "stand_in"}
-            self._send(int(wanted["fail"]), {"error": error})
+            self._send(int(directives["fail"]), {"error": error})
             return
-        if "write" in wanted and not asked.results:
-            events = call(*_writing(asked.tools, *wanted["write"].split(" ", 1)))
+        if "write" in directives and not asked.results:
+            events = call(*_writing(asked.tools, *directives["write"].split(" ", 1)))
         else:
-            events = text(self._words(asked, float(wanted.get("slow", 0))))
+            events = text(self._words(asked, float(directives.get("slow", 0))))
         try:
             if asked.body.get("stream"):
                 self._stream(events, named="responses" in asked.path)
@@ -159,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
             asked.state = "cut off"
 
     def _words(self, asked: Asked, slow: float) -> Iterator[str]:
-        """The answer in pieces. An empty piece is a pause in which the peer may be found gone."""
+        """Yield the answer in pieces. An empty piece is a pause in which the peer may be found gone."""
         if not asked.is_conversation:
             yield "a few words"
             return
@@ -201,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _read_chat(path: str, body: dict[str, Any]) -> Asked:
     tools = {
-        one["function"]["name"]: one["function"].get("parameters", {}) for one in body.get("tools") or []
+        tool["function"]["name"]: tool["function"].get("parameters", {}) for tool in body.get("tools") or []
     }
     texts: list[str] = []
     results = 0
@@ -215,7 +217,7 @@ def _read_chat(path: str, body: dict[str, Any]) -> Asked:
 
 
 def _read_responses(path: str, body: dict[str, Any]) -> Asked:
-    tools = {one["name"]: one.get("parameters", {}) for one in body.get("tools") or [] if "name" in one}
+    tools = {tool["name"]: tool.get("parameters", {}) for tool in body.get("tools") or [] if "name" in tool}
     texts: list[str] = []
     results = 0
     for item in body["input"]:
@@ -228,18 +230,18 @@ def _read_responses(path: str, body: dict[str, Any]) -> Asked:
 
 
 def _said(content: str | Sequence[dict[str, Any]], kind: str) -> list[str]:
-    """The user's own words in a message; each message counts as one text."""
+    """Return the user's own words in a message; each message counts as one text."""
     parts = [content] if isinstance(content, str) else [one["text"] for one in content if one["type"] == kind]
     text = "\n".join(part for part in parts if not part.lstrip().startswith(_NOT_SAID))
     return [text] if text.strip() else []
 
 
 def _writing(tools: dict[str, dict[str, Any]], name: str, text: str) -> tuple[str, dict[str, Any]]:
-    """The call that writes a file, in the terms of the tools that the agent offers."""
+    """Return the call that writes a file, in the terms of the tools that the agent offers."""
     for tool, parameters in tools.items():
-        known = parameters.get("properties", {})
-        if "content" in known and (
-            path := next((key for key in ("filePath", "file_path") if key in known), "")
+        properties = parameters.get("properties", {})
+        if "content" in properties and (
+            path := next((key for key in ("filePath", "file_path") if key in properties), "")
         ):
             return tool, {path: name, "content": text}
     command = f"printf %s {shlex.quote(text)} > {shlex.quote(name)}"
@@ -314,7 +316,7 @@ def _responses_call(tool: str, arguments: dict[str, Any]) -> Iterator[dict[str, 
 
 
 def _whole(events: Iterator[dict[str, Any]]) -> dict[str, Any]:
-    """A stream's outcome as one answer, for a client that did not ask for a stream."""
+    """Return a stream's outcome as one answer, for a client that did not ask for a stream."""
     text, last = "", {}
     for last in filter(None, events):
         text += last.get("choices", [{}])[0].get("delta", {}).get("content") or ""

@@ -11,7 +11,8 @@ from typing import Any
 from agh.core.inject import HEADER
 from tests.real_agents.install import need
 from tests.real_agents.standin import Asked, Standin
-from tests.support.live import GONE_WITHIN, Live, Session, carrying
+from tests.support.live import GONE_WITHIN, Live, Session
+from tests.support.processes import carrying
 from tests.support.wait import wait_until
 
 LIMIT = 120.0
@@ -27,10 +28,10 @@ STORES = {"opencode": ".local/share/opencode", "codex": ".codex/sessions", "qwen
 
 
 def start(live: Live, agent: str, *args: object) -> Session:
-    """A live session; the test is skipped when the agent cannot be had."""
+    """Start a live session; skip the test if the agent cannot be installed."""
     need(agent)
-    done = live.agh("session", "new", "--agent", agent, *args, timeout=LIMIT)
-    return live.session(done.stdout.strip())
+    result = live.agh("session", "new", "--agent", agent, *args, timeout=LIMIT)
+    return live.session(result.stdout.strip())
 
 
 def stop(session: Session) -> None:
@@ -46,15 +47,15 @@ def say(session: Session, text: str) -> str:
 
 
 def resume(session: Session, *args: object) -> dict[str, Any]:
-    """How it was restored."""
-    done = json.loads(session.agh("resume", *args, "-o", "json", timeout=LIMIT).stdout)
-    assert done["session"]["id"] == session.id
-    found: dict[str, Any] = done["restore"]
-    return found
+    """Resume the session; return how it was restored."""
+    document = json.loads(session.agh("resume", *args, "-o", "json", timeout=LIMIT).stdout)
+    assert document["session"]["id"] == session.id
+    restore: dict[str, Any] = document["restore"]
+    return restore
 
 
 def begin_slow(session: Session, text: str) -> str:
-    """A turn that is in its middle: its prompt, and some words of the answer, have gone through."""
+    """Start a turn, and return its id when some of the answer has arrived."""
     turn_id = session.prompt(f"{text} {SLOW}", "--detach", timeout=LIMIT).stdout.strip()
     wait_until(lambda: session.text(turn_id).startswith("begun"), LIMIT, what="the agent begins to answer")
     return turn_id
@@ -82,11 +83,11 @@ def delete_store(session: Session) -> str:
 
 
 def the_request(standin: Standin, prompt: str) -> Asked:
-    """The one request of an agent that was about this prompt."""
+    """Return the one request of an agent that was about this prompt."""
     (found,) = standin.conversation(prompt)
     return found
 
 
 def tellings(asked: Asked) -> list[str]:
-    """The texts in a request that tell an injected history."""
+    """Return the texts in a request that tell an injected history."""
     return [text for text in asked.texts if text.startswith(HEADER)]

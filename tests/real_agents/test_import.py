@@ -27,15 +27,22 @@ def test_a_rollout_of_codex(live: Live, standin: Standin, tmp_path: Path) -> Non
     token = origin.meta()["acp_session_id"]
     stop(origin)
     shutil.rmtree(origin.directory)
-    (one,) = json.loads(live.agh("session", "import", "--from", "codex", "-o", "json").stdout)["imports"]
-    session = live.session(one["session_id"])
+    (report,) = json.loads(live.agh("session", "import", "--from", "codex", "-o", "json").stdout)["imports"]
+    session = live.session(report["session_id"])
     meta = session.meta()
     assert (meta["acp_session_id"], meta["agent_name"], meta["turns"]) == (token, "codex", 2)
     assert meta["workspace_path"] == str(live.workspace)
-    told = [json.loads(line) for line in session.agh("transcript", "-o", "jsonl").stdout.splitlines()]
-    said = [one["content"] for one in told if one["role"] in ("user", "assistant") and one["content"]]
-    assert said == ["alpha", answer, f"beta [write {path} written]", last]
-    assert [one["role"] for one in told if one["role"].startswith("tool")] == ["tool_call", "tool_result"]
+    documents = [json.loads(line) for line in session.agh("transcript", "-o", "jsonl").stdout.splitlines()]
+    contents = [
+        document["content"]
+        for document in documents
+        if document["role"] in ("user", "assistant") and document["content"]
+    ]
+    assert contents == ["alpha", answer, f"beta [write {path} written]", last]
+    assert [document["role"] for document in documents if document["role"].startswith("tool")] == [
+        "tool_call",
+        "tool_result",
+    ]
     assert session.events("system") == []
     assert say(session, "gamma").startswith("SEEN 3 user texts")
     assert the_request(standin, "gamma").texts[0] == "alpha"

@@ -23,7 +23,8 @@ from tests.real_agents.steps import (
     tellings,
     the_request,
 )
-from tests.support.live import GONE_WITHIN, Live, Session, carrying, kill
+from tests.support.live import GONE_WITHIN, Live, Session
+from tests.support.processes import carrying, kill
 from tests.support.wait import wait_until
 
 pytestmark = [pytest.mark.real_agents, pytest.mark.timeout(400)]
@@ -46,7 +47,7 @@ def only_load(live: Live, agent: str) -> None:
 
 
 def resumptions(session: Session) -> list[str]:
-    return [one.content["strategy"] for one in session.events("session_resumed")]
+    return [event.content["strategy"] for event in session.events("session_resumed")]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_a_killed_keeper(live: Live, standin: Standin, agent: str, strategy: str
     assert the_request(standin, "gamma").texts == ["alpha", f"beta {SLOW}", "gamma"]
     assert "SEEN 1 user texts" in str(the_request(standin, "gamma").body)
     assert the_request(standin, "beta").state == "cut off"  # the only one: it was not sent again
-    assert [one.content["text"] for one in session.events("user_message")] == [
+    assert [event.content["text"] for event in session.events("user_message")] == [
         "alpha",
         f"beta {SLOW}",
         "gamma",
@@ -101,7 +102,7 @@ def test_a_killed_agent(live: Live, standin: Standin, agent: str) -> None:
     say(session, "alpha")
     begin_slow(session, "beta")
     cookie = session.cookie
-    kill(max(one.pid for one in carrying(cookie)))
+    kill(max(process.pid for process in carrying(cookie)))
     wait_until(lambda: not session.is_live(), LIMIT)
     meta = session.meta()
     assert (meta["stop_reason"], meta["failure"]["kind"]) == ("agent_crashed", "process_exit")
@@ -137,18 +138,18 @@ def test_the_agent_has_forgotten(
     assert standin.conversation("beta") == []
 
     say(session, "beta")
-    (told,) = the_request(standin, "beta").texts
-    assert '[USER]: alpha\n[ASSISTANT]: SEEN 1 user texts: "alpha"\n' in told
-    assert "=== CURRENT REQUEST ===\nbeta\n" in told
+    (text,) = the_request(standin, "beta").texts
+    assert '[USER]: alpha\n[ASSISTANT]: SEEN 1 user texts: "alpha"\n' in text
+    assert "=== CURRENT REQUEST ===\nbeta\n" in text
     say(session, "gamma")
-    assert the_request(standin, "gamma").texts == [told, "gamma"]
+    assert the_request(standin, "gamma").texts == [text, "gamma"]
 
     stop(session)
     say(session, "delta")
-    assert the_request(standin, "delta").texts == [told, "gamma", "delta"]
+    assert the_request(standin, "delta").texts == [text, "gamma", "delta"]
     assert resumptions(session) == ["inject_history", "native_load" if agent == "qwen" else "native_resume"]
     assert session.markers() == ["context_reset"]
-    assert [one.content["text"] for one in session.events("user_message")] == [
+    assert [event.content["text"] for event in session.events("user_message")] == [
         "alpha",
         "beta",
         "gamma",
@@ -188,10 +189,10 @@ def test_history_told_with_a_cancelled_prompt(live: Live, standin: Standin, agen
     session.agh("wait", "--until", "idle", "--timeout", "30s")
     assert session.events("done", turn=turn_id)[0].content["stop_reason"] == "cancelled"
     say(session, "gamma")
-    asked = the_request(standin, "gamma")
-    assert tellings(asked) == asked.texts[:1]
-    assert "[USER]: alpha\n" in asked.texts[0]
-    assert asked.texts[1:] == ["gamma"]
+    request = the_request(standin, "gamma")
+    assert tellings(request) == request.texts[:1]
+    assert "[USER]: alpha\n" in request.texts[0]
+    assert request.texts[1:] == ["gamma"]
     stop(session)
 
 
@@ -248,13 +249,13 @@ def test_another_agent_takes_over(live: Live, standin: Standin) -> None:
     assert session.meta()["agent_name"] == "codex"
     assert session.markers() == ["context_reset"]
     say(session, "beta")
-    asked = the_request(standin, "beta")
-    assert asked.path == "/v1/responses"
-    (told,) = asked.texts
-    assert '[USER]: alpha\n[ASSISTANT]: SEEN 1 user texts: "alpha"\n' in told
+    request = the_request(standin, "beta")
+    assert request.path == "/v1/responses"
+    (text,) = request.texts
+    assert '[USER]: alpha\n[ASSISTANT]: SEEN 1 user texts: "alpha"\n' in text
     stop(session)
     say(session, "gamma")
-    assert the_request(standin, "gamma").texts == [told, "gamma"]
+    assert the_request(standin, "gamma").texts == [text, "gamma"]
     assert resumptions(session) == ["inject_history", "native_resume"]
     assert session.markers() == ["context_reset"]
     speakers = session.fetch("SELECT agent_name FROM events WHERE type = 'agent_message' ORDER BY sequence")

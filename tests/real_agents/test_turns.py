@@ -19,7 +19,7 @@ pytestmark = [
 
 
 def ask_to_write(session: Session, word: str, name: str) -> str:
-    """A prompt whose tool call waits for a permission; the id of its turn."""
+    """Send a prompt whose tool call waits for a permission; return the id of its turn."""
     path = session.live.workspace / name
     turn_id = session.prompt(f"{word} [write {path} written]", "--detach", timeout=LIMIT).stdout.strip()
     wait_until(lambda: session.status()["phase"] == "waiting_for_permission", LIMIT)
@@ -27,7 +27,7 @@ def ask_to_write(session: Session, word: str, name: str) -> str:
 
 
 def end_of(session: Session, turn_id: str) -> str:
-    """How a turn ended, once it has."""
+    """Return how a turn ended, once it has."""
     wait_until(lambda: session.events("done", "error", turn=turn_id), LIMIT)
     (end,) = session.events("done", "error", turn=turn_id)
     return str(end.content["stop_reason"])
@@ -50,8 +50,8 @@ def test_cancel(live: Live, standin: Standin, agent: str) -> None:
 
 def test_the_model_refuses(live: Live, standin: Standin, agent: str) -> None:
     session = start(live, agent)
-    done = session.prompt("alpha [fail 400]", code=1, timeout=LIMIT)
-    assert REFUSAL in done.stderr
+    result = session.prompt("alpha [fail 400]", code=1, timeout=LIMIT)
+    assert REFUSAL in result.stderr
     (error,) = session.events("error")
     assert REFUSAL in error.content["error"]
     assert session.status()["badge"] == "idle"
@@ -68,7 +68,7 @@ def test_a_permission(live: Live, standin: Standin, agent: str) -> None:
     turn_id = ask_to_write(session, "beta", "allowed.txt")
     session.agh("approve")
     assert end_of(session, turn_id) == "end_turn"
-    assert {one.name: one.read_text() for one in live.workspace.iterdir()} == {"allowed.txt": "written"}
+    assert {path.name: path.read_text() for path in live.workspace.iterdir()} == {"allowed.txt": "written"}
     assert "DONE after 1 tool results" in session.text(turn_id)
     decisions = session.fetch("SELECT decision FROM permissions WHERE decided_by = 'user'")
     assert [decision for (decision,) in decisions] == ["denied", "allowed"]
@@ -106,8 +106,8 @@ def test_a_model_that_is_overloaded(live: Live, standin: Standin, agent: str) ->
         pytest.skip("it tries again by itself, for minutes")
     live.configure("[session]\nretry_delay = '0.1s'")
     session = start(live, agent)
-    done = session.prompt("alpha [fail 503]", "--retries", "1", code=1, timeout=LIMIT)
-    assert "503 Service Unavailable" in done.stderr
+    result = session.prompt("alpha [fail 503]", "--retries", "1", code=1, timeout=LIMIT)
+    assert "503 Service Unavailable" in result.stderr
     (marker,) = session.events("transcript_marker.created")
     assert (marker.content["kind"], marker.content["attempt"]) == ("provider_failure", 1)
     assert "503 Service Unavailable" in marker.content["diagnostic"]

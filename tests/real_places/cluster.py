@@ -46,16 +46,16 @@ PartitionName=debug Nodes={host} Default=YES MaxTime=INFINITE State=UP OverSubsc
 
 
 def missing() -> str:
-    """What this machine lacks for it; empty when it has all."""
+    """Return what this machine lacks for it; empty when it has all."""
     if os.geteuid():
         return "slurm's daemons run as root"
-    found = [name for name in PROGRAMS if not shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin")]
-    return f"not installed: {', '.join(found)} (apt-get install slurm-wlm munge)" if found else ""
+    names = [name for name in PROGRAMS if not shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin")]
+    return f"not installed: {', '.join(names)} (apt-get install slurm-wlm munge)" if names else ""
 
 
 @contextmanager
 def running(folder: Path) -> Iterator[dict[str, str]]:
-    """The cluster; the environment that its commands need. All of it has ended when the block has."""
+    """Run the cluster for the block; yield the environment that its commands need."""
     host = socket.gethostname().partition(".")[0]
     for name in ("state", "spool"):
         (folder / name).mkdir(parents=True)

@@ -16,7 +16,8 @@ from pathlib import Path
 import agh_echo
 import pytest
 
-from tests.support.live import Live, Session, is_alive
+from tests.support.live import Live, Session
+from tests.support.processes import is_alive
 from tests.support.wait import wait_until
 
 pytestmark = [
@@ -34,11 +35,11 @@ WORK = "/spawn-setsid 300\n/stream 600 0.05"
 
 
 def podman(*args: str, check: bool = True) -> str:
-    done = subprocess.run(
+    result = subprocess.run(
         [*PODMAN, *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
     )
-    assert not check or done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    assert not check or result.returncode == 0, result.stderr
+    return result.stdout.strip()
 
 
 def mounts(*folders: Path | str) -> list[str]:
@@ -78,12 +79,12 @@ def containers() -> list[str]:
 
 
 def at_work(session: Session) -> None:
-    session.begin(WORK)
-    session.said("chunk 3 ")
+    session.send(WORK)
+    session.wait_for_text("chunk 3 ")
 
 
 def below(container: str) -> list[int]:
-    """The pids, on this machine, of what runs in a container."""
+    """Return the pids, on this machine, of what runs in a container."""
     return [int(pid) for pid in podman("top", container, "hpid").split() if pid.isdigit()]
 
 
@@ -99,11 +100,11 @@ def test_run_kill_resume(live: Live) -> None:
     podman("kill", container)
     wait_until(lambda: not any(map(is_alive, there)), 5)
     wait_until(lambda: not session.is_live())
-    stored = session.meta()
-    assert (stored["stop_reason"], stored["failure"]["kind"]) == ("error", "transport_failure")
-    done = session.prompt("what did I say?")
-    assert "remember the lighthouse" in done.stdout
-    assert "resumed by native_resume" in done.stderr
+    meta = session.meta()
+    assert (meta["stop_reason"], meta["failure"]["kind"]) == ("error", "transport_failure")
+    result = session.prompt("what did I say?")
+    assert "remember the lighthouse" in result.stdout
+    assert "resumed by native_resume" in result.stderr
     session.stop()
     wait_until(lambda: not containers(), what="no container is left")
 
@@ -131,8 +132,8 @@ def test_exec_kill_resume(live: Live) -> None:
     folder = str(live.workspace)
     podman("run", "-d", "--name", "agh-test-box", *ULIMITS, *mounts(folder), IMAGE, "sleep", "1000")
     try:
-        found = json.loads(live.agh("agent", "doctor", "echo", "--on", "box", "-o", "json").stdout)["agent"]
-        assert found["state"] == "works"
+        agent = json.loads(live.agh("agent", "doctor", "echo", "--on", "box", "-o", "json").stdout)["agent"]
+        assert agent["state"] == "works"
         session = live.new(args=("--on", "box"))
         session.tell("remember the harbour")
         at_work(session)
@@ -147,8 +148,8 @@ def test_exec_kill_resume(live: Live) -> None:
         wait_until(lambda: not session.is_live())
         assert session.meta()["failure"]["kind"] == "transport_failure"
         assert session.error("resume", code=7)["code"] == "place_gone"
-        done = live.agh("agent", "doctor", "echo", "--on", "box", "-o", "json", code=7)
-        assert json.loads(done.stderr)["error"]["code"] == "place_gone"
+        result = live.agh("agent", "doctor", "echo", "--on", "box", "-o", "json", code=7)
+        assert json.loads(result.stderr)["error"]["code"] == "place_gone"
         podman("start", "agh-test-box")
         assert "harbour" in session.say("what did I say?")
         session.stop()

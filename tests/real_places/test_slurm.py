@@ -10,7 +10,8 @@ import pytest
 from agh_places import far
 
 from tests.real_places import cluster
-from tests.support.live import Live, Session, is_alive
+from tests.support.live import Live, Session
+from tests.support.processes import is_alive
 from tests.support.wait import wait_until
 
 pytestmark = [
@@ -36,17 +37,17 @@ def in_cluster(slurm: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def jobs() -> list[str]:
-    done = subprocess.run(
+    result = subprocess.run(
         ["squeue", "-h", "-o", "%j"], capture_output=True, text=True, timeout=20, check=True
     )
-    return done.stdout.split()
+    return result.stdout.split()
 
 
 def at_work(session: Session) -> list[int]:
     """Wait until the turn is under way; the agent and a process of its that left the session."""
     agent = int(session.tell("/pid").partition("pid: ")[2])
-    session.begin(WORK)
-    session.said("chunk 3 ")
+    session.send(WORK)
+    session.wait_for_text("chunk 3 ")
     return [agent, int(session.text().partition("spawned: ")[2].split("chunk")[0])]
 
 
@@ -60,12 +61,12 @@ def test_new_prompt_scancel_resume(live: Live) -> None:
     subprocess.run(["scancel", f"--name=agh-{session.id}"], check=True, timeout=20)
     wait_until(lambda: not any(map(is_alive, there)), GONE_WITHIN, "the node is empty")
     wait_until(lambda: not session.is_live())
-    stored = session.meta()
-    assert stored["failure"]["kind"] == "transport_failure"
-    assert stored["stop_reason"] == "error"
-    done = session.prompt("what did I say?")
-    assert "remember the lighthouse" in done.stdout
-    assert "resumed by native_resume" in done.stderr
+    meta = session.meta()
+    assert meta["failure"]["kind"] == "transport_failure"
+    assert meta["stop_reason"] == "error"
+    result = session.prompt("what did I say?")
+    assert "remember the lighthouse" in result.stdout
+    assert "resumed by native_resume" in result.stderr
     assert f"agh-{session.id}" in jobs()
     session.stop()
     wait_until(lambda: not jobs(), 20)
@@ -91,17 +92,17 @@ def test_repair_ends_such_a_job_at_once(live: Live) -> None:
 
 
 def test_doctor(live: Live) -> None:
-    found = json.loads(live.agh("agent", "doctor", "echo", "--on", "slurm", "-o", "json").stdout)["agent"]
-    assert (found["state"], found["place"]) == ("works", "slurm")
-    done = live.agh("agent", "doctor", "echo", "--on", "slurm:nowhere", "-o", "json", code=7)
-    assert json.loads(done.stderr)["error"]["code"] == "place_gone"
+    agent = json.loads(live.agh("agent", "doctor", "echo", "--on", "slurm", "-o", "json").stdout)["agent"]
+    assert (agent["state"], agent["place"]) == ("works", "slurm")
+    result = live.agh("agent", "doctor", "echo", "--on", "slurm:nowhere", "-o", "json", code=7)
+    assert json.loads(result.stderr)["error"]["code"] == "place_gone"
     wait_until(lambda: not jobs(), 20)
 
 
 def test_several_sessions_side_by_side(live: Live) -> None:
     live.configure('[places.hpc]\non = "slurm:debug"\noptions = ["--overcommit"]\n')
     started = [live.start("session", "new", "--agent", "echo", "--on", "hpc") for _ in range(6)]
-    sessions = [live.session(one.communicate(timeout=60)[0].decode().strip()) for one in started]
+    sessions = [live.session(process.communicate(timeout=60)[0].decode().strip()) for process in started]
     assert len(jobs()) == 6
     for number, session in enumerate(sessions):
         assert session.tell(f"number {number}") == f"echo: number {number}"

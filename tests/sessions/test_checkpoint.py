@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.checkpoint import DAMAGED, flip, shown
+from tests.support.checkpoint import DAMAGED, checkpoint_of, flip
 from tests.support.live import Live
 from tests.support.wait import wait_until
 
@@ -15,44 +15,48 @@ def test_the_checkpoint_of_any_session(live: Live) -> None:
     session = live.new()
     assert session.error("checkpoint", code=MISSING)["code"] == "checkpoint_missing"
     session.tell("/usage 10 5 0.4\n/say hello")
-    session.begin("/say begun\n/sleep 30")
-    session.said("begun")
-    session.begin("/say waited")
+    session.send("/say begun\n/sleep 30")
+    session.wait_for_text("begun")
+    session.send("/say waited")
     session.agh("pause")
     path = session.directory / "checkpoint.json"
-    made, before = shown(session), path.read_bytes()
+    checkpoint, before = checkpoint_of(session), path.read_bytes()
     assert oct(path.stat().st_mode)[-3:] == "600"
-    assert made["constraint_state"]["budget_spent"] == pytest.approx(0.4)  # type: ignore[index]
-    assert made["rounds_completed"] == 2
-    assert made["pending_delegations"] == [
+    assert checkpoint["constraint_state"]["budget_spent"] == pytest.approx(0.4)  # type: ignore[index]
+    assert checkpoint["rounds_completed"] == 2
+    assert checkpoint["pending_delegations"] == [
         {"target": "echo", "message": "/say waited", "round": 3, "status": "queued"}
     ]
-    (agent,) = made["active_agents"]  # type: ignore[misc,attr-defined]
+    (agent,) = checkpoint["active_agents"]  # type: ignore[misc,attr-defined]
     assert (agent["agent_id"], agent["depth"], agent["acp_session_id"]) == (
         "echo",
         0,
         session.meta()["acp_session_id"],
     )
-    assert "hello" in [one["content"] for one in agent["conversation_tail"] if one["role"] == "assistant"]
+    assert "hello" in [
+        message["content"] for message in agent["conversation_tail"] if message["role"] == "assistant"
+    ]
     paused = session.events("session_paused")[-1].content
     assert (
-        paused["checkpoint"] == made["created_at"]
-        and made["last_sequence"] == session.events()[-1].sequence - 1
+        paused["checkpoint"] == checkpoint["created_at"]
+        and checkpoint["last_sequence"] == session.events()[-1].sequence - 1
     )
-    assert shown(session, "--rebuild") == made and path.read_bytes() == before, "the log gives the same bytes"
+    assert checkpoint_of(session, "--rebuild") == checkpoint and path.read_bytes() == before, (
+        "the log gives the same bytes"
+    )
     flip(path, 4321)
     error = session.error("checkpoint", code=DAMAGED)
     assert (
         error["code"] == "checkpoint_damaged"
         and error["hint"] == f"agh session checkpoint {session.id} --rebuild"
     )
-    assert shown(session, "--rebuild") == made
+    assert checkpoint_of(session, "--rebuild") == checkpoint
     session.agh("resume")
-    session.said("waited")
+    session.wait_for_text("waited")
     assert session.error("checkpoint", "--rebuild", code=6)["code"] == "session_live"
     session.agh("pause")
-    assert shown(session)["rounds_completed"] == 3
-    assert [one.name for one in session.directory.glob("*checkpoint*")] == ["checkpoint.json"], "only one"
+    assert checkpoint_of(session)["rounds_completed"] == 3
+    assert [path.name for path in session.directory.glob("*checkpoint*")] == ["checkpoint.json"], "only one"
     assert "rounds:   3" in session.agh("checkpoint").stdout
 
 
@@ -60,8 +64,8 @@ def test_a_session_that_was_killed_can_have_one(live: Live) -> None:
     session = live.new()
     session.tell("/say hello")
     session.kill_keeper()
-    made = shown(session, "--rebuild")
-    assert made["rounds_completed"] == 1
+    checkpoint = checkpoint_of(session, "--rebuild")
+    assert checkpoint["rounds_completed"] == 1
     assert live.agh("session", "checkpoint", "sess-doesnotexist", code=4)
 
 
@@ -70,14 +74,14 @@ def test_the_tail_is_as_deep_as_configured(live: Live) -> None:
     session = live.new()
     session.tell("/say one")
     session.agh("pause")
-    (agent,) = shown(session)["active_agents"]  # type: ignore[misc,attr-defined]
-    assert [one["content"] for one in agent["conversation_tail"]] == ["one"]
+    (agent,) = checkpoint_of(session)["active_agents"]  # type: ignore[misc,attr-defined]
+    assert [message["content"] for message in agent["conversation_tail"]] == ["one"]
 
 
 def test_a_session_pauses_though_its_configuration_is_broken_by_now(live: Live) -> None:
     session = live.new(args=("--max-turns", "1"))
     live.configure("nonsense = [")
-    session.begin("last")
+    session.send("last")
     wait_until(lambda: session.meta()["state"] == "stopped")
     assert session.events()[-1].type == "session_paused"
     assert (session.directory / "checkpoint.json").exists()

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from tests.support.live import Live, Session, children_of, open_files
+from tests.support.live import Live, Session
+from tests.support.processes import children_of, open_files
 from tests.support.resume import define
 from tests.support.wait import wait_until
 
 
 def compare(live: Live, *args: object, code: int = 0, **options: Any) -> list[dict[str, Any]]:
-    found = json.loads(live.agh("compare", *args, "-o", "json", code=code, **options).stdout)
-    rows: list[dict[str, Any]] = found["answers"]
+    document = json.loads(live.agh("compare", *args, "-o", "json", code=code, **options).stdout)
+    rows: list[dict[str, Any]] = document["answers"]
     return rows
 
 
@@ -63,8 +64,8 @@ def test_whoever_fails_is_a_row(live: Live) -> None:
 
 def test_for_people(live: Live) -> None:
     words = "an answer that is longer than the forty characters of the table"
-    done = live.agh("compare", "echo", "echo:large", f"/say {words}")
-    table, first, second = done.stdout.split("\n\n")
+    result = live.agh("compare", "echo", "echo:large", f"/say {words}")
+    table, first, second = result.stdout.split("\n\n")
     head, *rows = table.splitlines()
     assert head.split() == ["AGENT", "TIME", "TOKENS", "COST", "SESSION", "ANSWER"]
     assert [row.split()[0] for row in rows] == ["echo", "echo:large"]
@@ -104,7 +105,7 @@ def test_the_prompt_from_standard_input_or_a_file(live: Live) -> None:
 
 def test_ctrl_c_cancels_all_of_them(live: Live) -> None:
     running = live.start("compare", "echo", "echo", "/say begun\n/sleep 60", "-o", "json")
-    wait_until(lambda: [_has_begun(one) for one in live.sessions()] == [True, True])
+    wait_until(lambda: [_has_begun(session) for session in live.sessions()] == [True, True])
     wait_until(lambda: [_watches(pid) for pid in children_of(running.pid)] == [True, True])
     running.send_signal(signal.SIGINT)
     out, _ = running.communicate(timeout=30)
@@ -121,5 +122,5 @@ def _has_begun(session: Session) -> bool:
 
 
 def _watches(pid: int) -> bool:
-    """Whether a command has come so far as to follow its turn: from there on Ctrl-C cancels the turn."""
+    """Tell whether a command follows its turn already: from then on Ctrl-C cancels the turn."""
     return any(path.endswith("/events.db") for path in open_files(pid))

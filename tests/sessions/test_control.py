@@ -13,14 +13,15 @@ from typing import Any
 import pytest
 
 from agh.errors import AghError
-from tests.support.live import Live, Session, is_alive, living, memory_of
+from tests.support.live import Live, Session, living
+from tests.support.processes import is_alive, memory_of
 from tests.support.wait import wait_until
 
 NOBODY = 65534
 
 
 def hello_as(user: int, directory: Path) -> str:
-    """What a process of this user gets from the socket. It comes in by its working directory, since it
+    """Return what a process of this user gets from the socket. It comes in by its working directory, since it
     could not walk down to it."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -35,9 +36,9 @@ def hello_as(user: int, directory: Path) -> str:
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as pipe:
-        said = pipe.read()
+        text = pipe.read()
     os.waitpid(child, 0)
-    return said
+    return text
 
 
 def _hello() -> str:
@@ -54,11 +55,11 @@ def _hello() -> str:
 
 
 def ask(session: Session, line: bytes) -> dict[str, Any]:
-    """The answer to one line."""
+    """Return the answer to one line."""
     with session.connect() as connection:
         connection.sendall(line + b"\n")
-        found: dict[str, Any] = json.loads(connection.makefile("rb").readline())
-        return found
+        document: dict[str, Any] = json.loads(connection.makefile("rb").readline())
+        return document
 
 
 def test_the_socket_is_private(live: Live) -> None:
@@ -143,7 +144,7 @@ def test_a_bad_request_does_not_end_the_session(live: Live) -> None:
     fatal = []
     for request in BAD_REQUESTS:
         keeper = session.revive()
-        session.begin("/ask path=a.txt\n/say after")
+        session.send("/ask path=a.txt\n/say after")
         wait_until(lambda: session.fetch("SELECT 1 FROM permissions WHERE status = 'pending'"))
         try:
             refused = "error" in ask(session, json.dumps({"v": 1, **request}).encode())
@@ -210,6 +211,6 @@ def test_one_who_leaves_before_the_answer_has_still_prompted(live: Live) -> None
     with session.connect() as connection:
         connection.sendall(json.dumps(request).encode() + b"\n")
         connection.shutdown(socket.SHUT_RD)
-    session.said("done")
-    session.settle()
+    session.wait_for_text("done")
+    session.wait_idle()
     assert session.inputs() == [("sent", "/say done")]

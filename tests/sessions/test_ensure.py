@@ -11,15 +11,19 @@ from tests.support.wait import wait_until
 
 
 def ensure(live: Live, *args: object, code: int = 0, **options: Any) -> dict[str, Any]:
-    done = live.agh("session", "ensure", *args, "-o", "json", code=code, **options)
-    found: dict[str, Any] = json.loads(done.stdout or done.stderr.splitlines()[-1])
-    return found
+    result = live.agh("session", "ensure", *args, "-o", "json", code=code, **options)
+    document: dict[str, Any] = json.loads(result.stdout or result.stderr.splitlines()[-1])
+    return document
 
 
 def test_made_once_and_then_found(live: Live) -> None:
-    made = ensure(live, "--name", "nightly", "--agent", "echo", "--model", "large")
-    assert (made["created"], made["session"]["name"], made["session"]["model"]) == (True, "nightly", "large")
-    session = live.session(made["session"]["id"])
+    receipt = ensure(live, "--name", "nightly", "--agent", "echo", "--model", "large")
+    assert (receipt["created"], receipt["session"]["name"], receipt["session"]["model"]) == (
+        True,
+        "nightly",
+        "large",
+    )
+    session = live.session(receipt["session"]["id"])
     agent = session.agent
     again = ensure(live, "--name", "nightly", "--agent", "echo")
     assert (again["created"], again["session"]["id"]) == (False, session.id)
@@ -35,30 +39,33 @@ def test_twenty_at_once_make_one(live: Live) -> None:
     racers = [
         live.start("session", "ensure", "--name", "one", "--agent", "echo", "-o", "json") for _ in range(20)
     ]
-    told = [(one.communicate(timeout=60), one.returncode) for one in racers]
-    assert {code for _, code in told} == {0}, told
-    found = [json.loads(out) for (out, _), _ in told]
-    assert len({one["session"]["id"] for one in found}) == 1
-    assert sum(one["created"] for one in found) == 1
-    assert {one["session"]["state"] for one in found} == {"active"}, "nobody is told of it before it is there"
+    outcomes = [(racer.communicate(timeout=60), racer.returncode) for racer in racers]
+    assert {code for _, code in outcomes} == {0}, outcomes
+    documents = [json.loads(out) for (out, _), _ in outcomes]
+    assert len({document["session"]["id"] for document in documents}) == 1
+    assert sum(document["created"] for document in documents) == 1
+    assert {document["session"]["state"] for document in documents} == {"active"}, (
+        "nobody is told of it before it is there"
+    )
     (session,) = live.sessions()
     assert session.tell("hello") == "echo: hello"
 
 
-def test_a_name_that_means_something_else_is_no_match(live: Live, tmp_path: Path) -> None:
+def test_a_name_with_another_agent_is_no_match(live: Live, tmp_path: Path) -> None:
     session = live.new(args=("--name", "mine"))
-    other = tmp_path / "elsewhere"
-    other.mkdir()
-    error = ensure(live, "--name", "mine", cwd=other, code=6)["error"]
-    assert error["code"] == "name_mismatch"
-    assert str(live.workspace) in error["message"]
     error = ensure(live, "--name", "mine", "--agent", "codex", code=6)["error"]
     assert (error["code"], error["hint"]) == ("name_mismatch", "agh session resume mine --agent codex")
     assert [one.id for one in live.sessions()] == [session.id]
-    assert (
-        ensure(live, "--name", "mine", "--workspace", live.workspace, cwd=other)["session"]["id"]
-        == session.id
-    )
+
+
+def test_every_workspace_has_its_own(live: Live, tmp_path: Path) -> None:
+    session = live.new(args=("--name", "mine"))
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    made = ensure(live, "--name", "mine", "--agent", "echo", cwd=other)
+    assert made["created"] and made["session"]["id"] != session.id
+    found = ensure(live, "--name", "mine", "--workspace", live.workspace, cwd=other)
+    assert (found["created"], found["session"]["id"]) == (False, session.id)
 
 
 def test_an_archived_session_is_not_meant(live: Live) -> None:

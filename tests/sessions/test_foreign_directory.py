@@ -76,7 +76,7 @@ def test_nothing_of_an_untrusted_workspace_is_used(live: Live) -> None:
     session, lines = new(live)
     assert len(lines) == 1 and "ignored .agh/config.toml" in lines[0]
     assert session.meta()["mcp_servers"] == []
-    session.begin("/ask path=a.txt" + STAYS)
+    session.send("/ask path=a.txt" + STAYS)
     assert pending(session).status == "pending", "neither their rule nor their mode has allowed it"
     session.stop()
     assert left_behind(live) == []
@@ -160,7 +160,7 @@ def test_what_an_agent_wrote_is_not_obeyed_at_the_next_start(live: Live) -> None
 def test_no_mode_lets_an_agent_write_what_agh_would_obey(live: Live) -> None:
     live.trust()
     session, _ = new(live, "--permissions", "approve-all", "--allowed-tools", "edit")
-    session.begin("/write a.txt x\n/write .agh/config.toml x" + STAYS)
+    session.send("/write a.txt x\n/write .agh/config.toml x" + STAYS)
     wait_until(lambda: len(requests(session)) == 2)
     assert outcomes(session) == [("allowed", "allowed_tools"), (None, None)]
     assert not (live.workspace / ".agh").exists()
@@ -202,10 +202,10 @@ def test_deny_all_of_a_session_is_final(live: Live, source: str) -> None:
         plant(live)
     session = live.new()
     if source == "memory":
-        session.begin("/ask path=a.txt")
+        session.send("/ask path=a.txt")
         pending(session)
         session.call("decide", verdict="allow_always")
-        session.settle()
+        session.wait_idle()
     session.agh("set", "permissions=deny-all")
     assert answers(session.tell("/ask path=a.txt")) == ["reject_once"]
     assert outcomes(session)[-1] == ("denied", "mode")
@@ -216,8 +216,8 @@ def test_deny_all_in_the_settings_is_a_default(live: Live) -> None:
         "[permissions]\nmode = 'deny-all'\n[[permissions.rules]]\ndecision = 'allow'\npath = 'a.txt'\n"
     )
     session = live.new()
-    said = session.tell("/ask path=a.txt\n/ask path=b.txt")
-    assert answers(said) == ["allow_once", "reject_once"]
+    reply = session.tell("/ask path=a.txt\n/ask path=b.txt")
+    assert answers(reply) == ["allow_once", "reject_once"]
     loose = live.new(args=("--permissions", "approve-all"))
     assert answers(loose.tell("/ask path=b.txt")) == ["allow_once"]
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.support.build import tree
+from tests.support.files import tree
 from tests.support.live import Live, Session
-from tests.support.resume import HEADER, RECALL, SEEN, WORDS, ends, restored
+from tests.support.resume import HEADER, RECALL, SEEN, WORDS, restored, wait_until_gone
 
 
 def fork(origin: Session, *args: object, options: str = "") -> tuple[Session, str]:
-    """The fork, and what was said of it on stderr."""
-    done = origin.agh("fork", *args, "-o", "json", env={"AGH_ECHO_OPTIONS": options})
-    return origin.live.session(json.loads(done.stdout)["session"]["id"]), done.stderr
+    """Return the fork, and what was said of it on stderr."""
+    result = origin.agh("fork", *args, "-o", "json", env={"AGH_ECHO_OPTIONS": options})
+    return origin.live.session(json.loads(result.stdout)["session"]["id"]), result.stderr
 
 
 def copied(session: Session, until: int) -> list[Any]:
@@ -28,38 +28,38 @@ def copied(session: Session, until: int) -> list[Any]:
 
 def test_the_agent_forks_its_own_memory(talked: Session) -> None:
     origin, before, last = talked.meta(), tree(talked.directory), len(talked.events())
-    made, said = fork(talked, "--name", "branch")
+    branch, said = fork(talked, "--name", "branch")
     assert tree(talked.directory) == before, "the origin is not touched"
     assert said == "resumed by native_fork\n"
-    meta = made.meta()
+    meta = branch.meta()
     assert (meta["state"], meta["name"]) == ("active", "branch")
     assert meta["acp_session_id"] != origin["acp_session_id"]
     assert meta["forked_from"] == {"session_id": talked.id, "sequence": last}
-    assert copied(made, last) == copied(talked, last)
-    assert [one.type for one in made.events()[last:]] == ["session_resumed"]
-    assert made.say(RECALL) == SEEN
-    made.check_log()
+    assert copied(branch, last) == copied(talked, last)
+    assert [event.type for event in branch.events()[last:]] == ["session_resumed"]
+    assert branch.say(RECALL) == SEEN
+    branch.check_log()
     assert restored(talked)["strategy"] == "native_resume"
     assert talked.say("what did I say?") == SEEN, "the origin knows nothing of its fork"
 
 
 def test_a_part_of_the_history_is_told(talked: Session) -> None:
     before = tree(talked.directory)
-    made, said = fork(talked, "--at", 1)
+    branch, said = fork(talked, "--at", 1)
     assert tree(talked.directory) == before
     assert said == f"forked from {talked.id}; the agent is told the history with the next prompt\n"
-    assert made.meta()["forked_from"]["sequence"] == 1
-    assert made.meta()["acp_session_id"] != talked.meta()["acp_session_id"]
-    assert copied(made, 1) == copied(talked, 1)
-    assert made.count("done") == 0, "the turn was cut off"
-    assert made.count("error") == 1, "and closed"
-    assert made.markers() == ["context_reset"]
-    first = made.say(RECALL)
+    assert branch.meta()["forked_from"]["sequence"] == 1
+    assert branch.meta()["acp_session_id"] != talked.meta()["acp_session_id"]
+    assert copied(branch, 1) == copied(talked, 1)
+    assert branch.count("done") == 0, "the turn was cut off"
+    assert branch.count("error") == 1, "and closed"
+    assert branch.markers() == ["context_reset"]
+    first = branch.say(RECALL)
     assert first.startswith("SEEN 1 user texts: ")
     assert f"[USER]: {WORDS}" in first
     assert f"echo: {WORDS}" not in first, "what came later is not known"
-    assert made.say(RECALL).count(HEADER) == 1
-    made.check_log()
+    assert branch.say(RECALL).count(HEADER) == 1
+    branch.check_log()
 
 
 def test_up_to_the_last_event_is_the_whole(talked: Session) -> None:
@@ -69,36 +69,36 @@ def test_up_to_the_last_event_is_the_whole(talked: Session) -> None:
 
 @pytest.mark.parametrize("options", ["--caps resume,load,list", "--caps none"])
 def test_an_agent_that_cannot_fork_is_told(talked: Session, options: str) -> None:
-    made, said = fork(talked, options=options)
+    branch, said = fork(talked, options=options)
     assert said == f"forked from {talked.id}; the agent is told the history with the next prompt\n"
-    assert made.markers() == ["context_reset"]
-    assert made.meta()["acp_session_id"] != talked.meta()["acp_session_id"], "never two in one conversation"
-    assert f"[ASSISTANT]: echo: {WORDS}" in made.say(RECALL)
+    assert branch.markers() == ["context_reset"]
+    assert branch.meta()["acp_session_id"] != talked.meta()["acp_session_id"], "never two in one conversation"
+    assert f"[ASSISTANT]: echo: {WORDS}" in branch.say(RECALL)
 
 
 def test_a_fork_goes_on_by_itself(talked: Session) -> None:
-    made, _ = fork(talked)
-    token = made.meta()["acp_session_id"]
-    made.say("only here")
-    made.agh("stop")
-    found = restored(made)
-    assert (found["strategy"], found["context_lost"]) == ("native_resume", False)
-    assert made.meta()["acp_session_id"] == token
-    assert made.say(RECALL).startswith("SEEN 3 user texts: ")
+    branch, _ = fork(talked)
+    token = branch.meta()["acp_session_id"]
+    branch.say("only here")
+    branch.agh("stop")
+    restore = restored(branch)
+    assert (restore["strategy"], restore["context_lost"]) == ("native_resume", False)
+    assert branch.meta()["acp_session_id"] == token
+    assert branch.say(RECALL).startswith("SEEN 3 user texts: ")
 
 
 def test_a_live_origin_goes_on(live: Live) -> None:
     origin = live.new(args=("--model", "large"))
     origin.say("hello")
-    turn, agent = origin.begin("/sleep 60"), origin.agent
-    made, _ = fork(origin)
-    assert made.agent != agent
-    assert made.say("/settings") == "mode=ask model=large mcp="
+    turn, agent = origin.send("/sleep 60"), origin.agent
+    branch, _ = fork(origin)
+    assert branch.agent != agent
+    assert branch.say("/settings") == "mode=ask model=large mcp="
     hello = origin.hello()
     assert (hello["agent_pid"], hello["turn_id"]) == (agent, turn)
     assert origin.count("error", "session_resumed") == 0
-    assert made.count("error") == 1, "the copy of the running turn is closed"
-    made.check_log()
+    assert branch.count("error") == 1, "the copy of the running turn is closed"
+    branch.check_log()
 
 
 @pytest.mark.parametrize("at", [0, -1, 10_000, "x"])
@@ -116,7 +116,7 @@ def test_a_name_that_is_taken_is_refused(talked: Session) -> None:
 
 def test_what_is_left_of_a_fork_that_failed_never_joins_the_origin(talked: Session) -> None:
     talked.error("fork", code=9, env={"AGH_ECHO_OPTIONS": "--auth-required"})
-    ends(talked)
+    wait_until_gone(talked)
     for left in talked.live.sessions():
         if left.id != talked.id:
             restored(left)
@@ -125,5 +125,5 @@ def test_what_is_left_of_a_fork_that_failed_never_joins_the_origin(talked: Sessi
 
 def test_a_fork_of_a_session_whose_history_was_not_yet_told_tells_it(talked: Session) -> None:
     restored(talked, "--on-resume not-found")
-    made, _ = fork(talked)
-    assert f"[USER]: {WORDS}" in made.say(RECALL)
+    branch, _ = fork(talked)
+    assert f"[USER]: {WORDS}" in branch.say(RECALL)

@@ -10,28 +10,39 @@ import pytest
 
 from agh.keeper.main import hand_over
 from tests.sessions.test_restore import check_untouched
-from tests.support.live import Live, Session, kill
-from tests.support.resume import ECHO, HEADER, RECALL, SEEN, WORDS, define, edit_meta, ends, refused, restored
+from tests.support.live import ECHO, Live, Session
+from tests.support.processes import kill
+from tests.support.resume import (
+    HEADER,
+    RECALL,
+    SEEN,
+    WORDS,
+    define,
+    edit_meta,
+    refused,
+    restored,
+    wait_until_gone,
+)
 from tests.support.wait import wait_until
 
 
 @pytest.fixture
 def other(live: Live, talked: Session, tmp_path: Path) -> str:
-    """A second agent, with a memory of its own."""
+    """Define a second agent, with a memory of its own."""
     define(live, "other", "--state", str(tmp_path / "other"))
     return "other"
 
 
 def names(session: Session, after: int = 0) -> set[str]:
-    """The agents that made the events."""
+    """Return the agents that made the events."""
     return {name for (name,) in session.fetch("SELECT agent_name FROM events WHERE sequence > ?", after)}
 
 
 def test_the_other_agent_is_told_the_history(talked: Session, other: str) -> None:
     edit_meta(talked, model="large", mode="code")
     before, last = talked.meta(), len(talked.events())
-    found = restored(talked, "", "--agent", other)
-    assert (found["strategy"], found["context_lost"]) == ("inject_history", True)
+    restore = restored(talked, "", "--agent", other)
+    assert (restore["strategy"], restore["context_lost"]) == ("inject_history", True)
     assert talked.markers() == ["context_reset"]
     meta = talked.meta()
     assert meta["agent_name"] == other
@@ -49,12 +60,12 @@ def test_it_stays_with_the_other_agent(talked: Session, other: str) -> None:
     restored(talked, "", "--agent", other)
     talked.say("hello")
     talked.agh("stop")
-    found = restored(talked)
-    assert (found["strategy"], found["context_lost"]) == ("native_resume", False)
+    restore = restored(talked)
+    assert (restore["strategy"], restore["context_lost"]) == ("native_resume", False)
     assert talked.meta()["agent_name"] == other
-    said = talked.say(RECALL)
-    assert said.startswith("SEEN 2 user texts: ")
-    assert said.count(HEADER) == 1
+    reply = talked.say(RECALL)
+    assert reply.startswith("SEEN 2 user texts: ")
+    assert reply.count(HEADER) == 1
 
 
 def test_and_back_again(talked: Session, other: str) -> None:
@@ -89,8 +100,8 @@ def test_a_session_without_a_turn_has_nothing_to_tell(live: Live) -> None:
     define(live, "other")
     session = live.new()
     session.agh("stop")
-    found = restored(session, "", "--agent", "other")
-    assert (found["strategy"], found["context_lost"]) == ("idle_boot", False)
+    restore = restored(session, "", "--agent", "other")
+    assert (restore["strategy"], restore["context_lost"]) == ("idle_boot", False)
     assert session.markers() == []
 
 
@@ -111,16 +122,16 @@ def test_a_hand_over_that_fails_changes_nothing(
     if fields is not None:
         define(talked.live, "other", **fields)
     before, events = talked.meta(), talked.events()
-    done = talked.agh("resume", "--agent", "other", "-o", "json", code=code)
-    assert done.returncode in (1, 2, 4, 7, 9)
-    said = json.loads(done.stderr.splitlines()[-1])["error"]
+    result = talked.agh("resume", "--agent", "other", "-o", "json", code=code)
+    assert result.returncode in (1, 2, 4, 7, 9)
+    said = json.loads(result.stderr.splitlines()[-1])["error"]
     assert error in (None, said["code"])
     assert words in json.dumps(said)
-    ends(talked)
+    wait_until_gone(talked)
     if talked.meta() != before:
         check_untouched(talked, before, events)
-    found = restored(talked)
-    assert (found["strategy"], found["context_lost"]) == ("native_resume", False)
+    restore = restored(talked)
+    assert (restore["strategy"], restore["context_lost"]) == ("native_resume", False)
     assert talked.meta()["agent_name"] == "echo"
     assert talked.say(RECALL) == SEEN
 
@@ -135,21 +146,22 @@ def test_a_hand_over_that_is_killed_changes_nothing(talked: Session) -> None:
     talked.live.configure('[timeouts]\ninitialize = "2s"\n')
     define(talked.live, "other", "--init-hang")
     starting = talked.live.start("session", "resume", talked.id, "--agent", "other")
-    wait_until(lambda: any("--init-hang" in one.argv for one in talked.live.processes()))
+    wait_until(lambda: any("--init-hang" in process.argv for process in talked.live.processes()))
     talked.live.cookies.add(talked.meta()["launch"]["cookie"])
     kill(talked.meta()["keeper"]["pid"])
     assert starting.wait(20) != 0
-    ends(talked)
-    found = restored(talked)
-    assert (found["strategy"], found["context_lost"]) == ("native_resume", False)
+    wait_until_gone(talked)
+    restore = restored(talked)
+    assert (restore["strategy"], restore["context_lost"]) == ("native_resume", False)
     assert talked.meta()["agent_name"] == "echo"
     assert talked.say(RECALL) == SEEN
 
 
 def test_a_hand_over_says_what_was_done_and_not_that_something_was_lost(talked: Session, other: str) -> None:
-    done = talked.agh("resume", "--agent", other)
+    result = talked.agh("resume", "--agent", other)
     assert (
-        done.stderr == "handed over from echo to other; the agent is told the history with the next prompt\n"
+        result.stderr
+        == "handed over from echo to other; the agent is told the history with the next prompt\n"
     )
     (marker,) = talked.events("transcript_marker.created")
     assert (marker.content["kind"], marker.content["severity"]) == ("context_reset", "info")
@@ -157,13 +169,13 @@ def test_a_hand_over_says_what_was_done_and_not_that_something_was_lost(talked: 
 
 
 def test_a_fresh_start_says_what_was_done(talked: Session) -> None:
-    done = talked.agh("resume", "--fresh")
-    assert done.stderr == "begun afresh, as asked; the agent is told the history with the next prompt\n"
+    result = talked.agh("resume", "--fresh")
+    assert result.stderr == "begun afresh, as asked; the agent is told the history with the next prompt\n"
 
 
 def test_an_agent_that_forgot_after_a_hand_over_has_forgotten(talked: Session, other: str) -> None:
     talked.agh("resume", "--agent", other)
     talked.say("hello")
     talked.agh("stop")
-    done = talked.agh("resume", env={"AGH_ECHO_OPTIONS": "--on-resume not-found"})
-    assert done.stderr.startswith("warning: the agent lost its memory of this session (")
+    result = talked.agh("resume", env={"AGH_ECHO_OPTIONS": "--on-resume not-found"})
+    assert result.stderr.startswith("warning: the agent lost its memory of this session (")

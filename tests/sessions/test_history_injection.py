@@ -34,9 +34,9 @@ def test_a_history_that_was_told_is_not_told_after_the_next_resume(talked: Sessi
     talked.say("the first prompt carries it")
     talked.kill_keeper()
     assert restored(talked)["strategy"] == "native_resume"
-    said = talked.say(RECALL)
-    assert said.startswith("SEEN 2 user texts: ")
-    assert said.count(HEADER) == 1
+    reply = talked.say(RECALL)
+    assert reply.startswith("SEEN 2 user texts: ")
+    assert reply.count(HEADER) == 1
     assert talked.meta()["inject_history"] is False
 
 
@@ -49,18 +49,18 @@ def test_a_prompt_that_the_agent_refused_has_told_nothing(talked: Session) -> No
 
 def test_a_prompt_that_died_with_its_keeper_has_told_nothing(talked: Session) -> None:
     forget(talked)
-    talked.begin("/sleep 60")
+    talked.send("/sleep 60")
     talked.kill_keeper()
     restored(talked)
-    said = talked.say(RECALL)
-    assert f"[USER]: {WORDS}\n" in said
-    assert "[USER]: /sleep 60" in said
+    reply = talked.say(RECALL)
+    assert f"[USER]: {WORDS}\n" in reply
+    assert "[USER]: /sleep 60" in reply
     assert talked.meta()["inject_history"] is False
 
 
 def test_a_cancelled_prompt_was_accepted(talked: Session) -> None:
     forget(talked)
-    talked.begin("/sleep 60")
+    talked.send("/sleep 60")
     talked.agh("cancel")
     talked.agh("wait", "--until", "idle", "--timeout", "20s")
     assert talked.say(RECALL).count(HEADER) == 1
@@ -69,7 +69,7 @@ def test_a_cancelled_prompt_was_accepted(talked: Session) -> None:
 def test_the_log_has_the_prompt_and_not_what_was_put_around_it(talked: Session) -> None:
     forget(talked)
     talked.say("go on")
-    assert [one.content["text"] for one in talked.events("user_message")] == [WORDS, "go on"]
+    assert [event.content["text"] for event in talked.events("user_message")] == [WORDS, "go on"]
     assert [text for _, text in talked.inputs()] == [WORDS, "go on"]
 
 
@@ -80,10 +80,10 @@ def test_the_budget_is_a_setting_and_what_was_left_out_is_said(live: Live) -> No
     session.prompt("young")
     session.agh("stop")
     forget(session)
-    said = session.say(RECALL)
-    assert "[USER]: young\n[ASSISTANT]: echo: young\n" in said
-    assert "old old" not in said
-    assert "2 earlier entries are left out" in said
+    reply = session.say(RECALL)
+    assert "[USER]: young\n[ASSISTANT]: echo: young\n" in reply
+    assert "old old" not in reply
+    assert "2 earlier entries are left out" in reply
 
 
 def test_tools_are_in_the_history(live: Live) -> None:
@@ -91,8 +91,10 @@ def test_tools_are_in_the_history(live: Live) -> None:
     session.prompt("/think hard\n/tool grep kind=search three lines\n/say found it")
     session.agh("stop")
     forget(session)
-    said = session.say(RECALL)
-    lines = said[said.index("=== EXECUTION HISTORY ===") : said.index("=== CURRENT REQUEST ===")].splitlines()
+    reply = session.say(RECALL)
+    lines = reply[
+        reply.index("=== EXECUTION HISTORY ===") : reply.index("=== CURRENT REQUEST ===")
+    ].splitlines()
     assert [line.partition("]")[0] + "]" for line in lines if line.startswith("[")] == [
         "[USER]",
         "[TOOL CALL: search]",

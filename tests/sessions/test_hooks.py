@@ -25,9 +25,9 @@ def runs(session: Session, *columns: str) -> list[tuple[Any, ...]]:
 
 def stopped_by_hook(session: Session, said: str) -> None:
     wait_until(lambda: not session.is_live())
-    stored = session.meta()
-    assert (stored["state"], stored["stop_reason"]) == ("stopped", "hook_stopped")
-    assert said in stored["stop_detail"]
+    meta = session.meta()
+    assert (meta["state"], meta["stop_reason"]) == ("stopped", "hook_stopped")
+    assert said in meta["stop_detail"]
     assert session.events()[-1].type == "session_stopped"
     assert session.events()[-1].content["stop_reason"] == "hook_stopped"
 
@@ -37,8 +37,8 @@ def test_a_whole_life_is_told(live: Live, tmp_path: Path) -> None:
     events = ("session_start", "prompt", "turn_end", "session_stop", "session_resume")
     live.configure("".join(hook(event, f"cat >> {told}; echo heard") for event in events))
     session = live.new()
-    turn = session.begin("hello")
-    session.settle()
+    turn = session.send("hello")
+    session.wait_idle()
     session.stop()
     session.say("again")
     wait_until(lambda: len(runs(session, "id")) == 7)
@@ -46,11 +46,11 @@ def test_a_whole_life_is_told(live: Live, tmp_path: Path) -> None:
     assert runs(session, "event", "outcome", "exit_code", "output", "source", "required") == [
         (event, "ok", 0, "heard\n", "config", 0) for event in expected
     ]
-    said = [json.loads(line) for line in told.read_text().splitlines()]
-    assert [one["event"] for one in said] == expected
-    assert {one["session_id"] for one in said} == {session.id}
-    assert (said[1]["text"], said[1]["turn_id"]) == ("hello", turn)
-    assert (said[2]["stop_reason"], said[3]["stop_reason"]) == ("end_turn", "completed")
+    documents = [json.loads(line) for line in told.read_text().splitlines()]
+    assert [document["event"] for document in documents] == expected
+    assert {document["session_id"] for document in documents} == {session.id}
+    assert (documents[1]["text"], documents[1]["turn_id"]) == ("hello", turn)
+    assert (documents[2]["stop_reason"], documents[3]["stop_reason"]) == ("end_turn", "completed")
 
 
 def test_a_hook_runs_in_the_workspace_and_knows_the_session(live: Live) -> None:
@@ -67,9 +67,9 @@ def test_a_required_hook_that_fails_stops_the_session(live: Live) -> None:
     live.configure(hook("prompt", "grep -q good || { echo not good; exit 3; }", required=True))
     session = live.new()
     assert session.say("good") == "echo: good"
-    done = session.prompt("bad", code=None)
-    assert done.returncode not in (0, 70)
-    assert "hook" in done.stderr
+    result = session.prompt("bad", code=None)
+    assert result.returncode not in (0, 70)
+    assert "hook" in result.stderr
     stopped_by_hook(session, "grep -q good")
     assert runs(session, "outcome", "exit_code", "output", "required") == [
         ("ok", 0, "", 1),
@@ -98,24 +98,24 @@ def test_a_hanging_hook_is_killed_at_its_timeout_with_its_children(live: Live, r
         hook("prompt", "echo begun; setsid sleep 301 & sleep 302", timeout="0.5s", required=required)
     )
     session = live.new()
-    done = session.prompt("hello", "-o", "text", code=None)
+    result = session.prompt("hello", "-o", "text", code=None)
     ((outcome, output, took),) = runs(session, "outcome", "output", "duration_ms")
     assert (outcome, output) == ("timeout", "begun\n")
     assert 500 <= took < 10_000
-    assert [one for one in live.processes() if one.argv[0] == "sleep"] == []
+    assert [process for process in live.processes() if process.argv[0] == "sleep"] == []
     if required:
         stopped_by_hook(session, "timeout")
-        assert done.returncode not in (0, 70)
+        assert result.returncode not in (0, 70)
         assert received(session) == []
     else:
-        assert (done.returncode, done.stdout) == (0, "echo: hello\n")
+        assert (result.returncode, result.stdout) == (0, "echo: hello\n")
 
 
 def test_what_a_hook_leaves_behind_is_ended(live: Live) -> None:
     live.configure(hook("prompt", "setsid sleep 301 >/dev/null 2>&1 &"))
     session = live.new()
     assert session.say("hello") == "echo: hello"
-    assert [one for one in live.processes() if one.argv[0] == "sleep"] == []
+    assert [process for process in live.processes() if process.argv[0] == "sleep"] == []
     assert runs(session, "outcome") == [("ok",)]
 
 
@@ -132,7 +132,7 @@ def test_an_async_hook_is_not_waited_for(live: Live) -> None:
 def test_an_async_hook_that_is_required_stops_the_session_when_it_fails(live: Live) -> None:
     live.configure(hook("prompt", "exit 4", mode="async", required=True))
     session = live.new()
-    session.begin("/sleep 30")
+    session.send("/sleep 30")
     stopped_by_hook(session, "exit 4")
     assert runs(session, "outcome", "exit_code") == [("failed", 4)]
 
@@ -149,18 +149,18 @@ def test_a_hanging_async_hook_does_not_hold_up_the_end(live: Live) -> None:
     live.configure(hook("prompt", "sleep 303", mode="async", timeout="5m"))
     session = live.new()
     session.tell("hello")
-    begun = time.monotonic()
+    started = time.monotonic()
     session.agh("stop")
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - started < 20
     assert not session.is_live()
     assert runs(session, "event", "outcome") == [("prompt", "timeout")]
-    assert [one for one in live.processes() if one.argv[0] == "sleep"] == []
+    assert [process for process in live.processes() if process.argv[0] == "sleep"] == []
 
 
 def test_a_required_hook_can_stop_the_start(live: Live) -> None:
     live.configure(hook("session_start", "exit 5", required=True))
-    done = live.agh("session", "new", "--agent", "echo", code=1)
-    assert "exit 5" in done.stderr
+    result = live.agh("session", "new", "--agent", "echo", code=1)
+    assert "exit 5" in result.stderr
     (session,) = live.sessions()
     stopped_by_hook(session, "exit 5")
     assert runs(session, "event", "outcome", "exit_code") == [("session_start", "failed", 5)]
@@ -180,9 +180,9 @@ def test_a_required_hook_can_stop_a_resume(live: Live) -> None:
 def test_a_required_hook_can_stop_the_session_after_a_turn(live: Live) -> None:
     live.configure(hook("turn_end", "exit 6", required=True))
     session = live.new()
-    session.begin("/ask path=a.txt")
+    session.send("/ask path=a.txt")
     pending(session)
-    session.begin("/say waits")
+    session.send("/say waits")
     session.call("decide", verdict="allow")
     stopped_by_hook(session, "exit 6")
     assert [status for status, _ in session.inputs()] == ["sent", "queued"]
@@ -191,18 +191,18 @@ def test_a_required_hook_can_stop_the_session_after_a_turn(live: Live) -> None:
 def test_a_hook_hears_of_permissions(live: Live, tmp_path: Path) -> None:
     live.configure(hook("permission", f"cat > {tmp_path}/told.json"))
     session = live.new()
-    session.begin("/ask path=a.txt")
+    session.send("/ask path=a.txt")
     pending(session)
-    wait_until(lambda: runs(session, "id"), 5)
-    told = json.loads((tmp_path / "told.json").read_text())
-    assert (told["event"], told["resource"]) == ("permission", str(live.workspace / "a.txt"))
+    wait_until(lambda: runs(session, "id"))
+    document = json.loads((tmp_path / "told.json").read_text())
+    assert (document["event"], document["resource"]) == ("permission", str(live.workspace / "a.txt"))
     assert session.call("decide", verdict="allow")["decision"] == "allowed"
 
 
 def test_a_required_hook_can_stop_the_session_at_a_permission(live: Live) -> None:
     live.configure(hook("permission", "exit 7", required=True))
     session = live.new()
-    session.begin("/ask path=a.txt")
+    session.send("/ask path=a.txt")
     stopped_by_hook(session, "exit 7")
     assert session.fetch("SELECT decision FROM permissions") == [("cancelled",)]
 
@@ -210,10 +210,10 @@ def test_a_required_hook_can_stop_the_session_at_a_permission(live: Live) -> Non
 def test_what_waits_behind_a_stopped_prompt_is_kept(live: Live) -> None:
     live.configure(hook("prompt", "! grep -q bad", required=True))
     session = live.new()
-    session.begin("/ask path=a.txt")
+    session.send("/ask path=a.txt")
     pending(session)
-    session.begin("bad")
-    session.begin("/say waits")
+    session.send("bad")
+    session.send("/say waits")
     session.call("decide", verdict="allow")
     stopped_by_hook(session, "grep -q bad")
     assert session.inputs()[1:] == [("failed", "bad"), ("queued", "/say waits")]
@@ -224,11 +224,11 @@ def test_a_cancel_while_a_hook_runs(live: Live) -> None:
     """The prompt is not sent any more."""
     live.configure(hook("prompt", "test -e go || { touch go; sleep 1; }"))
     session = live.new()
-    session.begin("/sleep 30")
+    session.send("/sleep 30")
     wait_until((live.workspace / "go").exists)
     session.agh("cancel")
-    session.settle()
-    assert [one.content["stop_reason"] for one in session.events("done")] == ["cancelled"]
+    session.wait_idle()
+    assert [event.content["stop_reason"] for event in session.events("done")] == ["cancelled"]
     assert received(session) == []
     assert session.tell("/say next") == "next"
 
@@ -253,6 +253,6 @@ def test_a_large_prompt_to_a_hook_that_does_not_read(live: Live) -> None:
 )
 def test_a_hook_that_makes_no_sense_is_an_error_before_anything_starts(live: Live, toml: str) -> None:
     live.configure(toml)
-    done = live.agh("session", "new", "--agent", "echo", "-o", "json", code=2)
-    assert json.loads(done.stderr)["error"]["code"] == "config_invalid"
+    result = live.agh("session", "new", "--agent", "echo", "-o", "json", code=2)
+    assert json.loads(result.stderr)["error"]["code"] == "config_invalid"
     assert live.sessions() == []

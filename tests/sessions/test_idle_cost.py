@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from tests.support.live import Live, cpu_ticks_of, memory_of
+from tests.support.live import Live
+from tests.support.processes import cpu_ticks_of, memory_of
 
 MEMORY = 34.0  # megabytes, keeper and leash together
 

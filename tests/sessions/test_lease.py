@@ -12,8 +12,8 @@ from tests.support.live import Live, Session
 
 
 def attach(session: Session, holder: str, *args: object) -> dict[str, Any]:
-    done = session.agh("resume", "--holder", holder, *args, "-o", "json")
-    found: dict[str, Any] = json.loads(done.stdout)["attach"]
+    result = session.agh("resume", "--holder", holder, *args, "-o", "json")
+    found: dict[str, Any] = json.loads(result.stdout)["attach"]
     return found
 
 
@@ -33,7 +33,7 @@ def test_one_holder_at_a_time(live: Live) -> None:
     assert "--steal" in error["hint"]
     assert session.meta()["attach"]["attached_to"] == "anna"
     assert attach(session, "bert", "--steal")["attached_to"] == "bert"
-    assert [one.content["attached_to"] for one in session.events("session_attached")] == ["anna", "bert"]
+    assert [event.content["attached_to"] for event in session.events("session_attached")] == ["anna", "bert"]
 
 
 def test_the_same_holder_renews(live: Live) -> None:
@@ -61,14 +61,14 @@ def test_an_expired_lease_binds_nobody(live: Live) -> None:
 def test_detach_gives_it_back_and_the_agent_goes_on(live: Live) -> None:
     session = live.new()
     attach(session, "anna")
-    session.begin("/sleep 1\n/say done")
+    session.send("/sleep 1\n/say done")
     error = session.error("detach", "--holder", "bert", code=6)
     assert error["code"] == "session_not_attachable"
-    done = session.agh("detach", "--holder", "anna", "-o", "json")
-    assert json.loads(done.stdout) == {"detach": {"detached": "anna"}}
+    result = session.agh("detach", "--holder", "anna", "-o", "json")
+    assert json.loads(result.stdout) == {"detach": {"detached": "anna"}}
     assert session.meta()["attach"] is None
     assert session.count("session_detached") == 1
-    session.settle()
+    session.wait_idle()
     assert session.text() == "done"
     again = session.agh("detach", "--holder", "anna", "-o", "json")
     assert json.loads(again.stdout) == {"detach": {"detached": None}}

@@ -15,15 +15,15 @@ from tests.support.wait import wait_until
 def paused(session: Session) -> dict[str, object]:
     """Wait until the session has paused; its metadata."""
     wait_until(lambda: not session.is_live(), what="it pauses")
-    stored = session.meta()
-    assert (stored["state"], phase(stored)) == ("stopped", "paused"), stored["stop_reason"]
+    meta = session.meta()
+    assert (meta["state"], phase(meta)) == ("stopped", "paused"), meta["stop_reason"]
     assert session.events()[-1].type == "session_paused"
-    assert session.events()[-1].content["stop_reason"] == stored["stop_reason"]
-    return stored
+    assert session.events()[-1].content["stop_reason"] == meta["stop_reason"]
+    return meta
 
 
 def refused(session: Session, *command: str, option: str) -> None:
-    """The session does not go on, nothing is started, and the error says how to raise the limit."""
+    """Check that the session is refused, nothing is started, and the error says how to raise the limit."""
     before, verb = session.meta(), command[0]
     error = session.error(*command, code=6)
     assert error["code"] == "limit_reached"
@@ -37,13 +37,13 @@ def test_max_cost_reached_in_the_middle_of_a_turn(live: Live) -> None:
     session.tell("/usage 10 5 0.4")
     viewer = session.start_prompt("/ask path=a.txt\n/usage 10 5 0.7\n/sleep 30\n/say never")
     pending(session)
-    session.begin("/say waited")
+    session.send("/say waited")
     session.call("decide", verdict="allow")
     viewer.communicate(timeout=20)
     assert viewer.returncode not in (0, 70)
-    stored = paused(session)
-    assert (stored["stop_reason"], stored["stop_detail"]) == ("budget_exceeded", "max_cost")
-    assert stored["spent"]["cost_amount"] == pytest.approx(1.1)  # type: ignore[index]
+    pause = paused(session)
+    assert (pause["stop_reason"], pause["stop_detail"]) == ("budget_exceeded", "max_cost")
+    assert pause["spent"]["cost_amount"] == pytest.approx(1.1)  # type: ignore[index]
     assert session.events("done")[-1].content["stop_reason"] == "cancelled"
     assert "never" not in session.text()
     view = session.status()
@@ -54,7 +54,7 @@ def test_max_cost_reached_in_the_middle_of_a_turn(live: Live) -> None:
     refused(session, "resume", "--max-turns", "50", option="--max-cost")
     refused(session, "resume", "--max-cost", "1.05", option="--max-cost")
     session.agh("resume", "--max-cost", "2")
-    session.said("waited")
+    session.wait_for_text("waited")
     assert session.say("what did I say?").count("/say waited") == 1
     assert session.meta()["limits"]["max_cost"] == 2
 
@@ -62,25 +62,25 @@ def test_max_cost_reached_in_the_middle_of_a_turn(live: Live) -> None:
 def test_max_cost_and_an_agent_that_does_not_listen(live: Live) -> None:
     live.configure("[session]\ncancel_grace = '0.3s'")
     session = live.new(args=("--max-cost", "1"))
-    session.begin("/ignore-cancel\n/usage 10 5 1.5\n/sleep 60")
-    wait_until(lambda: not session.is_live(), 20, "it pauses")
+    session.send("/ignore-cancel\n/usage 10 5 1.5\n/sleep 60")
+    wait_until(lambda: not session.is_live(), what="it pauses")
     assert paused(session)["stop_reason"] == "budget_exceeded"
 
 
 def test_max_turns_by_configuration_and_the_sessions_own(live: Live) -> None:
     live.configure("[session.limits]\nmax_turns = 2")
     session = live.new()
-    session.begin("/ask path=a.txt")
+    session.send("/ask path=a.txt")
     pending(session)
-    session.begin("/error")
-    session.begin("/say third")
+    session.send("/error")
+    session.send("/say third")
     session.call("decide", verdict="allow")
-    stored = paused(session)
-    assert (stored["stop_reason"], stored["turns"]) == ("max_turns", 2), "a failed turn is a turn"
+    pause = paused(session)
+    assert (pause["stop_reason"], pause["turns"]) == ("max_turns", 2), "a failed turn is a turn"
     assert session.inputs()[-1] == ("queued", "/say third"), "what waits is kept, and not sent"
     refused(session, "prompt", "more", option="--max-turns")
     session.agh("resume", "--max-turns", "4")
-    session.said("third")
+    session.wait_for_text("third")
     session.tell("/say fourth")
     assert paused(session)["turns"] == 4
     other = live.new(args=("--max-turns", "1"))
@@ -91,11 +91,11 @@ def test_max_turns_by_configuration_and_the_sessions_own(live: Live) -> None:
 def test_max_time_ends_the_turn_and_the_clock_begins_anew(live: Live) -> None:
     live.configure("[session.supervision]\nheartbeat = '0.2s'")
     session = live.new(args=("--max-time", "1s"))
-    session.begin("/say begun\n/sleep 30")
-    stored = paused(session)
-    assert (stored["stop_reason"], stored["stop_detail"]) == ("timeout", "max_time")
+    session.send("/say begun\n/sleep 30")
+    pause = paused(session)
+    assert (pause["stop_reason"], pause["stop_detail"]) == ("timeout", "max_time")
     assert session.events("done")[0].content["stop_reason"] == "cancelled"
-    assert stored["failure"] is None
+    assert pause["failure"] is None
     session.agh("resume")
     assert session.is_live(), "elapsed time restarts at zero"
     paused_again = session.prompt("/sleep 30", code=None)
@@ -105,7 +105,7 @@ def test_max_time_ends_the_turn_and_the_clock_begins_anew(live: Live) -> None:
 
 def test_max_time_ends_a_session_that_does_nothing(live: Live) -> None:
     session = live.new(args=("--max-time", "0.5s"))
-    wait_until(lambda: not session.is_live(), 5, "it pauses")
+    wait_until(lambda: not session.is_live(), what="it pauses")
     assert paused(session)["stop_detail"] == "max_time"
 
 
@@ -120,19 +120,19 @@ def test_a_limit_is_raised_while_the_session_is_live(live: Live) -> None:
 
 def test_what_was_spent_and_done_survives_the_keepers_death(live: Live) -> None:
     session = live.new(args=("--max-cost", "1"))
-    session.begin("/usage 10 5 0.9\n/sleep 30")
+    session.send("/usage 10 5 0.9\n/sleep 30")
     wait_until(lambda: session.fetch("SELECT cost_amount FROM token_usage") == [(0.9,)])
     session.kill_keeper()
     session.agh("resume")
     assert (session.meta()["spent"] or {}).get("cost_amount") == pytest.approx(0.9)
-    session.begin("/usage 10 5 0.2\n/sleep 30")
+    session.send("/usage 10 5 0.2\n/sleep 30")
     assert paused(session)["stop_reason"] == "budget_exceeded"
 
 
 def test_what_was_spent_before_the_keepers_death_is_not_spent_again(live: Live) -> None:
     """The keeper dies after the limit was reached, and before the session could pause."""
     session = live.new(args=("--max-cost", "1"))
-    session.begin("/ignore-cancel\n/usage 10 5 1.5\n/sleep 60")
+    session.send("/ignore-cancel\n/usage 10 5 1.5\n/sleep 60")
     wait_until(lambda: "prompt_cancel" in session.markers())
     session.kill_keeper()
     session.agh("repair")
@@ -142,8 +142,8 @@ def test_what_was_spent_before_the_keepers_death_is_not_spent_again(live: Live) 
 
 def test_an_interrupted_turn_is_a_turn(live: Live) -> None:
     session = live.new(args=("--max-turns", "1"))
-    session.begin("/say begun\n/sleep 30")
-    session.said("begun")
+    session.send("/say begun\n/sleep 30")
+    session.wait_for_text("begun")
     session.kill_keeper()
     session.agh("repair")
     refused(session, "resume", option="--max-turns")
@@ -160,21 +160,21 @@ def test_limits_of_the_workspace(live: Live) -> None:
 
 def test_a_pause_by_hand_goes_on_without_more_ado(live: Live) -> None:
     session = live.new()
-    session.begin("/say begun\n/sleep 30")
-    session.said("begun")
-    session.begin("/say waited")
+    session.send("/say begun\n/sleep 30")
+    session.wait_for_text("begun")
+    session.send("/say waited")
     view = json.loads(session.agh("pause", "-o", "json").stdout)["session"]
     assert (view["phase"], view["stop_reason"]) == ("paused", "paused")
     assert paused(session)["stop_reason"] == "paused"
     session.agh("resume")
-    session.said("waited")
+    session.wait_for_text("waited")
     assert received(session) == ["/say begun\n/sleep 30", "/say waited"]
 
 
 def test_max_bytes_of_a_session(live: Live) -> None:
     session = live.new(args=("--max-bytes", "3000000"))
     session.tell("/say small")
-    session.begin("/stream 8000 0 4000\n/say never\n/sleep 60")
+    session.send("/stream 8000 0 4000\n/say never\n/sleep 60")
     stored = paused(session)
     assert (stored["stop_reason"], stored["stop_detail"]) == ("max_bytes", "max_bytes")
     assert "never" not in session.text()
@@ -192,7 +192,7 @@ def test_bytes_of_a_turn(live: Live) -> None:
     session = live.new()
     for _ in range(3):
         session.tell("/stream 400 0 1000")
-    session.begin("/ignore-cancel\n/stream 20000 0 1000\n/sleep 60")
+    session.send("/ignore-cancel\n/stream 20000 0 1000\n/sleep 60")
     stored = paused(session)
     assert (stored["stop_reason"], stored["stop_detail"]) == ("max_bytes", "max_turn_bytes")
     assert sum(path.stat().st_size for path in session.directory.glob("events.db*")) < 12_000_000

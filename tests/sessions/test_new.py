@@ -7,14 +7,16 @@ import os
 import stat
 from pathlib import Path
 
-from tests.support.live import ECHO, Live, is_alive, modes, open_files
+from tests.support.files import modes
+from tests.support.live import ECHO, Live
+from tests.support.processes import is_alive, open_files
 from tests.support.wait import wait_until
 
 
 def test_prints_the_id_of_a_session_that_stays_live(live: Live) -> None:
-    done = live.agh("session", "new", "--agent", "echo")
-    session = live.session(done.stdout.strip())
-    assert done.stdout == f"{session.id}\n"
+    result = live.agh("session", "new", "--agent", "echo")
+    session = live.session(result.stdout.strip())
+    assert result.stdout == f"{session.id}\n"
     assert is_alive(session.keeper)
     assert is_alive(session.agent)
     meta = session.meta()
@@ -26,9 +28,9 @@ def test_prints_the_id_of_a_session_that_stays_live(live: Live) -> None:
 
 
 def test_json_is_the_session(live: Live) -> None:
-    done = live.agh("session", "new", "--agent", "echo", "--name", "fix-login", "-o", "json")
-    (noun,) = json.loads(done.stdout)
-    view = json.loads(done.stdout)["session"]
+    result = live.agh("session", "new", "--agent", "echo", "--name", "fix-login", "-o", "json")
+    (noun,) = json.loads(result.stdout)
+    view = json.loads(result.stdout)["session"]
     assert noun == "session"
     assert view["name"] == "fix-login"
     assert (view["state"], view["phase"], view["badge"]) == ("active", "waiting_for_input", "idle")
@@ -37,9 +39,9 @@ def test_json_is_the_session(live: Live) -> None:
 
 
 def test_says_that_it_runs_the_embedded_agent_when_none_was_asked_for(live: Live) -> None:
-    done = live.agh("session", "new", env={"PATH": "/usr/bin:/bin"})
-    assert "echo agent" in done.stderr
-    assert live.session(done.stdout.strip()).meta()["agent_name"] == "echo"
+    result = live.agh("session", "new", env={"PATH": "/usr/bin:/bin"})
+    assert "echo agent" in result.stderr
+    assert live.session(result.stdout.strip()).meta()["agent_name"] == "echo"
 
 
 def test_the_workspace_is_the_agents_directory(live: Live, tmp_path: Path) -> None:
@@ -50,8 +52,8 @@ def test_the_workspace_is_the_agents_directory(live: Live, tmp_path: Path) -> No
 
 
 def test_a_workspace_that_is_not_there_is_refused_and_leaves_nothing(live: Live, tmp_path: Path) -> None:
-    done = live.agh("session", "new", "--agent", "echo", "--workspace", tmp_path / "none", code=4)
-    assert str(tmp_path / "none") in done.stderr
+    result = live.agh("session", "new", "--agent", "echo", "--workspace", tmp_path / "none", code=4)
+    assert str(tmp_path / "none") in result.stderr
     assert live.sessions() == []
 
 
@@ -63,15 +65,15 @@ def test_bad_input_is_a_usage_error_and_leaves_nothing(live: Live) -> None:
         ("--name", "sess-x"),
         ("--name", ""),
     ):
-        done = live.agh("session", "new", option, value, code=2)
-        assert done.stderr.startswith("agh: ")
+        result = live.agh("session", "new", option, value, code=2)
+        assert result.stderr.startswith("agh: ")
     live.agh("session", "new", "--agent", "nobody", code=4)
     assert live.sessions() == []
 
 
 def test_a_command_that_cannot_be_started(live: Live) -> None:
-    done = live.agh("session", "new", "--command", "/no/such/program --acp", "-o", "json", code=9)
-    error = json.loads(done.stderr)["error"]
+    result = live.agh("session", "new", "--command", "/no/such/program --acp", "-o", "json", code=9)
+    error = json.loads(result.stderr)["error"]
     assert error["code"] == "agent_not_installed"
     assert "/no/such/program" in error["message"]
     assert "No such file" in error["message"]
@@ -81,14 +83,16 @@ def test_a_command_that_cannot_be_started(live: Live) -> None:
 
 
 def test_a_program_that_is_no_agent_fails_with_its_last_words(live: Live) -> None:
-    done = live.agh("session", "new", "--command", "sh -c 'echo not today >&2; exit 3'", code=7)
-    assert "exited with code 3" in done.stderr
-    assert "not today" in done.stderr
+    result = live.agh("session", "new", "--command", "sh -c 'echo not today >&2; exit 3'", code=7)
+    assert "exited with code 3" in result.stderr
+    assert "not today" in result.stderr
 
 
 def test_an_agent_that_wants_a_log_in(live: Live) -> None:
-    done = live.agh("session", "new", "--agent", "echo", env={"AGH_ECHO_OPTIONS": "--auth-required"}, code=9)
-    assert "Authentication required" in done.stderr
+    result = live.agh(
+        "session", "new", "--agent", "echo", env={"AGH_ECHO_OPTIONS": "--auth-required"}, code=9
+    )
+    assert "Authentication required" in result.stderr
     (session,) = live.sessions()
     assert session.meta()["failure"]["kind"] == "provider_auth_failure"
     wait_until(lambda: not session.is_live())
@@ -96,10 +100,10 @@ def test_an_agent_that_wants_a_log_in(live: Live) -> None:
 
 def test_a_name_can_be_taken_once(live: Live) -> None:
     session = live.new(args=("--name", "mine"))
-    done = live.agh("session", "new", "--agent", "echo", "--name", "mine", "-o", "json", code=6)
-    assert json.loads(done.stderr)["error"]["code"] == "name_taken"
-    assert session.id in done.stderr
-    assert [one.id for one in live.sessions()] == [session.id]
+    result = live.agh("session", "new", "--agent", "echo", "--name", "mine", "-o", "json", code=6)
+    assert json.loads(result.stderr)["error"]["code"] == "name_taken"
+    assert session.id in result.stderr
+    assert [session.id for session in live.sessions()] == [session.id]
 
 
 def test_the_environment_reaches_the_agent_and_the_lock_does_not(live: Live) -> None:
@@ -116,17 +120,23 @@ def test_everything_is_private_whatever_the_umask(live: Live) -> None:
         session = live.new()
         session.tell("hello")
         session.agh("resume")
-        found = modes(live.home)
+        modes_by_path = modes(live.home)
         session.prompt("/crash", code=7)
         wait_until(lambda: not session.is_live())
-        found |= modes(live.home)
+        modes_by_path |= modes(live.home)
     finally:
         os.umask(before)
-    assert {path.name for path in found} >= {"meta.json", "events.db", "lock", "keeper.sock", "keeper.log"}
-    assert any(path.parent.name == "crash-bundles" for path in found)
+    assert {path.name for path in modes_by_path} >= {
+        "meta.json",
+        "events.db",
+        "lock",
+        "keeper.sock",
+        "keeper.log",
+    }
+    assert any(path.parent.name == "crash-bundles" for path in modes_by_path)
     wrong = [
         f"{path} {mode:o}"
-        for path, mode in found.items()
+        for path, mode in modes_by_path.items()
         if stat.S_IMODE(mode) != (0o700 if stat.S_ISDIR(mode) else 0o600)
     ]
     assert wrong == []
@@ -156,16 +166,19 @@ def test_a_limit_below_nothing_is_refused(live: Live) -> None:
 def test_a_registered_workspace_by_its_name(live: Live, tmp_path: Path) -> None:
     place = tmp_path / "shop"
     place.mkdir()
-    made = json.loads(live.agh("workspace", "add", place, "-o", "json").stdout)["workspace"]
+    workspace = json.loads(live.agh("workspace", "add", place, "-o", "json").stdout)["workspace"]
     by_name = live.new(args=("--workspace", "shop"))
     by_path = live.new(args=("--workspace", place))
     for session in (by_name, by_path):
-        assert (session.meta()["workspace_id"], session.meta()["workspace_path"]) == (made["id"], str(place))
+        assert (session.meta()["workspace_id"], session.meta()["workspace_path"]) == (
+            workspace["id"],
+            str(place),
+        )
     by_name.tell("hello")
     event = json.loads(by_name.agh("events", "--last", "1").stdout)
-    assert (event["workspace_id"], event["workspace_path"]) == (made["id"], str(place))
+    assert (event["workspace_id"], event["workspace_path"]) == (workspace["id"], str(place))
     for session in (by_name, by_path):
         session.stop()
     place.rmdir()
-    done = live.agh("session", "new", "--agent", "echo", "--workspace", "shop", "-o", "json", code=4)
-    assert json.loads(done.stderr)["error"]["code"] == "workspace_gone"
+    result = live.agh("session", "new", "--agent", "echo", "--workspace", "shop", "-o", "json", code=4)
+    assert json.loads(result.stderr)["error"]["code"] == "workspace_gone"

@@ -88,9 +88,9 @@ def test_an_unknown_value_of_a_stopped_session_is_refused_by_its_resume(talked: 
     ],
 )
 def test_an_unknown_value_makes_no_session(live: Live, args: tuple[str, ...], words: str) -> None:
-    done = live.agh("session", "new", "--agent", "echo", *args, code=2)
-    assert words in done.stderr
-    assert done.stdout == ""
+    result = live.agh("session", "new", "--agent", "echo", *args, code=2)
+    assert words in result.stderr
+    assert result.stdout == ""
     assert live.sessions() == []
     assert live.agh("session", "list", "--all", "-o", "jsonl").stdout == ""
 
@@ -138,7 +138,7 @@ def test_older_agents_have_modes_and_models() -> None:
         "modes": {"currentModeId": "ask", "availableModes": [{"id": "ask"}, {"id": "code"}]},
         "models": {"availableModels": [{"modelId": "s"}]},
     }
-    assert [(one.name, one.values, one.method, one.value_key) for one in offered(answer)] == [
+    assert [(offer.name, offer.values, offer.method, offer.value_key) for offer in offered(answer)] == [
         ("mode", ["ask", "code"], "session/set_mode", "modeId"),
         ("model", ["s"], "session/set_model", "modelId"),
     ]
@@ -172,4 +172,4 @@ def test_groups_and_switches() -> None:
     ],
 )
 def test_nonsense_offers_nothing(answer: dict[str, object]) -> None:
-    assert [one for one in offered(answer) if one.values] == []
+    assert [offer for offer in offered(answer) if offer.values] == []

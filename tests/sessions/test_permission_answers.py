@@ -13,13 +13,15 @@ from tests.support.wait import wait_until
 
 
 def pending(session: Session) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(session.agh("permissions", "-o", "json").stdout)["permissions"]
-    return found
+    permissions: list[dict[str, Any]] = json.loads(session.agh("permissions", "-o", "json").stdout)[
+        "permissions"
+    ]
+    return permissions
 
 
 def asking(session: Session, text: str = "/ask path=a.txt Edit a.txt") -> str:
     """Begin a turn that asks; the id of the request."""
-    session.begin(text)
+    session.send(text)
     (row,) = wait_until(lambda: session.fetch("SELECT request_id FROM permissions WHERE status = 'pending'"))
     return str(row[0])
 
@@ -41,16 +43,16 @@ def test_answered_from_another_process(live: Live) -> None:
         assert (row["request_id"], row["status"]) == (request, "pending")
         assert row["resource"] == str(live.workspace / f"{number}.txt")
         assert row["title"] == "Change it"
-        done = session.agh(verb, *args, "-o", "json")
-        assert json.loads(done.stdout)["permission"] == {"request_id": request, "decision": decision}
-        session.settle()
+        result = session.agh(verb, *args, "-o", "json")
+        assert json.loads(result.stdout)["permission"] == {"request_id": request, "decision": decision}
+        session.wait_idle()
         assert session.text().endswith(f"permission: {outcome}")
-        asked, decided = session.events("permission")[-2:]
-        assert "decision" not in asked.content
-        assert asked.content["raw"]["method"] == "session/request_permission"
+        events, decided = session.events("permission")[-2:]
+        assert "decision" not in events.content
+        assert events.content["raw"]["method"] == "session/request_permission"
         assert decided.content["decision"] == decision
-        assert asked.content["request_id"] == decided.content["request_id"] == request
-        assert asked.turn_id == decided.turn_id != ""
+        assert events.content["request_id"] == decided.content["request_id"] == request
+        assert events.turn_id == decided.turn_id != ""
     assert pending(session) == []
 
 
@@ -69,7 +71,7 @@ def test_no_option_that_was_not_meant_is_chosen(live: Live) -> None:
     session = live.new()
     asking(session, "/ask-reject-only path=a.txt")
     session.agh("approve")
-    session.settle()
+    session.wait_idle()
     assert session.text() == "permission: cancelled"
     assert session.events("permission")[-1].content["decision"] == "cancelled"
 
@@ -111,7 +113,7 @@ def test_a_cancel_answers_it_first(live: Live) -> None:
     session = live.new()
     asking(session, "/ask path=a.txt\n/sleep 30")
     session.agh("cancel")
-    session.settle()
+    session.wait_idle()
     assert session.events("permission")[-1].content["decision"] == "cancelled"
     assert session.events("done")[0].content["stop_reason"] == "cancelled"
 
@@ -132,33 +134,33 @@ def test_files_and_terminals_obey_the_mode_and_the_workspace(live: Live, tmp_pat
     (live.workspace / "link").symlink_to(tmp_path)
     (live.workspace / "in.txt").write_text("inside")
     session = live.new(args=("--permissions", "approve-all"))
-    said = session.tell(
+    reply = session.tell(
         f"/read in.txt\n/write sub/out.txt a\\nb\n/run echo $PWD\n/read {tmp_path}/secret\n"
         "/read link/secret\n/write link/made x\n/write link/none/made x\n/run exit 3"
     )
-    assert "read in.txt: inside" in said
+    assert "read in.txt: inside" in reply
     assert (live.workspace / "sub" / "out.txt").read_text() == "a\nb"
-    assert f"exit 0: {live.workspace}" in said
-    assert said.count("outside the workspace") == 4
+    assert f"exit 0: {live.workspace}" in reply
+    assert reply.count("outside the workspace") == 4
     assert not (tmp_path / "made").exists()
     assert not (tmp_path / "none").exists()
-    assert "exit 3" in said
+    assert "exit 3" in reply
 
 
 def test_what_a_terminal_started_ends_with_the_session(live: Live) -> None:
     session = live.new(args=("--permissions", "approve-all"))
-    session.begin("/run setsid sleep 300 & sleep 300")
-    wait_until(lambda: [one for one in live.processes() if one.argv == ["sleep", "300"]])
+    session.send("/run setsid sleep 300 & sleep 300")
+    wait_until(lambda: [process for process in live.processes() if process.argv == ["sleep", "300"]])
     session.stop()
-    assert [one for one in live.processes() if "sleep" in one.argv] == []
+    assert [process for process in live.processes() if "sleep" in process.argv] == []
 
 
 def test_no_ask_refuses_at_once_what_the_mode_leaves_open(live: Live) -> None:
     session = live.new()
     steps = "/ask path=a.txt\n/ask kind=read path=a.txt\n/write a.txt x\n/run touch b.txt"
-    said = session.say(steps, "--no-ask").splitlines()
-    assert said[:2] == ["permission: reject_once", "permission: allow_once"]
-    assert "not allowed" in said[2] and "not allowed" in said[3]
+    lines = session.say(steps, "--no-ask").splitlines()
+    assert lines[:2] == ["permission: reject_once", "permission: allow_once"]
+    assert "not allowed" in lines[2] and "not allowed" in lines[3]
     decided = session.fetch("SELECT decision, decided_by FROM permissions ORDER BY rowid")
     assert decided == [("denied", "no-ask"), ("allowed", "mode"), ("denied", "no-ask"), ("denied", "no-ask")]
     assert list(live.workspace.iterdir()) == []

@@ -16,8 +16,8 @@ from tests.support.wait import wait_until
 def test_answered_from_another_terminal_though_the_viewer_was_killed(live: Live) -> None:
     session = live.new()
     viewer = session.start_prompt("/ask path=a.txt Edit a.txt\n/say went on")
-    done = session.agh("wait", "--until", "permission", "--timeout", "20s", "-o", "json")
-    waiting = json.loads(done.stdout)["session"]
+    result = session.agh("wait", "--until", "permission", "--timeout", "20s", "-o", "json")
+    waiting = json.loads(result.stdout)["session"]
     status = session.status()
     (listed,) = json.loads(live.agh("session", "list", "-o", "json").stdout)["sessions"]
     for view in (waiting, status, listed):
@@ -27,23 +27,23 @@ def test_answered_from_another_terminal_though_the_viewer_was_killed(live: Live)
     (row,) = json.loads(session.agh("permissions", "-o", "json").stdout)["permissions"]
     assert row["resource"] == str(live.workspace / "a.txt")
     session.agh("approve", row["request_id"])
-    session.settle()
+    session.wait_idle()
     assert session.text() == "permission: allow_once\nwent on"
     assert session.inputs() == [("sent", "/ask path=a.txt Edit a.txt\n/say went on")]
-    asked, decided = (one.content for one in session.events("permission"))
-    assert "decision" not in asked
-    assert (asked["action"], asked["resource"], asked["title"]) == ("edit", row["resource"], "Edit a.txt")
+    opened, decided = (event.content for event in session.events("permission"))
+    assert "decision" not in opened
+    assert (opened["action"], opened["resource"], opened["title"]) == ("edit", row["resource"], "Edit a.txt")
     assert (decided["decision"], decided["decided_by"]) == ("allowed", "user")
-    assert asked["request_id"] == decided["request_id"] == row["request_id"]
-    assert asked["tool_call_id"] == decided["tool_call_id"]
-    (kept,) = requests(session)
-    assert (kept.status, kept.option_id) == ("decided", "yes")
+    assert opened["request_id"] == decided["request_id"] == row["request_id"]
+    assert opened["tool_call_id"] == decided["tool_call_id"]
+    (request,) = requests(session)
+    assert (request.status, request.option_id) == ("decided", "yes")
     assert session.status()["phase"] == "waiting_for_input"
 
 
 def test_two_wait_and_each_has_its_own_answer(live: Live) -> None:
     session = live.new()
-    session.begin("\n".join(raw_request({"kind": kind}) for kind in ("move", "delete")) + STAYS)
+    session.send("\n".join(raw_request({"kind": kind}) for kind in ("move", "delete")) + STAYS)
     wait_until(lambda: len(requests(session)) == 2)
     _, newer = requests(session)
     session.agh("deny", newer.request_id)
@@ -53,14 +53,14 @@ def test_two_wait_and_each_has_its_own_answer(live: Live) -> None:
 
 def test_of_two_answers_at_once_one_counts(live: Live) -> None:
     session = live.new()
-    session.begin("/ask path=a.txt")
+    session.send("/ask path=a.txt")
     request = pending(session).request_id
     racers = [live.start("session", verb, session.id, request) for verb in ("approve", "deny")]
     for racer in racers:
         racer.communicate(timeout=20)
     codes = [racer.returncode for racer in racers]
     assert sorted(codes) == [0, 4]
-    session.settle()
+    session.wait_idle()
     allowed = codes[0] == 0
     assert session.text() == f"permission: {'allow' if allowed else 'reject'}_once"
     assert session.count("permission") == 2
@@ -83,13 +83,13 @@ def test_an_answer_survives_neither_asker_nor_viewer_but_the_session_does(live: 
 def test_unanswered_it_is_the_agents_reject_once_at_the_timeout(live: Live) -> None:
     live.configure("[permissions]\ntimeout = '0.5s'")
     session = live.new()
-    begun = time.monotonic()
+    started = time.monotonic()
     assert answers(session.tell("/ask path=a.txt\n/ask-reject-only path=b.txt")) == ["reject_once"] * 2
-    assert time.monotonic() - begun >= 1.0
-    assert [(one.decision, one.option_id, one.decided_by) for one in requests(session)] == [
+    assert time.monotonic() - started >= 1.0
+    assert [(request.decision, request.option_id, request.decided_by) for request in requests(session)] == [
         ("denied", "no", "timeout")
     ] * 2
-    session.begin(raw_request({"kind": "edit"}, ("allow_once", "allow_always")) + STAYS)
+    session.send(raw_request({"kind": "edit"}, ("allow_once", "allow_always")) + STAYS)
     wait_until(lambda: len(requests(session)) == 3)
     wait_until(lambda: requests(session)[-1].decision, what="the timeout")
     assert requests(session)[-1][4:] == ("cancelled", None, "timeout"), "there was nothing to reject with"
@@ -99,19 +99,21 @@ def test_an_offer_of_rejections_only_is_never_approved(live: Live) -> None:
     rules = "".join(f"[[permissions.rules]]\ndecision='allow'\nkind='{kind}'\n" for kind in ("move", "read"))
     live.configure(rules)
     session = live.new(args=("--permissions", "approve-all"))
-    said = session.tell("/ask-reject-only path=a.txt\n/ask-reject-only kind=move\n/ask-reject-only kind=read")
-    assert answers(said) == ["cancelled"] * 3
+    reply = session.tell(
+        "/ask-reject-only path=a.txt\n/ask-reject-only kind=move\n/ask-reject-only kind=read"
+    )
+    assert answers(reply) == ["cancelled"] * 3
     assert outcomes(session) == [("cancelled", "mode"), ("cancelled", "rule"), ("cancelled", "rule")]
     session.stop()
     live.configure("")
     session = live.new()
     for verb in (("approve",), ("approve", "--always")):
-        session.begin("/ask-reject-only path=a.txt")
+        session.send("/ask-reject-only path=a.txt")
         pending(session)
         session.agh(*verb)
-        session.settle()
+        session.wait_idle()
     assert session.text() == "permission: cancelled" * 2
-    session.begin("/ask path=a.txt")
+    session.send("/ask path=a.txt")
     assert pending(session).status == "pending", "a consent that could not be given is not remembered"
 
 
@@ -130,9 +132,9 @@ WRITES = ("edit", "delete", "move", "execute", "fetch", "other")
 def test_modes(live: Live, mode: str, read: str, write: str, by: str) -> None:
     live.configure(f"[permissions]\ntimeout = '0.1s'\nmode = '{mode}'")
     session = live.new()
-    said = session.tell("\n".join(f"/ask kind={kind}" for kind in (*READS, *WRITES)))
-    assert answers(said) == [read] * len(READS) + [write] * len(WRITES)
-    assert [one.decided_by for one in requests(session)] == ["mode"] * len(READS) + [by] * len(WRITES)
+    reply = session.tell("\n".join(f"/ask kind={kind}" for kind in (*READS, *WRITES)))
+    assert answers(reply) == [read] * len(READS) + [write] * len(WRITES)
+    assert [request.decided_by for request in requests(session)] == ["mode"] * len(READS) + [by] * len(WRITES)
 
 
 def test_the_sessions_own_mode_wins_over_the_configured_one(live: Live) -> None:
@@ -149,8 +151,8 @@ def test_an_agents_own_mode_and_limits(live: Live) -> None:
     (live.home / "agents" / "trusted.toml").write_text(
         f"argv = {list(ECHO)!r}\npermissions = 'approve-all'\nlimits = {{ max_turns = 1 }}\n"
     )
-    done = live.agh("session", "new", "--agent", "trusted")
-    session = live.session(done.stdout.strip())
+    result = live.agh("session", "new", "--agent", "trusted")
+    session = live.session(result.stdout.strip())
     assert session.tell("/ask path=a.txt") == "permission: allow_once"
     wait_until(lambda: not session.is_live())
     assert session.meta()["stop_reason"] == "max_turns"
@@ -158,14 +160,14 @@ def test_an_agents_own_mode_and_limits(live: Live) -> None:
 
 def test_always_is_remembered_in_the_session(live: Live) -> None:
     session = live.new()
-    session.begin("/ask path=a.txt")
+    session.send("/ask path=a.txt")
     pending(session)
     session.agh("approve", "--always")
-    session.settle()
-    session.begin("/ask path=b.txt")
+    session.wait_idle()
+    session.send("/ask path=b.txt")
     pending(session)
     session.agh("deny", "--always")
-    session.settle()
+    session.wait_idle()
     again = "/ask path=a.txt\n/ask path=b.txt"
     assert answers(session.tell(again)) == ["allow_once", "reject_once"]
     session.stop()
@@ -173,7 +175,7 @@ def test_always_is_remembered_in_the_session(live: Live) -> None:
     session.kill_keeper()
     assert answers(session.say(again)) == ["allow_once", "reject_once"]
     assert outcomes(session)[2:] == [("allowed", "session"), ("denied", "session")] * 3
-    session.begin("/ask path=c.txt\n/ask kind=delete path=a.txt")
+    session.send("/ask path=c.txt\n/ask kind=delete path=a.txt")
     assert pending(session).resource == str(live.workspace / "c.txt"), "another path is another question"
     session.call("decide", verdict="deny")
     assert pending(session).action == "delete", "and so is another kind"
@@ -181,21 +183,21 @@ def test_always_is_remembered_in_the_session(live: Live) -> None:
 
 def test_always_is_not_told_to_other_sessions(live: Live) -> None:
     first, second = live.new(), live.new()
-    first.begin("/ask path=a.txt")
+    first.send("/ask path=a.txt")
     pending(first)
     first.call("decide", verdict="allow_always")
-    second.begin("/ask path=a.txt")
+    second.send("/ask path=a.txt")
     assert pending(second).status == "pending"
 
 
 def test_always_for_one_command_is_not_for_all_commands(live: Live) -> None:
     session = live.new()
-    session.begin(raw_request({"kind": "execute", "rawInput": {"command": ["bash", "-lc", "ls"]}}) + STAYS)
+    session.send(raw_request({"kind": "execute", "rawInput": {"command": ["bash", "-lc", "ls"]}}) + STAYS)
     assert pending(session).resource == "bash -lc ls"
     session.call("decide", verdict="allow_always")
     session.call("cancel")
-    session.settle()
-    session.begin(
+    session.wait_idle()
+    session.send(
         raw_request({"kind": "execute", "rawInput": {"command": ["bash", "-lc", "rm -rf x"]}}) + STAYS
     )
     assert pending(session).status == "pending"
@@ -205,49 +207,49 @@ def test_always_for_an_edit_of_two_files(live: Live) -> None:
     session = live.new()
     paths = [{"path": str(live.workspace / name)} for name in ("a.txt", "b.txt")]
     both = raw_request({"kind": "edit", "locations": paths})
-    session.begin(both + STAYS)
+    session.send(both + STAYS)
     pending(session)
     session.call("decide", verdict="allow_always")
     session.call("cancel")
-    session.settle()
+    session.wait_idle()
     session.tell(both)
     assert outcomes(session)[1] == ("allowed", "session")
 
 
 def test_an_approved_edit_is_not_asked_for_again_when_it_is_written(live: Live) -> None:
     session = live.new()
-    session.begin("/ask path=a.txt\n/write a.txt written\n/write b.txt other")
+    session.send("/ask path=a.txt\n/write a.txt written\n/write b.txt other")
     pending(session)
     session.agh("approve")
     other = pending(session)
     assert other.resource == str(live.workspace / "b.txt")
     assert (live.workspace / "a.txt").read_text() == "written"
     session.agh("deny")
-    session.settle()
+    session.wait_idle()
     assert outcomes(session) == [("allowed", "user"), ("allowed", "this turn"), ("denied", "user")]
     assert not (live.workspace / "b.txt").exists()
-    session.begin("/write a.txt again")
+    session.send("/write a.txt again")
     assert pending(session).resource == str(live.workspace / "a.txt"), "the consent was for that turn"
 
 
 def test_nor_when_a_rule_says_ask(live: Live) -> None:
     live.configure("[[permissions.rules]]\ndecision = 'ask'\nkind = 'edit'")
     session = live.new(args=("--permissions", "approve-all"))
-    session.begin("/ask path=a.txt\n/write a.txt written")
+    session.send("/ask path=a.txt\n/write a.txt written")
     pending(session)
     session.agh("approve")
     wait_until(lambda: len(requests(session)) == 2)
     assert outcomes(session) == [("allowed", "user"), ("allowed", "this turn")]
-    session.settle()
+    session.wait_idle()
     assert (live.workspace / "a.txt").read_text() == "written"
 
 
 def test_a_refused_edit_is_refused_when_it_is_written(live: Live) -> None:
     live.configure("[permissions]\ntimeout = '0.2s'")
     session = live.new()
-    said = session.tell("/ask path=a.txt\n/write a.txt written\n/run touch ran.txt")
-    assert "write a.txt: error -32001" in said
-    assert "run touch ran.txt: error -32001" in said
+    reply = session.tell("/ask path=a.txt\n/write a.txt written\n/run touch ran.txt")
+    assert "write a.txt: error -32001" in reply
+    assert "run touch ran.txt: error -32001" in reply
     assert outcomes(session) == [("denied", "timeout")] * 3
     assert list(live.workspace.iterdir()) == []
 
@@ -304,9 +306,9 @@ def test_rules_decide_before_the_mode_and_the_first_that_matches_counts(live: Li
         "/write secrets/key x": ("denied", "rule"),
         raw("terminal/create", {"command": "git", "args": ["push"]}): ("denied", "timeout"),
     }
-    session.begin("\n".join(asked) + STAYS)
+    session.send("\n".join(asked) + STAYS)
     wait_until(lambda: len(requests(session)) == len(asked))
-    wait_until(lambda: all(one.decision for one in requests(session)))
+    wait_until(lambda: all(request.decision for request in requests(session)))
     assert dict(zip(asked, outcomes(session), strict=True)) == asked
     assert (live.workspace / "src" / "made.py").read_text() == "x"
     assert not (live.workspace / "secrets").exists()
@@ -341,7 +343,7 @@ def test_allowed_for_one_path_is_not_allowed_for_two(live: Live) -> None:
     live.configure("[[permissions.rules]]\ndecision = 'allow'\npath = 'a.txt'")
     session = live.new()
     paths = [{"path": str(live.workspace / name)} for name in ("a.txt", "b.txt")]
-    session.begin(raw_request({"kind": "edit", "locations": paths}) + STAYS)
+    session.send(raw_request({"kind": "edit", "locations": paths}) + STAYS)
     wait_until(lambda: requests(session))
     assert requests(session)[0].decision is None
 
@@ -350,18 +352,18 @@ def test_a_denied_command_is_denied_as_a_shell_line(live: Live) -> None:
     live.configure("[[permissions.rules]]\ndecision = 'deny'\ncommand = 'touch *'")
     session = live.new(args=("--permissions", "approve-all"))
     session.tell(raw("terminal/create", {"command": "touch ran.txt; true"}))
-    wait_until(lambda: all(one.decision for one in requests(session)))
+    wait_until(lambda: all(request.decision for request in requests(session)))
     assert outcomes(session) == [("denied", "rule")]
 
 
 def test_the_agent_learns_only_what_was_decided(live: Live) -> None:
     """What the keeper answers is on disk before the agent has it."""
     session = live.new()
-    session.begin("/ask path=a.txt\n/say x")
+    session.send("/ask path=a.txt\n/say x")
     pending(session)
     session.call("decide", verdict="allow")
-    session.settle()
-    kinds = [one.type for one in session.events("permission", "agent_message")]
+    session.wait_idle()
+    kinds = [event.type for event in session.events("permission", "agent_message")]
     assert kinds[:3] == ["permission", "permission", "agent_message"]
     assert received(session) == ["/ask path=a.txt\n/say x"]
 

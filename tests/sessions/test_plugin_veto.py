@@ -85,15 +85,15 @@ def test_a_veto_of_a_prompt_stops_the_session(live: Live, watchman: Watchman) ->
     watchman.vetoes("prompt")
     session = live.new()
     assert session.say("/say fine") == "fine"
-    done = session.prompt("forbidden", code=None)
-    assert done.returncode not in (0, 70)
-    assert "not on my watch" in done.stderr
+    result = session.prompt("forbidden", code=None)
+    assert result.returncode not in (0, 70)
+    assert "not on my watch" in result.stderr
     wait_until(lambda: not session.is_live())
-    stored = session.meta()
-    assert stored["stop_reason"] == "hook_stopped"
-    assert "watchman" in stored["stop_detail"]
-    assert "not on my watch" in stored["stop_detail"]
-    assert [one for one in runs(session) if one[3] == "veto"] == [run("prompt", "veto", "not on my watch")]
+    meta = session.meta()
+    assert meta["stop_reason"] == "hook_stopped"
+    assert "watchman" in meta["stop_detail"]
+    assert "not on my watch" in meta["stop_detail"]
+    assert [run for run in runs(session) if run[3] == "veto"] == [run("prompt", "veto", "not on my watch")]
     assert runs(session)[0] == run("session_start")
     assert runs(session)[-1] == run("session_stop")
     assert received(session) == ["/say fine"]
@@ -112,14 +112,14 @@ def test_a_plugin_that_fails_is_recorded_and_vetoes_nothing(live: Live, watchman
 def test_a_veto_of_a_start(live: Live, watchman: Watchman, event: str) -> None:
     watchman.vetoes(event)
     if event == "session_start":
-        done = live.agh("session", "new", "--agent", "echo", code=1)
+        result = live.agh("session", "new", "--agent", "echo", code=1)
         (session,) = live.sessions()
     else:
         session = live.new()
         session.tell("remembered")
         session.stop()
-        done = session.agh("resume", code=1)
-    assert "not on my watch" in done.stderr
+        result = session.agh("resume", code=1)
+    assert "not on my watch" in result.stderr
     wait_until(lambda: not session.is_live())
     assert run(event, "veto", "not on my watch") in runs(session)
     assert session.meta()["stop_reason"] == "hook_stopped"
@@ -141,8 +141,8 @@ def test_a_wrapper_is_audited_and_may_veto(live: Live, watchman: Watchman) -> No
     session = live.new()
     assert session.say("/say fine") == "fine"
     assert runs(session)[:3] == [run("session_start")] * 3
-    done = session.prompt("forbidden", code=None)
-    assert "plugin watchman objects: not after all" in done.stderr
+    result = session.prompt("forbidden", code=None)
+    assert "plugin watchman objects: not after all" in result.stderr
     wait_until(lambda: not session.is_live())
     vetoed = [row for row in runs(session) if row[3] != "ok"]
     assert vetoed == [run("prompt", "veto", "not after all")]

@@ -12,22 +12,22 @@ from tests.support.wait import wait_until
 
 def test_text_is_only_the_agents_words(live: Live) -> None:
     session = live.new()
-    done = session.prompt("/think hm\n/tool Read path=a.txt\n/say two words", "-o", "text")
-    assert done.stdout == "two words\n"
-    assert done.stderr == ""
+    result = session.prompt("/think hm\n/tool Read path=a.txt\n/say two words", "-o", "text")
+    assert result.stdout == "two words\n"
+    assert result.stderr == ""
 
 
 def test_for_people_tools_have_a_line(live: Live) -> None:
     session = live.new()
-    shown = session.prompt(
+    printed = session.prompt(
         "/think hm\n/say first\n/tool Read kind=read ok\n/tool-fail Build\n/say last"
     ).stdout
-    assert shown.splitlines()[0] == "first"
-    assert shown.splitlines()[-1] == "last"
-    assert "Read" in shown
-    assert "Build" in shown
-    assert "failed" in shown
-    assert "\x1b" not in shown
+    assert printed.splitlines()[0] == "first"
+    assert printed.splitlines()[-1] == "last"
+    assert "Read" in printed
+    assert "Build" in printed
+    assert "failed" in printed
+    assert "\x1b" not in printed
 
 
 def test_json_is_one_object_at_the_end(live: Live) -> None:
@@ -38,15 +38,15 @@ def test_json_is_one_object_at_the_end(live: Live) -> None:
     assert turn["text"] == "hello"
     assert turn["error"] is None
     assert turn["usage"]["input_tokens"] == 10
-    assert [one["role"] for one in turn["messages"]] == ["user", "assistant"]
+    assert [message["role"] for message in turn["messages"]] == ["user", "assistant"]
     assert turn["turn_id"] == session.events("done")[0].turn_id
 
 
 def test_json_lines_are_the_stored_envelopes(live: Live) -> None:
     session = live.new()
     session.tell("/say an older turn")
-    done = session.prompt("/say hello\n/tool Read ok", "-o", "jsonl")
-    lines = done.stdout.splitlines()
+    result = session.prompt("/say hello\n/tool Read ok", "-o", "jsonl")
+    lines = result.stdout.splitlines()
     printed = live.agh("session", "events", session.id, "-o", "jsonl").stdout.splitlines()
     assert lines
     assert lines == [line for line in printed if line in set(lines)]
@@ -59,15 +59,15 @@ def test_json_lines_are_the_stored_envelopes(live: Live) -> None:
 
 def test_from_standard_input(live: Live) -> None:
     session = live.new()
-    done = session.prompt("-", "-o", "text", input="piped in", stdin=None)
-    assert done.stdout == "echo: piped in\n"
+    result = session.prompt("-", "-o", "text", input="piped in", stdin=None)
+    assert result.stdout == "echo: piped in\n"
 
 
 def test_from_a_file(live: Live, tmp_path: Path) -> None:
     session = live.new()
     (tmp_path / "ask.txt").write_text("from a file, ünïcode\n", encoding="utf-8")
-    done = live.agh("session", "prompt", session.id, "--file", tmp_path / "ask.txt", "-o", "text")
-    assert done.stdout == "echo: from a file, ünïcode\n"
+    result = live.agh("session", "prompt", session.id, "--file", tmp_path / "ask.txt", "-o", "text")
+    assert result.stdout == "echo: from a file, ünïcode\n"
 
 
 def test_what_is_no_prompt_is_a_usage_error(live: Live, tmp_path: Path) -> None:
@@ -91,8 +91,8 @@ def test_what_is_no_prompt_is_a_usage_error(live: Live, tmp_path: Path) -> None:
 
 def test_a_prompt_beyond_the_limit_is_refused_and_not_stored(live: Live) -> None:
     session = live.new()
-    done = session.prompt("-", input="x" * (65 << 10), stdin=None, code=2)
-    assert "65" in done.stderr or "66" in done.stderr
+    result = session.prompt("-", input="x" * (65 << 10), stdin=None, code=2)
+    assert "65" in result.stderr or "66" in result.stderr
     assert session.inputs() == []
     assert session.tell("hello") == "echo: hello"
 
@@ -108,22 +108,22 @@ def test_the_exit_number_tells_how_the_turn_ended(live: Live) -> None:
         ("/stop max_tokens", "max_tokens"),
         ("/error -32603 the model is down", "error"),
     ):
-        done = session.prompt(text, "-o", "json", code=1)
-        turn = json.loads(done.stdout)["turn"]
+        result = session.prompt(text, "-o", "json", code=1)
+        turn = json.loads(result.stdout)["turn"]
         assert turn["stop_reason"] == reason
-        assert json.loads(done.stderr)["error"]["code"] == "turn_failed"
+        assert json.loads(result.stderr)["error"]["code"] == "turn_failed"
     assert "the model is down" in turn["error"]
-    assert "the model is down" in done.stderr
+    assert "the model is down" in result.stderr
     session.check_log()
     assert session.tell("still there") == "echo: still there"
 
 
 def test_an_agent_that_dies_gives_7_and_what_to_do(live: Live) -> None:
     session = live.new()
-    done = session.prompt("/say last words\n/exit 3", code=7)
-    assert "last words" in done.stdout
-    assert "exited with code 3" in done.stderr
-    assert f"agh session queue retry {session.id} 1" in done.stderr
+    result = session.prompt("/say last words\n/exit 3", code=7)
+    assert "last words" in result.stdout
+    assert "exited with code 3" in result.stderr
+    assert f"agh session queue retry {session.id} 1" in result.stderr
 
 
 def test_an_empty_turn_is_completed_with_a_warning(live: Live) -> None:
@@ -135,8 +135,8 @@ def test_an_empty_turn_is_completed_with_a_warning(live: Live) -> None:
 
 def test_timeout_cancels_the_turn_and_exits_3(live: Live) -> None:
     session = live.new()
-    done = session.prompt("/say begun\n/sleep 30\n/say ended", "--timeout", "0.3s", "-o", "json", code=3)
-    assert json.loads(done.stderr)["error"]["code"] == "timed_out"
+    result = session.prompt("/say begun\n/sleep 30\n/say ended", "--timeout", "0.3s", "-o", "json", code=3)
+    assert json.loads(result.stderr)["error"]["code"] == "timed_out"
     assert session.events("done")[0].content["stop_reason"] == "cancelled"
     assert session.text() == "begun"
     assert session.tell("and now?") == "echo: and now?"
@@ -144,13 +144,13 @@ def test_timeout_cancels_the_turn_and_exits_3(live: Live) -> None:
 
 def test_a_detached_prompt_returns_once_it_is_on_disk(live: Live) -> None:
     session = live.new()
-    done = session.prompt("/sleep 0.3\n/say late", "--detach", "-o", "json")
-    receipt = json.loads(done.stdout)["input"]
+    result = session.prompt("/sleep 0.3\n/say late", "--detach", "-o", "json")
+    receipt = json.loads(result.stdout)["input"]
     (message,) = session.events("user_message")
     assert message.turn_id == receipt["turn_id"]
     assert receipt["status"] == "dispatching"
     assert receipt["repeated"] is False
-    session.settle()
+    session.wait_idle()
     assert session.text(receipt["turn_id"]) == "late"
 
 
@@ -172,7 +172,7 @@ def test_a_repeated_key_while_the_turn_runs_shows_that_turn(live: Live) -> None:
     session = live.new()
     text = "/say one\n/sleep 1\n/say two"
     first = session.start_prompt(text, "--idempotency-key", "k", "-o", "text")
-    session.said("one")
+    session.wait_for_text("one")
     again = session.prompt(text, "--idempotency-key", "k", "-o", "text").stdout
     out, _ = first.communicate(timeout=20)
     assert out.decode() == again == "one\ntwo\n"
@@ -189,7 +189,7 @@ def test_a_repeated_key_shows_nothing_but_its_turn(live: Live) -> None:
 def test_ctrl_c_cancels_the_turn_and_the_agent_stays(live: Live) -> None:
     session = live.new()
     with session.start_prompt("/say begun\n/sleep 30", "-o", "text") as process:
-        session.said("begun")
+        session.wait_for_text("begun")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
     assert process.returncode == 130
@@ -202,14 +202,14 @@ def test_ctrl_c_cancels_the_turn_and_the_agent_stays(live: Live) -> None:
 def test_a_second_ctrl_c_leaves_the_turn_running(live: Live) -> None:
     session = live.new()
     with session.start_prompt("/say begun\n/ignore-cancel\n/sleep 0.6\n/say ended") as process:
-        session.said("begun")
+        session.wait_for_text("begun")
         process.send_signal(signal.SIGINT)
         wait_until(lambda: "prompt_cancel" in session.markers())
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=20)
     assert process.returncode == 130
     assert b"goes on" in err
-    session.settle()
+    session.wait_idle()
     assert session.text() == "begun\nended"
 
 
@@ -222,5 +222,5 @@ def test_a_reader_that_leaves_does_not_end_the_turn(live: Live) -> None:
         assert process.wait(20) == 141
         assert process.stderr
         assert process.stderr.read() == b""
-    session.settle()
+    session.wait_idle()
     assert session.count("agent_message") == 20

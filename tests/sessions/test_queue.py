@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.live import Live, Session, kill
+from tests.support.live import Live, Session
 from tests.support.permissions import pending, received
+from tests.support.processes import kill
 from tests.support.wait import PATIENCE, wait_until
 
 
@@ -27,9 +28,9 @@ def generations(session: Session) -> list[int]:
 
 
 def busy(live: Live, text: str = "/ask path=a.txt") -> Session:
-    """A live session whose turn waits until its permission is decided."""
+    """Return a live session whose turn waits until its permission is decided."""
     session = live.new()
-    session.begin(text)
+    session.send(text)
     pending(session)
     return session
 
@@ -39,7 +40,7 @@ def go_on(session: Session) -> None:
 
 
 def ended(process: subprocess.Popen[bytes], limit: float = 5) -> int:
-    """A viewer's exit number; a test failure when it goes on."""
+    """Wait for a viewer to end; return its exit number."""
     wait_until(lambda: process.poll() is not None, limit, "the command ends")
     return process.returncode
 
@@ -47,9 +48,9 @@ def ended(process: subprocess.Popen[bytes], limit: float = 5) -> int:
 def test_first_in_first_out(live: Live) -> None:
     session = busy(live)
     for number in range(8):
-        session.begin(f"prompt {number}")
+        session.send(f"prompt {number}")
     go_on(session)
-    session.settle()
+    session.wait_idle()
     assert received(session) == ["/ask path=a.txt", *(f"prompt {number}" for number in range(8))]
     assert {status for status, _ in session.inputs()} == {"sent"}
     assert session.markers() == ["prompt_queued"] * 8 + ["prompt_accepted"] * 8
@@ -59,8 +60,8 @@ def test_first_in_first_out(live: Live) -> None:
 def test_the_cap_and_the_size(live: Live) -> None:
     live.configure("[session]\nqueue_cap = 2\ninput_bytes = 20")
     session = busy(live)
-    session.begin("one")
-    session.begin("€" * 6)
+    session.send("one")
+    session.send("€" * 6)
     error = session.error("prompt", "three", code=6)
     assert error["code"] == "queue_full"
     assert f"agh session wait {session.id}" in error["hint"]
@@ -69,19 +70,19 @@ def test_the_cap_and_the_size(live: Live) -> None:
     assert "21" in error["message"]
     assert len(session.inputs()) == 3, "what was refused is not stored"
     go_on(session)
-    session.settle()
+    session.wait_idle()
     assert session.error("prompt", "x" * 21, code=2)["code"] == "input_too_large", "nor when nothing waits"
     assert session.say("x" * 20) == "echo: " + "x" * 20
 
 
 def test_an_interrupt_drops_what_waits_and_begins_a_new_generation(live: Live) -> None:
     session = live.new()
-    session.begin("/say begun\n/sleep 30\n/say never")
-    session.said("begun")
-    session.begin("stale one")
-    session.begin("stale two")
-    done = session.prompt("/say instead", "--interrupt", "-o", "text")
-    assert done.stdout == "instead\n"
+    session.send("/say begun\n/sleep 30\n/say never")
+    session.wait_for_text("begun")
+    session.send("stale one")
+    session.send("stale two")
+    result = session.prompt("/say instead", "--interrupt", "-o", "text")
+    assert result.stdout == "instead\n"
     assert session.inputs() == [
         ("sent", "/say begun\n/sleep 30\n/say never"),
         ("cancelled", "stale one"),
@@ -89,7 +90,7 @@ def test_an_interrupt_drops_what_waits_and_begins_a_new_generation(live: Live) -
         ("sent", "/say instead"),
     ]
     assert generations(session) == [0, 0, 0, 1]
-    assert [one.content["stop_reason"] for one in session.events("done")] == ["cancelled", "end_turn"]
+    assert [event.content["stop_reason"] for event in session.events("done")] == ["cancelled", "end_turn"]
     assert "never" not in session.text()
     assert received(session) == ["/say begun\n/sleep 30\n/say never", "/say instead"]
     markers = session.markers()
@@ -103,8 +104,8 @@ def test_an_interrupt_drops_what_waits_and_begins_a_new_generation(live: Live) -
     ]
     details = [row[0] for row in session.fetch("SELECT detail FROM inputs WHERE status = 'cancelled'")]
     assert details == ["dropped by an interrupt"] * 2
-    session.begin("later")
-    session.settle()
+    session.send("later")
+    session.wait_idle()
     assert generations(session)[-1] == 1
     recap = json.loads(session.agh("recap", "-o", "json").stdout)["recap"]
     assert recap["snapshot"]["queue_generation"] == 1
@@ -121,8 +122,8 @@ def test_to_interrupt_or_steer_nothing_is_a_prompt(live: Live) -> None:
 def test_an_interrupt_is_heard_though_the_queue_is_full(live: Live) -> None:
     live.configure("[session]\nqueue_cap = 1")
     session = live.new()
-    session.begin("/sleep 30")
-    session.begin("stale")
+    session.send("/sleep 30")
+    session.send("stale")
     assert session.prompt("/say instead", "--interrupt", "-o", "text").stdout == "instead\n"
 
 
@@ -130,26 +131,26 @@ def test_an_interrupt_ends_an_agent_that_does_not_listen(live: Live) -> None:
     """The session stops; the prompt that interrupted is kept, and sent when the session is live again."""
     live.configure("[session]\ncancel_grace = '0.3s'")
     session = live.new()
-    session.begin("/say begun\n/ignore-cancel\n/sleep 30")
-    session.said("begun")
+    session.send("/say begun\n/ignore-cancel\n/sleep 30")
+    session.wait_for_text("begun")
     session.call("prompt", prompt=[{"type": "text", "text": "/say instead"}], mode="interrupt")
-    wait_until(lambda: not session.is_live(), 6, "the session is stopped")
+    wait_until(lambda: not session.is_live(), what="the session is stopped")
     assert session.meta()["stop_reason"] == "timeout"
     assert session.inputs()[1] == ("queued", "/say instead")
     session.agh("resume")
-    session.said("instead")
+    session.wait_for_text("instead")
 
 
 def test_steering_comes_in_where_a_tool_has_ended(live: Live) -> None:
     session = busy(live, "/say begun\n/ask path=a.txt\n/sleep 30\n/say never")
-    session.begin("queued before")
+    session.send("queued before")
     steering = session.start_prompt("/say corrected", "--steer", "-o", "text")
     wait_until(lambda: len(session.inputs()) == 3)
     assert "prompt_cancel" not in session.markers(), "not before the tool has ended"
     go_on(session)  # the tool ends
     out, _ = steering.communicate(timeout=PATIENCE)
     assert (steering.returncode, out) == (0, b"corrected\n")
-    session.settle()
+    session.wait_idle()
     assert session.markers() == [
         "prompt_queued",
         "prompt_steered",
@@ -158,7 +159,7 @@ def test_steering_comes_in_where_a_tool_has_ended(live: Live) -> None:
         "prompt_accepted",
     ]
     boundary = session.events("tool_result")[0].sequence
-    cancel = next(one for one in session.events() if one.content.get("kind") == "prompt_cancel")
+    cancel = next(event for event in session.events() if event.content.get("kind") == "prompt_cancel")
     assert cancel.sequence > boundary
     assert received(session)[1:] == ["/say corrected", "queued before"]
     assert "never" not in session.text()
@@ -167,18 +168,18 @@ def test_steering_comes_in_where_a_tool_has_ended(live: Live) -> None:
 
 def test_steering_without_a_tool_comes_after_the_turn(live: Live) -> None:
     session = live.new()
-    session.begin("/say begun\n/stream 10 0.05\n/say whole")
-    session.said("begun")
+    session.send("/say begun\n/stream 10 0.05\n/say whole")
+    session.wait_for_text("begun")
     assert session.prompt("/say after", "--steer", "-o", "text").stdout == "after\n"
     assert "prompt_cancel" not in session.markers()
-    assert [one.content["stop_reason"] for one in session.events("done")] == ["end_turn", "end_turn"]
+    assert [event.content["stop_reason"] for event in session.events("done")] == ["end_turn", "end_turn"]
     assert "whole" in session.text()
 
 
 def test_the_queue_of_a_live_session(live: Live) -> None:
     session = busy(live)
     for word in ("b", "c", "d", "e"):
-        session.begin(f"/say {word}")
+        session.send(f"/say {word}")
     first = (1, "dispatching", "/ask path=a.txt")
     assert listed(session) == [first, *((n, "queued", f"/say {w}") for n, w in enumerate("bcde", 2))]
     assert queue(session, "list").stdout.splitlines()[1].split() == [
@@ -193,18 +194,18 @@ def test_the_queue_of_a_live_session(live: Live) -> None:
         error = json.loads(queue(session, "cancel", number, "-o", "json", code=4).stderr)["error"]
         assert error["code"] == "input_unknown"
     go_on(session)
-    session.settle()
+    session.wait_idle()
     assert [status for status, _ in session.inputs()] == ["sent", "sent", "cancelled", "sent", "sent"]
     assert session.text().endswith("bde")
     assert listed(session) == []
     assert len(listed(session, "--all")) == 5
-    session.begin("/ask path=a.txt")
-    session.begin("/say f")
-    session.begin("/say g")
+    session.send("/ask path=a.txt")
+    session.send("/say f")
+    session.send("/say g")
     assert json.loads(queue(session, "clear", "-o", "json").stdout) == {"cancelled": [7, 8]}
     assert json.loads(queue(session, "clear", "-o", "json").stdout) == {"cancelled": []}
     go_on(session)
-    session.settle()
+    session.wait_idle()
     assert queue(session, "retry", 7, "-o", "text").stdout == "f\n"
     assert json.loads(queue(session, "retry", 1, "-o", "json", code=4).stderr)["error"]["code"] == (
         "input_unknown"
@@ -216,7 +217,7 @@ def test_the_queue_of_a_live_session(live: Live) -> None:
 def test_the_queue_of_a_stopped_session(live: Live) -> None:
     session = busy(live, "/say begun\n/ask path=a.txt")
     for word in ("b", "c", "d"):
-        session.begin(f"/say {word}")
+        session.send(f"/say {word}")
     session.kill_keeper()
     assert json.loads(queue(session, "cancel", 3, "-o", "json").stdout) == {"cancelled": [3]}
     assert json.loads(queue(session, "cancel", 3, "-o", "json", code=4).stderr)["error"]["code"] == (
@@ -241,7 +242,7 @@ def test_the_queue_of_a_stopped_session(live: Live) -> None:
 
 def test_an_interrupted_prompt_is_sent_again_only_on_demand(live: Live) -> None:
     session = busy(live, "/say begun\n/ask path=a.txt")
-    session.begin("/say waited")
+    session.send("/say waited")
     session.kill_keeper()
     assert session.say("/say newer") == "newer"
     assert session.inputs() == [
@@ -263,9 +264,9 @@ def test_an_idempotency_key_makes_a_retry_safe(live: Live) -> None:
     session.kill_keeper()
     assert ended(second, PATIENCE) in (0, 7)
     session.agh("resume")
-    session.settle()
-    done = session.prompt("/say once", "--idempotency-key", "nightly-7", "-o", "text")
-    assert done.stdout == "once\n", "the turn that was is shown again"
+    session.wait_idle()
+    result = session.prompt("/say once", "--idempotency-key", "nightly-7", "-o", "text")
+    assert result.stdout == "once\n", "the turn that was is shown again"
     session.stop()
     assert session.prompt("/say once", "--idempotency-key", "nightly-7", "-o", "text").stdout == "once\n"
     assert received(session) == ["/ask path=a.txt", "/say once"]
@@ -305,31 +306,31 @@ def test_the_timeout_of_a_waiting_prompt_leaves_the_running_turn_alone(live: Liv
     assert "prompt_cancel" not in session.markers()
     assert session.inputs()[1] == ("cancelled", "/say never")
     go_on(session)
-    session.settle()
+    session.wait_idle()
     assert session.text() == "permission: allow_once"
 
 
 def test_nothing_overtakes_while_a_hook_runs(live: Live) -> None:
     live.configure("[[hooks]]\nevent = 'turn_end'\ncommand = 'test -e go || sleep 0.7'")
     session = busy(live)
-    session.begin("second")
+    session.send("second")
     go_on(session)
     wait_until(lambda: session.count("done"))
-    session.begin("third")
-    session.settle()
+    session.send("third")
+    session.wait_idle()
     wait_until(lambda: len(session.inputs()) == 3 and session.count("done") == 3)
     assert received(session) == ["/ask path=a.txt", "second", "third"]
 
 
 def test_what_waits_outlives_the_agent(live: Live) -> None:
     session = live.new()
-    session.begin("/say begun\n/sleep 30")
-    session.said("begun")
-    session.begin("/say second")
-    session.begin("/say third")
+    session.send("/say begun\n/sleep 30")
+    session.wait_for_text("begun")
+    session.send("/say second")
+    session.send("/say third")
     kill(session.agent)
     wait_until(lambda: not session.is_live())
     assert [status for status, _ in session.inputs()] == ["failed", "queued", "queued"]
     session.agh("resume")
-    session.settle()
+    session.wait_idle()
     assert session.text() == "begunsecondthird"

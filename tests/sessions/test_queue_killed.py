@@ -58,7 +58,7 @@ class Round:
         self.finish()
 
     def send(self) -> list[bool]:
-        """Which of the prompts were acknowledged."""
+        """Return which of the prompts were acknowledged."""
         first, second, third = self.texts
         told = [self._send(first, "queue")]
         wait_until(lambda: not self.session.is_live() or self._is_waiting(first))
@@ -68,7 +68,9 @@ class Round:
         """Allow what is asked for, until everything has ended or the keeper is dead."""
 
         def is_over() -> bool:
-            if [one for one in requests(self.session) if one.status == "pending"] and self.session.is_live():
+            if [
+                request for request in requests(self.session) if request.status == "pending"
+            ] and self.session.is_live():
                 with suppress(AghError):
                     self.session.call("decide", verdict="allow")
             statuses = {status for status, _ in self.session.inputs()}
@@ -90,9 +92,9 @@ class Round:
             assert status != "cancelled" or (text == self.texts[1] and text not in got)
         assert [status for _, status in mine].count("interrupted") <= 1, "only what was under way"
         self.session.check_log()
-        begun = {one.turn_id for one in self.session.events("user_message")}
-        assert begun == {one.turn_id for one in self.session.events("done", "error")}
-        assert [one for one in requests(self.session) if one.status == "pending"] == []
+        turn_ids = {event.turn_id for event in self.session.events("user_message")}
+        assert turn_ids == {event.turn_id for event in self.session.events("done", "error")}
+        assert [request for request in requests(self.session) if request.status == "pending"] == []
 
     def _send(self, text: str, mode: str) -> bool:
         prompt = [{"type": "text", "text": text}]
@@ -104,9 +106,11 @@ class Round:
         return True
 
     def _is_waiting(self, text: str) -> bool:
-        """Whether the agent was told and has asked, or the prompt has come to its end."""
+        """Tell whether the agent has asked for its permission, or the prompt has ended."""
         status = {known: status for status, known in self.session.inputs()}.get(text)
-        return status in ENDS[self.last] or [one.status for one in requests(self.session)][-1:] == ["pending"]
+        return status in ENDS[self.last] or [request.status for request in requests(self.session)][-1:] == [
+            "pending"
+        ]
 
 
 @pytest.mark.slow

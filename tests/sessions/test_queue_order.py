@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.live import Live, Session, kill
+from tests.support.live import Live, Session
+from tests.support.processes import kill
 from tests.support.wait import wait_until
 
 
 def test_prompts_wait_their_turn_in_order(live: Live) -> None:
     session = live.new()
-    session.begin("/ask path=a.txt\n/say first")
+    session.send("/ask path=a.txt\n/say first")
     second = session.start_prompt("/say second", "-o", "text")
     wait_until(lambda: len(session.inputs()) == 2)
     third = session.start_prompt("/say third", "-o", "text")
@@ -24,7 +25,7 @@ def test_prompts_wait_their_turn_in_order(live: Live) -> None:
         assert b"busy" in err
     assert [status for status, _ in session.inputs()] == ["sent"] * 3
     assert session.markers() == ["prompt_queued", "prompt_queued", "prompt_accepted", "prompt_accepted"]
-    bounds = [one.turn_id for one in session.events("user_message", "done")]
+    bounds = [event.turn_id for event in session.events("user_message", "done")]
     first, *_ = bounds
     assert bounds == [turn for turn in dict.fromkeys(bounds) for _ in range(2)], "one turn at a time"
     assert session.text().endswith("first" + "second" + "third")
@@ -35,16 +36,16 @@ def test_prompts_wait_their_turn_in_order(live: Live) -> None:
 def test_a_full_queue_refuses_and_stores_nothing(live: Live) -> None:
     session = live.new()
     for number in range(11):
-        session.begin("/sleep 30" if number == 0 else f"{number}")
+        session.send("/sleep 30" if number == 0 else f"{number}")
     assert session.error("prompt", "one too many", code=6)["code"] == "queue_full"
     assert len(session.inputs()) == 11
 
 
 def test_idle_means_that_nothing_is_queued(live: Live) -> None:
     session = live.new()
-    session.begin("/ask path=a.txt")
+    session.send("/ask path=a.txt")
     for _ in range(5):
-        session.begin("/sleep 0.05")
+        session.send("/sleep 0.05")
     with live.start("session", "wait", session.id, "--until", "idle", "--timeout", "20s") as waiting:
         live.reads_the_log(waiting, session)
         session.call("decide", verdict="allow")
@@ -54,11 +55,11 @@ def test_idle_means_that_nothing_is_queued(live: Live) -> None:
 
 def test_a_cancel_ends_one_turn_and_the_next_prompt_runs(live: Live) -> None:
     session = live.new()
-    session.begin("/sleep 30")
-    session.begin("/say next")
+    session.send("/sleep 30")
+    session.send("/say next")
     session.agh("cancel")
-    session.settle()
-    assert [one.content["stop_reason"] for one in session.events("done")] == ["cancelled", "end_turn"]
+    session.wait_idle()
+    assert [event.content["stop_reason"] for event in session.events("done")] == ["cancelled", "end_turn"]
     assert session.text() == "next"
 
 
@@ -79,27 +80,31 @@ def stopped(session: Session) -> None:
 def test_a_waiting_prompt_outlives_the_session(live: Live, end: Callable[[Session], None]) -> None:
     """It was acknowledged and never sent: it stays queued, and comes first when the session is live again."""
     session = live.new()
-    session.begin("/say begun\n/sleep 30")
-    session.said("begun")
-    session.begin("/say waited")
+    session.send("/say begun\n/sleep 30")
+    session.wait_for_text("begun")
+    session.send("/say waited")
     end(session)
     assert session.inputs()[1] == ("queued", "/say waited")
     assert session.count("user_message") == 1, "it was not sent, so nobody said it"
     session.say("/say newer")
-    session.settle()
+    session.wait_idle()
     assert session.inputs()[1:] == [("sent", "/say waited"), ("sent", "/say newer")]
-    assert [one.content["text"] for one in session.events("agent_message")] == ["begun", "waited", "newer"]
+    assert [event.content["text"] for event in session.events("agent_message")] == [
+        "begun",
+        "waited",
+        "newer",
+    ]
     session.check_log()
 
 
 def test_a_resume_sends_what_waits(live: Live) -> None:
     session = live.new()
-    session.begin("/say begun\n/sleep 30")
-    session.said("begun")
-    session.begin("/say waited")
+    session.send("/say begun\n/sleep 30")
+    session.wait_for_text("begun")
+    session.send("/say waited")
     session.kill_keeper()
     session.agh("resume")
-    session.said("waited")
+    session.wait_for_text("waited")
 
 
 def test_a_prompt_to_a_session_that_is_stopping_is_not_lost(live: Live) -> None:

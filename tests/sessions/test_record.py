@@ -16,7 +16,7 @@ def test_every_kind_of_update(live: Live) -> None:
         "/tool-fail Build id=c2 broken\n/plan look;leap\n/usage 100 20 0.25\n/commands\n/mode code\n"
         "/title A fine title\n/unknown cloud_update\n/ext _echo/noise\n/edit a.txt new words"
     )
-    assert {one.type for one in session.events()} == {
+    assert {event.type for event in session.events()} == {
         "user_message",
         "thought",
         "agent_message",
@@ -27,22 +27,22 @@ def test_every_kind_of_update(live: Live) -> None:
         "system",
         "done",
     }
-    turns = {one.turn_id for one in session.events()}
+    turns = {event.turn_id for event in session.events()}
     assert len(turns) == 1
-    for one in session.events():
-        assert one.content["schema"] == "agh.session.event.v1"
-        assert one.content["type"] == one.type
-        assert one.content["session_id"] == session.meta()["acp_session_id"]
-        assert one.type == "user_message" or one.content["raw"]
-    results = {one.content["tool_call_id"]: one.content for one in session.events("tool_result")}
+    for event in session.events():
+        assert event.content["schema"] == "agh.session.event.v1"
+        assert event.content["type"] == event.type
+        assert event.content["session_id"] == session.meta()["acp_session_id"]
+        assert event.type == "user_message" or event.content["raw"]
+    results = {event.content["tool_call_id"]: event.content for event in session.events("tool_result")}
     assert (results["c1"]["tool_error"], results["c1"]["tool_result"]["content"]) == (False, "contents")
     assert (results["c2"]["tool_error"], results["c2"]["tool_result"]["error"]) == (True, "broken")
-    calls = [one.content for one in session.events("tool_call") if one.content["tool_call_id"] == "c1"]
+    calls = [event.content for event in session.events("tool_call") if event.content["tool_call_id"] == "c1"]
     assert calls[0]["tool_input"]["path"] == str(live.workspace / "a.txt")
     assert calls[0]["title"] == "Read"
-    (edit,) = [one for one in results.values() if one["tool_result"].get("structured_patch")]
+    (edit,) = [value for value in results.values() if value["tool_result"].get("structured_patch")]
     assert edit["tool_result"]["structured_patch"][0]["newText"] == "new words"
-    titles = [one.content["title"] for one in session.events("system")]
+    titles = [event.content["title"] for event in session.events("system")]
     assert [title.split(":")[0] for title in titles] == [
         "available_commands_update",
         "current_mode_update",
@@ -60,7 +60,7 @@ def test_usage_is_one_row_per_turn(live: Live) -> None:
     session.tell("/usage 100 20 0.25")
     session.tell("/usage 7 3 0.5")
     columns = "input_tokens, output_tokens, total_tokens"
-    turns = [one.turn_id for one in session.events("done")]
+    turns = [event.turn_id for event in session.events("done")]
     rows = session.fetch(f"SELECT turn_id, {columns} FROM token_usage ORDER BY timestamp, turn_id")
     assert sorted(rows) == sorted([(turns[0], 100, 20, 120), (turns[1], 7, 3, 10)])
     assert session.events("done")[1].content["usage"]["total_tokens"] == 10
@@ -90,20 +90,23 @@ def test_what_comes_after_the_answer_is_kept(live: Live) -> None:
     first = session.start_prompt("/say one\n/late 3 0.2", "-o", "text")
     out, _ = first.communicate(timeout=20)
     assert (first.returncode, out) == (0, b"one\n")
-    session.said("late 3 ")
-    types = [(one.type, one.turn_id) for one in session.events("done", "agent_message")]
+    session.wait_for_text("late 3 ")
+    types = [(event.type, event.turn_id) for event in session.events("done", "agent_message")]
     turn = types[0][1]
     assert types == [("agent_message", turn), ("done", turn), *[("agent_message", turn)] * 3]
     assert session.tell("two") == "echo: two"
     session.check_log()
     messages = json.loads(session.agh("transcript", "-o", "json").stdout)["messages"]
-    assert [one["content"] for one in messages if one["role"] == "user"] == ["/say one\n/late 3 0.2", "two"]
+    assert [message["content"] for message in messages if message["role"] == "user"] == [
+        "/say one\n/late 3 0.2",
+        "two",
+    ]
 
 
 def test_what_comes_between_turns_does_not_open_one(live: Live) -> None:
     session = live.new()
     session.tell("/say one\n/late 2 0.1")
-    session.said("late 2 ")
+    session.wait_for_text("late 2 ")
     assert session.status()["phase"] == "waiting_for_input"
     session.stop()
     history = json.loads(session.agh("history", "-o", "json").stdout)["turns"]
@@ -115,11 +118,11 @@ def test_what_comes_between_turns_does_not_open_one(live: Live) -> None:
 
 def test_ten_thousand_chunks(live: Live) -> None:
     session = live.new()
-    begun = time.monotonic()
-    done = session.prompt("/stream 10000", "-o", "text", timeout=100)
-    print(f"10,000 chunks: {time.monotonic() - begun:.2f} s")
-    assert done.stdout == "".join(f"chunk {number} " for number in range(1, 10_001)) + "\n"
-    texts = [one.content["text"] for one in session.events("agent_message")]
+    started = time.monotonic()
+    result = session.prompt("/stream 10000", "-o", "text", timeout=100)
+    print(f"10,000 chunks: {time.monotonic() - started:.2f} s")
+    assert result.stdout == "".join(f"chunk {number} " for number in range(1, 10_001)) + "\n"
+    texts = [event.content["text"] for event in session.events("agent_message")]
     assert texts == [f"chunk {number} " for number in range(1, 10_001)]
     session.check_log()
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.build import Home
-from tests.support.program import Agh, error_of, in_process, shell, tree
+from tests.support.files import tree
+from tests.support.output import error_of
+from tests.support.program import Agh, in_process, shell
 
 HOSTILE = [
     "../../etc/passwd",
@@ -48,8 +50,8 @@ HOSTILE = [
 
 
 def found(agh: Agh, reference: object, cwd: Path | None = None) -> str:
-    done = agh("session", "status", reference, "-o", "json", cwd=cwd)
-    return str(json.loads(done.stdout)["session"]["id"])
+    result = agh("session", "status", reference, "-o", "json", cwd=cwd)
+    return str(json.loads(result.stdout)["session"]["id"])
 
 
 def test_an_id_a_prefix_a_name(agh: Agh, home: Home) -> None:
@@ -105,12 +107,12 @@ def test_hostile_references_are_refused_and_make_nothing(
     before = tree(tmp_path)
     for command in ("status", "events", "repair", "recap"):
         command_line = ("session", command, reference)
-        done = agh(*command_line, code=None) if command == "status" else in_process(*command_line)
-        assert done.returncode in (2, 4), (done.returncode, done.stdout, done.stderr)
-        assert done.stdout == ""
-        assert done.stderr.startswith("agh: ")
-        assert "\nhint: " in done.stderr
-        assert "Traceback" not in done.stderr
+        result = agh(*command_line, code=None) if command == "status" else in_process(*command_line)
+        assert result.returncode in (2, 4), (result.returncode, result.stdout, result.stderr)
+        assert result.stdout == ""
+        assert result.stderr.startswith("agh: ")
+        assert "\nhint: " in result.stderr
+        assert "Traceback" not in result.stderr
     assert tree(tmp_path) == before
 
 

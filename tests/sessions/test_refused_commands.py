@@ -47,7 +47,7 @@ ANY = {
     "queue retry ID 99": 4,
     "events ID --where 'no such column'": 2,
     "events ID --after x": 2,
-    "export ID --output EXISTING": 2,
+    "export ID --to EXISTING": 2,
     "export ID --format nonsense": 2,
     "prune": 2,
 }
@@ -95,6 +95,13 @@ GONE = {
 NEW = {
     "session new --agent nobody": 4,
     "session new --agent echo --name live-one": 6,
+    "session new --agent echo --name live-one --replace": 6,
+    "session new --agent echo --replace": 2,
+    "session new --agent nobody --name stopped-one --replace": 4,
+    "session new --agent echo --model nonsense --name stopped-one --replace": 2,
+    "run --agent echo --name live-one hello": 6,
+    "run --agent echo --rm --keep hello": 2,
+    "run --agent echo --continue hello": 2,
     "session new --agent echo --name sess-1": 2,
     "session new --agent echo --permissions sometimes": 2,
     "session new --agent echo --model nonsense": 2,
@@ -118,7 +125,6 @@ NEW = {
     "session new --agent nobody --worktree fresh": 4,
     "session new --agent echo --worktree fresh --name live-one": 6,
     "session ensure --name live-one --agent nobody": 6,
-    "session ensure --name live-one --workspace /": 6,
     "session ensure --name brand-new --agent nobody": 4,
     "session ensure --name brand-new --agent echo --model nonsense": 2,
     "run": 2,
@@ -184,18 +190,18 @@ def sessions(live: Live, tmp_path: Path) -> dict[str, Session]:
     workspaces = dict.fromkeys(("archived", "stopped", "live"), live.workspace)
     workspaces["gone"] = tmp_path / "gone"
     workspaces["gone"].mkdir()
-    made = {name: live.new(args=("--workspace", path)) for name, path in workspaces.items()}
-    for name, session in made.items():
+    sessions_by_name = {name: live.new(args=("--workspace", path)) for name, path in workspaces.items()}
+    for name, session in sessions_by_name.items():
         session.tell("hello")
         if name != "live":
             session.stop()
-    made["archived"].agh("rename", "stopped-one")
-    made["archived"].agh("archive")
-    made["stopped"].agh("rename", "stopped-one")
-    made["live"].agh("rename", "live-one")
-    made["live"].agh("resume", "--holder", "me")
+    sessions_by_name["archived"].agh("rename", "stopped-one")
+    sessions_by_name["archived"].agh("archive")
+    sessions_by_name["stopped"].agh("rename", "stopped-one")
+    sessions_by_name["live"].agh("rename", "live-one")
+    sessions_by_name["live"].agh("resume", "--holder", "me")
     workspaces["gone"].rmdir()
-    return made
+    return sessions_by_name
 
 
 def check(live: Live, tmp_path: Path, cases: Cases, session: Session | None = None, other: str = "") -> None:

@@ -95,7 +95,7 @@ def test_a_refusal_is_the_row_of_a_comparison(live: Live) -> None:
 def test_ctrl_c_and_a_timeout_keep_their_exits(live: Live) -> None:
     session = live.new(args=("--permissions", "deny-all"))
     with session.start_prompt(f"{ASKING}\n/sleep 30") as process:
-        session.said("reject_once")
+        session.wait_for_text("reject_once")
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=20)
     assert process.returncode == 130
@@ -105,7 +105,7 @@ def test_ctrl_c_and_a_timeout_keep_their_exits(live: Live) -> None:
 def test_a_turn_that_someone_else_cancelled_was_not_refused(live: Live) -> None:
     session = live.new(args=("--permissions", "deny-all"))
     with session.start_prompt(f"{ASKING}\n/sleep 30") as process:
-        session.said("reject_once")
+        session.wait_for_text("reject_once")
         session.agh("cancel")
         _, error = process.communicate(timeout=20)
     assert process.returncode == 1

@@ -20,10 +20,10 @@ from tests.support.resume import (
     WORDS,
     define,
     edit_meta,
-    ends,
     refused,
     restored,
     resume,
+    wait_until_gone,
 )
 from tests.support.wait import wait_until
 
@@ -64,20 +64,20 @@ def test_the_ladder(talked: Session, way: str, outcome: str, end: str) -> None:
 
 def check_kept(session: Session, way: str, options: str) -> None:
     before, events = session.meta(), session.events()
-    done = resume(session, options)
-    said = json.loads(done.stdout)
-    assert said["restore"]["strategy"] == f"native_{way}"
-    assert said["restore"]["context_lost"] is False
-    assert said["session"]["state"] == "active"
-    assert done.stderr == f"resumed by native_{way}\n"
+    result = resume(session, options)
+    document = json.loads(result.stdout)
+    assert document["restore"]["strategy"] == f"native_{way}"
+    assert document["restore"]["context_lost"] is False
+    assert document["session"]["state"] == "active"
+    assert result.stderr == f"resumed by native_{way}\n"
     new = session.events()[len(events) :]
     assert [one.type for one in new] == ["session_resumed", "session_attached"]
-    told = new[0].content
-    assert told["strategy"] == f"native_{way}"
-    assert told["reason"]
-    assert told["acp_session_id"] == told["previous_acp_session_id"] == before["acp_session_id"]
+    notice = new[0].content
+    assert notice["strategy"] == f"native_{way}"
+    assert notice["reason"]
+    assert notice["acp_session_id"] == notice["previous_acp_session_id"] == before["acp_session_id"]
     meta = session.meta()
-    assert (meta["restore"]["strategy"], meta["restore"]["reason"]) == (told["strategy"], told["reason"])
+    assert (meta["restore"]["strategy"], meta["restore"]["reason"]) == (notice["strategy"], notice["reason"])
     assert meta["acp_session_id"] == before["acp_session_id"]
     assert meta["acp_session_ids"] == before["acp_session_ids"]
     if "late" in options:
@@ -87,35 +87,35 @@ def check_kept(session: Session, way: str, options: str) -> None:
         assert f'"{WORDS}" | ' in session.text(turn), "the agent knows the conversation"
     assert HEADER not in session.text(turn)
     chat = ("user_message", "agent_message", "tool_call", "system")
-    assert [one for one in session.events(*chat) if one.turn_id != turn] == [
-        one for one in events if one.type in chat
+    assert [event for event in session.events(*chat) if event.turn_id != turn] == [
+        event for event in events if event.type in chat
     ], "a replay is not stored again"
     assert session.markers() == []
 
 
 def check_lost(session: Session, way: str, options: str) -> None:
     before, events = session.meta(), session.events()
-    done = resume(session, options)
-    said = json.loads(done.stdout)
-    assert said["restore"]["strategy"] == "inject_history"
-    assert said["restore"]["context_lost"] is True
-    assert said["session"]["state"] == "active"
-    assert done.stderr.startswith("warning: the agent lost its memory of this session (")
-    assert done.stderr.endswith("resumed by inject_history\n")
+    result = resume(session, options)
+    document = json.loads(result.stdout)
+    assert document["restore"]["strategy"] == "inject_history"
+    assert document["restore"]["context_lost"] is True
+    assert document["session"]["state"] == "active"
+    assert result.stderr.startswith("warning: the agent lost its memory of this session (")
+    assert result.stderr.endswith("resumed by inject_history\n")
     new = session.events()[len(events) :]
     assert [one.type for one in new] == ["transcript_marker.created", "session_resumed", "session_attached"]
     assert new[0].content["kind"] == "context_reset"
     assert new[0].content["severity"] == "warning"
     assert new[0].turn_id == ""
-    told = new[1].content
-    assert told["strategy"] == "inject_history"
-    assert told["reason"] in done.stderr
-    assert told["previous_acp_session_id"] == before["acp_session_id"]
-    assert told["acp_session_id"] != before["acp_session_id"]
+    notice = new[1].content
+    assert notice["strategy"] == "inject_history"
+    assert notice["reason"] in result.stderr
+    assert notice["previous_acp_session_id"] == before["acp_session_id"]
+    assert notice["acp_session_id"] != before["acp_session_id"]
     meta = session.meta()
     assert meta["restore"]["strategy"] == "inject_history"
-    assert meta["acp_session_id"] == told["acp_session_id"]
-    assert meta["acp_session_ids"] == [*before["acp_session_ids"], told["acp_session_id"]]
+    assert meta["acp_session_id"] == notice["acp_session_id"]
+    assert meta["acp_session_ids"] == [*before["acp_session_ids"], notice["acp_session_id"]]
     if way == "neither" and "--on-load ok" not in options:
         return  # the rest is the same in all these rows
     first = session.say(RECALL)
@@ -125,7 +125,7 @@ def check_lost(session: Session, way: str, options: str) -> None:
     second = session.say(RECALL)
     assert second.startswith("SEEN 2 user texts: ")
     assert second.count(HEADER) == 1, "the history is told once"
-    assert [one.content["text"] for one in session.events("user_message")] == [WORDS, RECALL, RECALL]
+    assert [event.content["text"] for event in session.events("user_message")] == [WORDS, RECALL, RECALL]
     assert session.markers() == ["context_reset"]
 
 
@@ -142,12 +142,12 @@ def check_failed(session: Session, way: str, options: str) -> None:
 
 
 def check_untouched(session: Session, before: dict[str, Any], events: list[Any]) -> None:
-    """A resume that failed: stopped, the way back kept, and only its end is in the log."""
+    """Check that a failed resume leaves the session stopped and restorable, with only its end in the log."""
     meta = session.meta()
     assert (meta["state"], meta["stop_reason"]) == ("stopped", "error")
     for key in ("agent_name", "command", "acp_session_id", "acp_session_ids", "turns", "model", "mode"):
         assert meta[key] == before[key], key
-    assert {one.type for one in session.events()[len(events) :]} <= {"session_stopped"}
+    assert {event.type for event in session.events()[len(events) :]} <= {"session_stopped"}
     assert session.markers() == []
 
 
@@ -158,9 +158,9 @@ def test_a_method_that_is_advertised_and_not_there_moves_one_step_down(talked: S
 
 
 def test_a_token_that_is_gone_is_not_tried_again_by_another_method(talked: Session) -> None:
-    found = restored(talked, "--on-resume not-found")
-    assert found["strategy"] == "inject_history"
-    assert "native_load" not in found["reason"]
+    restore = restored(talked, "--on-resume not-found")
+    assert restore["strategy"] == "inject_history"
+    assert "native_load" not in restore["reason"]
 
 
 def test_an_unclear_error_of_an_agent_that_cannot_list_is_a_failure(talked: Session) -> None:
@@ -170,13 +170,13 @@ def test_an_unclear_error_of_an_agent_that_cannot_list_is_a_failure(talked: Sess
 
 
 def test_people_are_told_what_to_do_about_a_failure(talked: Session) -> None:
-    done = talked.agh("resume", code=1, env={"AGH_ECHO_OPTIONS": "--on-resume error"})
-    assert done.stdout == ""
-    said, hint = done.stderr.splitlines()
+    result = talked.agh("resume", code=1, env={"AGH_ECHO_OPTIONS": "--on-resume error"})
+    assert result.stdout == ""
+    said, hint = result.stderr.splitlines()
     assert said.startswith(f"agh: session {talked.id}: ")
     assert "database is locked" in said
     assert hint == f"hint: agh session resume {talked.id} --fresh"
-    ends(talked)
+    wait_until_gone(talked)
 
 
 def test_a_way_out_of_a_failure_is_a_fresh_start(talked: Session) -> None:
@@ -196,9 +196,9 @@ def test_an_agent_that_wants_a_log_in_changes_nothing(talked: Session) -> None:
 
 
 def test_a_prompt_that_resumes_says_that_the_memory_is_gone(talked: Session) -> None:
-    done = talked.prompt(RECALL, "-o", "text", env={"AGH_ECHO_OPTIONS": "--on-resume not-found"})
-    assert "the agent lost its memory" in done.stderr
-    assert HEADER in done.stdout
+    result = talked.prompt(RECALL, "-o", "text", env={"AGH_ECHO_OPTIONS": "--on-resume not-found"})
+    assert "the agent lost its memory" in result.stderr
+    assert HEADER in result.stdout
     assert talked.markers() == ["context_reset"]
 
 
@@ -207,7 +207,7 @@ def test_a_prompt_whose_resume_fails_is_not_taken(talked: Session) -> None:
     error = talked.error("prompt", "go on", code=1, env={"AGH_ECHO_OPTIONS": "--on-resume error"})
     assert error["code"] == "restore_failed"
     assert talked.inputs() == inputs
-    ends(talked)
+    wait_until_gone(talked)
 
 
 @pytest.mark.parametrize(
@@ -251,19 +251,19 @@ def test_the_place_and_the_servers_are_sent_again(talked: Session, options: str)
     server = {"name": "files", "command": "/bin/true", "args": [], "env": []}
     edit_meta(talked, mcp_servers=[server], model="large", mode="code")
     resume(talked, options, cwd=talked.live.home)
-    said = talked.say("/cwd\n/settings")
-    assert f"cwd: {talked.live.workspace} (process: {talked.live.workspace})" in said
-    assert "mode=code model=large mcp=files" in said
+    reply = talked.say("/cwd\n/settings")
+    assert f"cwd: {talked.live.workspace} (process: {talked.live.workspace})" in reply
+    assert "mode=code model=large mcp=files" in reply
 
 
 @pytest.mark.parametrize("options", ["--caps none", "--caps load --on-load empty"])
 def test_a_session_killed_in_its_first_turn_does_not_lose_it_silently(live: Live, options: str) -> None:
     session = live.new()
-    session.begin("/say working\n/sleep 60")
+    session.send("/say working\n/sleep 60")
     wait_until(lambda: session.text() == "working")
     session.kill_keeper()
-    found = restored(session, options)
-    assert found["context_lost"] is True
+    restore = restored(session, options)
+    assert restore["context_lost"] is True
     assert session.markers().count("context_reset") == 1
     assert "[ASSISTANT]: working" in session.say(RECALL)
 
@@ -276,16 +276,16 @@ def test_a_replay_with_tools_is_not_stored_again(live: Live) -> None:
     assert restored(session, "--caps load")["strategy"] == "native_load"
     session.prompt("go on")
     added = session.events()[len(before) :]
-    assert {one.type for one in added} == {
+    assert {row.type for row in added} == {
         *("session_resumed", "session_attached", "user_message", "agent_message", "usage", "done")
     }
-    assert "".join(one.content["text"] for one in added if one.type == "agent_message") == "echo: go on"
+    assert "".join(row.content["text"] for row in added if row.type == "agent_message") == "echo: go on"
 
 
 def test_a_session_that_was_never_prompted_has_nothing_to_lose(live: Live) -> None:
     session = live.new("--caps", "load")
     session.agh("stop")
-    found = restored(session)
-    assert (found["strategy"], found["context_lost"]) == ("native_load", False)
+    restore = restored(session)
+    assert (restore["strategy"], restore["context_lost"]) == ("native_load", False)
     assert session.markers() == []
     assert session.say(RECALL) == f'SEEN 1 user texts: "{RECALL}"'

@@ -9,17 +9,18 @@ from typing import Any
 
 import pytest
 
-from tests.support.live import Live, Session, kill
+from tests.support.live import Live, Session
+from tests.support.processes import kill
 from tests.support.wait import wait_until
 
 
 def resumed(session: Session, *args: object, **options: Any) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(session.agh("resume", *args, "-o", "json", **options).stdout)
-    return found
+    document: dict[str, Any] = json.loads(session.agh("resume", *args, "-o", "json", **options).stdout)
+    return document
 
 
 def stopped_session(live: Live, *options: str) -> Session:
-    """One that was told "remember me"."""
+    """Return a stopped session that was told "remember me"."""
     session = live.new(*options)
     session.tell("remember me")
     session.stop()
@@ -29,12 +30,12 @@ def stopped_session(live: Live, *options: str) -> Session:
 def test_a_stopped_session_goes_on_where_it_was(live: Live) -> None:
     session = stopped_session(live)
     token = session.meta()["acp_session_id"]
-    done = resumed(session)
-    assert done["session"]["id"] == session.id
-    assert (done["session"]["state"], done["session"]["badge"]) == ("active", "idle")
-    assert done["restore"]["strategy"] == "native_resume"
-    assert done["restore"]["context_lost"] is False
-    assert done["attach"]["attached_to"]
+    process = resumed(session)
+    assert process["session"]["id"] == session.id
+    assert (process["session"]["state"], process["session"]["badge"]) == ("active", "idle")
+    assert process["restore"]["strategy"] == "native_resume"
+    assert process["restore"]["context_lost"] is False
+    assert process["attach"]["attached_to"]
     (event,) = session.events("session_resumed")
     assert event.turn_id == ""
     assert event.content["strategy"] == "native_resume"
@@ -48,9 +49,9 @@ def test_a_stopped_session_goes_on_where_it_was(live: Live) -> None:
 def test_the_strategy_is_said_to_people(live: Live) -> None:
     session = live.new()
     session.stop()
-    done = session.agh("resume")
-    assert done.stdout == f"{session.id}  idle\n"
-    assert "native_resume" in done.stderr
+    result = session.agh("resume")
+    assert result.stdout == f"{session.id}  idle\n"
+    assert "native_resume" in result.stderr
 
 
 def test_a_live_session_is_only_attached_to(live: Live) -> None:
@@ -78,15 +79,15 @@ def test_the_newest_is_resumed(live: Live, tmp_path: Path) -> None:
     older, newer = (live.new(args=("--workspace", place)) for place in (live.workspace, other))
     for session in (older, newer):
         session.stop()
-    done = json.loads(live.agh("session", "resume", "--latest", "-o", "json").stdout)
-    assert done["session"]["id"] == newer.id
-    done = json.loads(live.agh("session", "resume", "--latest", "--workspace", ".", "-o", "json").stdout)
-    assert done["session"]["id"] == older.id
+    document = json.loads(live.agh("session", "resume", "--latest", "-o", "json").stdout)
+    assert document["session"]["id"] == newer.id
+    document = json.loads(live.agh("session", "resume", "--latest", "--workspace", ".", "-o", "json").stdout)
+    assert document["session"]["id"] == older.id
 
 
 def test_nothing_to_resume_is_no_error(live: Live) -> None:
-    done = live.agh("session", "resume", "--latest", "-o", "json")
-    assert json.loads(done.stdout) == {"resumed": None, "reason": "no_eligible_sessions"}
+    result = live.agh("session", "resume", "--latest", "-o", "json")
+    assert json.loads(result.stdout) == {"resumed": None, "reason": "no_eligible_sessions"}
     assert live.agh("session", "resume", "--latest").stdout
     live.agh("session", "resume", code=2)
     live.agh("session", "resume", "@last", "--latest", code=2)
@@ -96,15 +97,15 @@ def test_nothing_to_resume_is_no_error(live: Live) -> None:
 def test_fresh_drops_the_agents_session_and_says_so(live: Live) -> None:
     session = stopped_session(live)
     token = session.meta()["acp_session_id"]
-    done = resumed(session, "--fresh")
-    assert done["restore"]["strategy"] == "inject_history"
+    process = resumed(session, "--fresh")
+    assert process["restore"]["strategy"] == "inject_history"
     meta = session.meta()
     assert meta["acp_session_id"] != token
     assert meta["acp_session_ids"] == [token, meta["acp_session_id"]]
-    said = session.tell("what did I say?")
-    assert said.startswith("SEEN 1 user texts")
-    assert "RESUME CONTEXT FOR CONTINUING TASK" in said
-    assert "remember me" in said
+    reply = session.tell("what did I say?")
+    assert reply.startswith("SEEN 1 user texts")
+    assert "RESUME CONTEXT FOR CONTINUING TASK" in reply
+    assert "remember me" in reply
 
 
 LADDER = [
@@ -119,16 +120,16 @@ LADDER = [
 def test_the_ladder(live: Live, options: str, strategy: str, lost: bool) -> None:
     session = stopped_session(live)
     before = session.count("user_message", "agent_message")
-    done = session.agh("resume", "-o", "json", env={"AGH_ECHO_OPTIONS": options})
-    restore = json.loads(done.stdout)["restore"]
+    result = session.agh("resume", "-o", "json", env={"AGH_ECHO_OPTIONS": options})
+    restore = json.loads(result.stdout)["restore"]
     assert (restore["strategy"], restore["context_lost"]) == (strategy, lost)
     assert session.events("session_resumed")[0].content["strategy"] == strategy
     assert session.markers() == (["context_reset"] if lost else [])
-    assert ("lost its memory" in done.stderr) is lost
+    assert ("lost its memory" in result.stderr) is lost
     assert session.count("user_message", "agent_message") == before, "a replay is not stored again"
-    said = session.tell("what did I say?")
-    assert "remember me" in said
-    assert said.startswith("SEEN 1" if lost else "SEEN 2")
+    reply = session.tell("what did I say?")
+    assert "remember me" in reply
+    assert reply.startswith("SEEN 1" if lost else "SEEN 2")
     if lost:
         assert session.tell("what did I say?").count("RESUME CONTEXT") == 1, "injected once"
 
@@ -153,8 +154,8 @@ def test_a_load_that_never_ends_is_given_up(live: Live) -> None:
     live.configure("[timeouts]\nload = '1s'")
     session = stopped_session(live)
     token = session.meta()["acp_session_id"]
-    done = session.agh("resume", code=1, env={"AGH_ECHO_OPTIONS": "--on-resume hang"})
-    assert "1 s" in done.stderr
+    result = session.agh("resume", code=1, env={"AGH_ECHO_OPTIONS": "--on-resume hang"})
+    assert "1 s" in result.stderr
     wait_until(lambda: not live.processes())
     assert session.meta()["acp_session_id"] == token
 
@@ -173,9 +174,9 @@ def test_required_context_that_is_gone_refuses_and_starts_nothing(live: Live) ->
 def test_a_session_that_was_never_prompted_starts_again(live: Live) -> None:
     session = live.new("--caps", "none")
     session.stop()
-    done = resumed(session, "--require-context")
-    assert done["restore"]["strategy"] == "idle_boot"
-    assert done["restore"]["context_lost"] is False
+    process = resumed(session, "--require-context")
+    assert process["restore"]["strategy"] == "idle_boot"
+    assert process["restore"]["context_lost"] is False
     assert session.markers() == []
 
 
@@ -205,17 +206,17 @@ def test_a_log_that_is_gone_is_refused(live: Live) -> None:
 def test_an_agent_that_is_gone_is_refused(live: Live) -> None:
     session = live.new()
     session.stop()
-    done = session.agh("resume", code=None, env={"AGH_PLUGINS": ""})
-    assert done.returncode in (4, 9)
-    assert "echo" in done.stderr
+    result = session.agh("resume", code=None, env={"AGH_PLUGINS": ""})
+    assert result.returncode in (4, 9)
+    assert "echo" in result.stderr
     resumed(session)
 
 
 def test_prompting_a_stopped_session_resumes_it_first(live: Live) -> None:
     session = stopped_session(live)
-    done = session.prompt("what did I say?", "-o", "text")
-    assert done.stdout.startswith("SEEN 2 user texts")
-    assert "native_resume" in done.stderr
+    result = session.prompt("what did I say?", "-o", "text")
+    assert result.stdout.startswith("SEEN 2 user texts")
+    assert "native_resume" in result.stderr
     assert session.count("session_resumed") == 1
 
 

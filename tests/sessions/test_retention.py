@@ -11,14 +11,17 @@ from typing import Any
 import pytest
 
 from agh.core.events import timestamp
-from tests.support.build import Home, done, says, tree, user
-from tests.support.live import Live, Session, kill
+from tests.support.build import Home, finishes, says, user
+from tests.support.files import tree
+from tests.support.live import Live, Session
+from tests.support.processes import kill
 from tests.support.wait import wait_until
 
 
 def listed(live: Live, *args: str) -> list[str]:
     return [
-        one["id"] for one in json.loads(live.agh("session", "list", *args, "-o", "json").stdout)["sessions"]
+        session["id"]
+        for session in json.loads(live.agh("session", "list", *args, "-o", "json").stdout)["sessions"]
     ]
 
 
@@ -36,9 +39,9 @@ def bundles(live: Live) -> list[str]:
 
 
 def crashed(live: Live, **options: Any) -> Session:
-    """A session whose agent crashed: it has a crash bundle."""
+    """Return a session whose agent crashed: it has a crash bundle."""
     session = live.new(**options)
-    session.begin("/crash")
+    session.send("/crash")
     wait_until(lambda: not session.is_live())
     return session
 
@@ -76,16 +79,16 @@ def test_the_newest_that_can_be_resumed_is_not_an_archived_one(live: Live) -> No
     first.stop()
     second.stop()
     second.agh("archive")
-    done = live.agh("session", "resume", "--latest", "-o", "json")
-    assert json.loads(done.stdout)["session"]["id"] == first.id
+    result = live.agh("session", "resume", "--latest", "-o", "json")
+    assert json.loads(result.stdout)["session"]["id"] == first.id
 
 
 def test_the_name_of_an_archived_session_can_be_used_again(live: Live, home: Home) -> None:
     old = home.session(name="fix", archived=True, workspace_path=str(live.workspace))
     new = home.session(name="fix", workspace_path=str(live.workspace))
     assert json.loads(live.agh("session", "status", "fix", "-o", "json").stdout)["session"]["id"] == new.name
-    done = live.agh("session", "archive", old.name, "--undo", "-o", "json", code=6)
-    assert code_of(done.stderr) == "name_taken"
+    result = live.agh("session", "archive", old.name, "--undo", "-o", "json", code=6)
+    assert code_of(result.stderr) == "name_taken"
 
 
 def test_delete(live: Live) -> None:
@@ -94,8 +97,8 @@ def test_delete(live: Live) -> None:
     assert bundles(live)[0].startswith(f"{session.id}-process_exit-")
     assert len(agent_files(live)) == 2
     own = session.meta()["acp_session_id"]
-    done = session.agh("delete", "-o", "json")
-    assert json.loads(done.stdout)["deleted"] == {"id": session.id, "not_removed": []}
+    result = session.agh("delete", "-o", "json")
+    assert json.loads(result.stdout)["deleted"] == {"id": session.id, "not_removed": []}
     assert not session.directory.exists()
     assert bundles(live) == []
     assert agent_files(live) == [f"{kept.meta()['acp_session_id']}.jsonl"]
@@ -120,10 +123,10 @@ def test_delete_says_what_could_not_be_deleted(live: Live) -> None:
     session.stop()
     (own,) = agent_files(live)
     (live.home.parent / "echo" / own).unlink()
-    done = session.agh("delete", "-o", "json")
-    (kept,) = json.loads(done.stdout)["deleted"]["not_removed"]
+    result = session.agh("delete", "-o", "json")
+    (kept,) = json.loads(result.stdout)["deleted"]["not_removed"]
     assert "the agent's own" in kept
-    assert "not removed" in done.stderr
+    assert "not removed" in result.stderr
     assert not session.directory.exists()
 
 
@@ -154,22 +157,24 @@ def test_delete_takes_the_conversation_though_an_older_one_is_gone(live: Live) -
 
 def test_delete_of_a_session_that_lost_its_keeper(live: Live) -> None:
     session = live.new()
-    session.begin("/say begun\n/spawn-setsid 301")
-    session.said("spawned")
+    session.send("/say begun\n/spawn-setsid 301")
+    session.wait_for_text("spawned")
     cookie = session.kill_keeper()
     session.agh("delete")
     assert not session.directory.exists()
-    wait_until(lambda: not [one for one in live.processes() if one.environ.get("AGH_LAUNCH") == cookie])
+    wait_until(
+        lambda: not [process for process in live.processes() if process.environ.get("AGH_LAUNCH") == cookie]
+    )
 
 
 def aged(home: Home, days: float, **fields: Any) -> Path:
     at = timestamp(datetime.now(UTC) - timedelta(days=days))
-    return home.session([user("hello"), says("hi"), done()], updated_at=at, **fields)
+    return home.session([user("hello"), says("hi"), finishes()], updated_at=at, **fields)
 
 
 def pruned(live: Live, *args: object) -> list[str]:
     found = json.loads(live.agh("session", "prune", *args, "-o", "json").stdout)["pruned"]
-    return [one["id"] for one in found]
+    return [item["id"] for item in found]
 
 
 def test_prune(live: Live, home: Home) -> None:
@@ -216,7 +221,7 @@ def test_prune_counts_a_session_that_lost_its_keeper_as_ended(live: Live) -> Non
 
 @pytest.mark.parametrize("is_live", [True, False])
 def test_rename(live: Live, home: Home, is_live: bool) -> None:
-    home.session(name="taken")
+    home.session(name="taken", workspace_path=str(live.workspace))
     session = live.new(args=("--name", "first"))
     if not is_live:
         session.stop()

@@ -22,14 +22,14 @@ def test_it_is_one_turn_and_each_failure_is_in_the_log(live: Live) -> None:
     turn = session.turn("/flaky 2\n/say made it", "--retries", "3")
     assert (turn["text"], turn["stop_reason"], turn["error"]) == ("made it", "end_turn", None)
     assert received(session) == ["/flaky 2\n/say made it"] * 3
-    failures = [one.content for one in session.events("transcript_marker.created")]
-    assert [(one["kind"], one["severity"], one["attempt"]) for one in failures] == [
+    failures = [event.content for event in session.events("transcript_marker.created")]
+    assert [(failure["kind"], failure["severity"], failure["attempt"]) for failure in failures] == [
         ("provider_failure", "warning", 1),
         ("provider_failure", "warning", 2),
     ]
-    assert [one["wait_seconds"] for one in failures] == [0.05, 0.1], "twice as long each time"
-    assert {one["diagnostic"] for one in failures} == {BUSY}
-    assert {one["turn"] for one in failures} == {turn["turn_id"]}
+    assert [failure["wait_seconds"] for failure in failures] == [0.05, 0.1], "twice as long each time"
+    assert {failure["diagnostic"] for failure in failures} == {BUSY}
+    assert {failure["turn"] for failure in failures} == {turn["turn_id"]}
     assert (session.count("user_message"), session.count("done"), session.count("error")) == (1, 1, 0)
     assert session.meta()["turns"] == 1
     session.check_log()
@@ -38,8 +38,8 @@ def test_it_is_one_turn_and_each_failure_is_in_the_log(live: Live) -> None:
 def test_when_they_are_used_up_the_failure_is_told(live: Live) -> None:
     quick(live)
     session = live.new()
-    done = session.prompt("/flaky 9", "--retries", "1", code=1)
-    assert BUSY in done.stderr
+    result = session.prompt("/flaky 9", "--retries", "1", code=1)
+    assert BUSY in result.stderr
     assert session.markers() == ["provider_failure"]
     assert session.count("error") == 1
     session.prompt("/flaky 9", code=1)
@@ -90,14 +90,14 @@ def test_the_sessions_end_ends_the_wait_at_once(live: Live) -> None:
 def test_a_queued_prompt_keeps_its_own(live: Live) -> None:
     quick(live)
     session = live.new()
-    session.begin("/sleep 0.3")
+    session.send("/sleep 0.3")
     assert session.say("/flaky 1\n/say made it", "--retries", "1") == "made it"
 
 
 def test_run_takes_it_too(live: Live) -> None:
     quick(live)
-    done = live.agh("run", "--agent", "echo", "/flaky 1\n/say made it", "--retries", "1", "-o", "text")
-    assert done.stdout == "made it\n"
+    result = live.agh("run", "--agent", "echo", "/flaky 1\n/say made it", "--retries", "1", "-o", "text")
+    assert result.stdout == "made it\n"
     live.agh("run", "--agent", "echo", "hello", "--retries", "-1", code=2)
 
 

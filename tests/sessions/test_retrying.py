@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import signal
 
-from tests.support.live import Live, kill, wait_until
+from tests.support.live import Live
+from tests.support.processes import kill
+from tests.support.wait import wait_until
 
 
 def test_a_key_with_another_text_is_a_conflict(live: Live) -> None:
@@ -21,7 +23,7 @@ def test_a_key_with_another_text_is_a_conflict(live: Live) -> None:
 def test_the_hint_after_the_keepers_death_sends_the_prompt_again(live: Live) -> None:
     session = live.new()
     with session.start_prompt("/say begun\n/sleep 2\n/say ended", "-o", "json") as watcher:
-        session.said("begun")
+        session.wait_for_text("begun")
         session.kill_keeper()
         _, err = watcher.communicate(timeout=30)
     assert watcher.returncode == 7
@@ -34,7 +36,7 @@ def test_the_hint_after_the_keepers_death_sends_the_prompt_again(live: Live) -> 
 def test_the_hint_after_an_interrupted_turn_sends_the_prompt_again(live: Live) -> None:
     session = live.new()
     with session.start_prompt("/say begun\n/sleep 300", "-o", "json") as watcher:
-        session.said("begun")
+        session.wait_for_text("begun")
         watcher.send_signal(signal.SIGSTOP)
         session.kill_keeper()
         session.revive()
@@ -47,8 +49,8 @@ def test_the_hint_after_an_interrupted_turn_sends_the_prompt_again(live: Live) -
 
 def test_a_queued_prompt_is_not_retried_but_resumed(live: Live) -> None:
     session = live.new()
-    session.begin("/say begun\n/sleep 300")
-    session.said("begun")
+    session.send("/say begun\n/sleep 300")
+    session.wait_for_text("begun")
     with session.start_prompt("/say mine", "-o", "json") as watcher:
         wait_until(lambda: len(session.inputs()) == 2)
         live.reads_the_log(watcher, session)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.live import Live
+from tests.support.live import ECHO, Live
 from tests.support.program import AGH
+from tests.support.terminal import run_on_terminal
 from tests.support.wait import wait_until
 
 
@@ -61,7 +63,7 @@ def test_kept_alive_when_asked(live: Live) -> None:
 
 def test_in_crons_environment(live: Live, tmp_path: Path) -> None:
     """No terminal, no TERM, no locale, a minimal PATH, and an odd umask."""
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", 'umask 077; cd /; exec env -i HOME="$1" PATH=/usr/bin:/bin AGH_HOME="$2" "$3" run hello',
          "sh", tmp_path / "user", live.home, AGH],
         stdin=subprocess.DEVNULL,
@@ -69,15 +71,137 @@ def test_in_crons_environment(live: Live, tmp_path: Path) -> None:
         text=True,
         timeout=60,
     )  # fmt: skip
-    assert (done.returncode, done.stdout) == (0, "echo: hello\n"), done.stderr
-    assert "\x1b" not in done.stderr
+    assert (result.returncode, result.stdout) == (0, "echo: hello\n"), result.stderr
+    assert "\x1b" not in result.stderr
     wait_until(lambda: not live.processes())
 
 
 def test_without_any_standard_stream(live: Live, tmp_path: Path) -> None:
     script = 'exec env -i HOME="$1" PATH=/usr/bin:/bin AGH_HOME="$2" "$3" run "héllo" <&- >&- 2>&-'
-    done = subprocess.run(["sh", "-c", script, "sh", tmp_path / "user", live.home, AGH], timeout=60)
-    assert done.returncode == 0
+    result = subprocess.run(["sh", "-c", script, "sh", tmp_path / "user", live.home, AGH], timeout=60)
+    assert result.returncode == 0
     (session,) = live.sessions()
     assert session.text() == "echo: héllo"
     wait_until(lambda: not live.processes())
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [(("hello",), 0), (("/error -32603 no",), 1), (("/sleep 30", "--timeout", "0.3s"), 3)],
+    ids=["done", "failed", "timeout"],
+)
+def test_removed_however_the_turn_ended(live: Live, args: tuple[str, ...], code: int) -> None:
+    done = run(live, "--rm", *args, code=code)
+    assert live.sessions() == []
+    wait_until(lambda: not live.processes())
+    assert "sess-" not in done.stderr, "it names nothing that is gone"
+
+
+def test_what_did_not_start_is_removed_too(live: Live) -> None:
+    live.agh("run", "--rm", "--command", "/no/such/agent", "hello", code=9)
+    wait_until(lambda: live.sessions() == [])
+
+
+def test_a_session_that_can_be_resumed_is_not_removed(live: Live) -> None:
+    done = run(live, "--rm", "/crash", code=7)
+    (session,) = live.sessions()
+    assert f"{session.id} is not removed" in done.stderr
+
+
+def test_a_session_that_others_use_is_not_removed(live: Live) -> None:
+    process = live.start("run", "--agent", "echo", "--rm", "/say ready\n/sleep 60", "-o", "jsonl")
+    wait_until(live.sessions)
+    (session,) = live.sessions()
+    session.wait_for_text("ready")
+    session.send("/sleep 60")
+    session.call("cancel")
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert f"{session.id} is not removed: it has more prompts" in err.decode()
+    assert [one.id for one in live.sessions()] == [session.id]
+
+
+def test_cancelled_is_ended_and_removed(live: Live) -> None:
+    process = live.start("run", "--agent", "echo", "--rm", "/say ready\n/sleep 60", "-o", "jsonl")
+    wait_until(live.sessions)
+    (session,) = live.sessions()
+    session.wait_for_text("ready")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    assert live.sessions() == []
+
+
+def test_rm_does_not_go_with_keep_or_continue(live: Live) -> None:
+    for option in ("--keep", "--continue"):
+        assert "--rm" in run_error(live, "--rm", option, "hello")
+    assert live.sessions() == []
+
+
+def run_error(live: Live, *args: object) -> str:
+    return live.agh("run", *args, code=2).stderr
+
+
+def test_continue_is_the_newest_session_here(live: Live, tmp_path: Path) -> None:
+    first, second, archived = live.new(), live.new(), live.new()
+    first.stop()
+    second.stop()
+    archived.stop()
+    archived.agh("archive")
+    (tmp_path / "elsewhere").mkdir()
+    other = live.new(args=("--workspace", str(tmp_path / "elsewhere")))
+    done = live.agh("run", "--continue", "hello", "-o", "json")
+    assert json.loads(done.stdout)["turn"]["session_id"] == second.id
+    assert not second.is_live(), "it was stopped before"
+    done = live.agh("prompt", "-c", "go on", "-o", "json")
+    assert json.loads(done.stdout)["turn"]["session_id"] == second.id
+    assert second.is_live()
+    live.agh("run", "-c", "once more")
+    assert second.is_live(), "it was live before"
+    second.stop()
+    live.agh("run", "-c", "--keep", "and stay")
+    assert second.is_live()
+    assert len(live.sessions()) == 4 and other.is_live()
+
+
+def test_continue_where_there_is_nothing(live: Live) -> None:
+    for command in (["run", "-c"], ["prompt", "-c"]):
+        done = live.agh(*command, "hello", code=4)
+        assert "agh: there is no session here to continue\nhint: agh run TEXT" in done.stderr
+    assert live.sessions() == []
+
+
+def test_continue_takes_no_options_of_a_new_session(live: Live) -> None:
+    session = live.new()
+    for option in (["--agent", "echo"], ["--name", "x"], ["--model", "large"], ["--replace"]):
+        assert f"{option[0]} is for a new session" in run_error(live, "-c", *option, "hello")
+    assert "ID" in live.agh("prompt", "-c", session.id, "hello", code=2).stderr
+    session.agh("status")
+    assert session.count("user_message") == 0
+
+
+def test_a_prompt_without_a_session_offers_the_newest(live: Live) -> None:
+    live.new()
+    done = live.agh("prompt", "why does it fail?", code=2)
+    assert done.stderr.endswith("hint: agh prompt --continue 'why does it fail?'\n")
+
+
+def test_the_agent_that_was_chosen_is_said(live: Live, tmp_path: Path) -> None:
+    done = live.agh("run", "hello", env={"PATH": "/nowhere"})
+    assert "embedded echo agent" in done.stderr
+    agents = live.home / "agents"
+    agents.mkdir(exist_ok=True)
+    (agents / "mine.toml").write_text(f"argv = {json.dumps(list(ECHO))}\n")
+    done = live.agh("run", "hello", env={"PATH": "/nowhere"})
+    assert done.stderr == "starting mine, the first agent that is installed; --agent chooses another\n"
+    assert live.agh("run", "--agent", "mine", "hello").stderr == ""
+    live.configure('agent = "mine"\n')
+    assert live.agh("run", "hello").stderr == ""
+    assert live.agh("new").stderr == ""
+
+
+def test_on_a_terminal_new_shows_what_it_starts(live: Live) -> None:
+    code, shown = run_on_terminal(
+        "new", "--agent", "echo", "--workspace", live.workspace, env={"AGH_HOME": str(live.home)}
+    )
+    (session,) = live.sessions()
+    assert (code, shown) == (0, f"starting echo in {live.workspace}\r\n{session.id}\r\n")

@@ -32,16 +32,16 @@ def test_a_keeper_that_answers(live: Live) -> None:
     assert (view["state"], view["phase"], view["badge"]) == ("active", "waiting_for_input", "idle")
     assert view["keeper"]["pid"] == session.keeper
     assert view["keeper"]["started_at"]
-    session.begin("/ask path=a.txt")
+    session.send("/ask path=a.txt")
     wait_until(lambda: session.count("permission"))
     assert recovery(session) == (True, True, False, "already_running")
     assert (listed(session)["phase"], listed(session)["badge"]) == (
         "waiting_for_permission", "waiting-for-input"
     )  # fmt: skip
     session.call("decide", verdict="deny")
-    session.settle()
-    session.begin("/sleep 30")
-    wait_until(lambda: listed(session)["phase"] == "running", 5)
+    session.wait_idle()
+    session.send("/sleep 30")
+    wait_until(lambda: listed(session)["phase"] == "running")
     assert listed(session)["badge"] == "running"
 
 
@@ -93,9 +93,9 @@ def test_a_keeper_that_is_stopping(live: Live) -> None:
 
 def test_a_keeper_that_is_gone(live: Live) -> None:
     session = live.new()
-    session.begin("/say begun\n/sleep 30")
-    session.said("begun")
-    stored = session.meta()
+    session.send("/say begun\n/sleep 30")
+    session.wait_for_text("begun")
+    meta = session.meta()
     session.kill_keeper()
     assert recovery(session) == (False, True, True, "agent_not_running")
     for view in (session.status(), listed(session)):
@@ -106,16 +106,16 @@ def test_a_keeper_that_is_gone(live: Live) -> None:
         )
         assert (view["phase"], view["badge"], view["attachable"]) == ("failed", "failed", False)
         assert view["failure"]["kind"] == "process_exit"  # type: ignore[index]
-    assert session.meta() == stored, "reading never writes"
+    assert session.meta() == meta, "reading never writes"
     assert "agh session resume" in session.agh("status").stdout
 
 
 def test_sessions_that_ended(live: Live) -> None:
     completed, cancelled, failed = live.new(), live.new(), live.new()
     completed.stop()
-    cancelled.begin("/sleep 30")
+    cancelled.send("/sleep 30")
     cancelled.stop()
-    failed.begin("/exit 3")
+    failed.send("/exit 3")
     wait_until(lambda: not failed.is_live())
     assert recovery(completed) == (False, True, False, "completed")
     assert recovery(cancelled) == (False, True, False, "cancelled")

@@ -18,11 +18,13 @@ def check_stopped(session: Session, reason: str) -> None:
     meta = session.meta()
     assert (meta["state"], meta["stop_reason"], meta["failure"]) == ("stopped", reason, None)
     assert (meta["keeper"], meta["activity"], meta["attach"]) == (None, None, None)
-    assert [one.content["stop_reason"] for one in session.events("session_stopped")] == [reason]
+    assert [event.content["stop_reason"] for event in session.events("session_stopped")] == [reason]
     assert session.events()[-1].type == "session_stopped"
     assert session.events()[-1].turn_id == ""
     assert not (session.directory / "keeper.sock").exists()
-    below = [one for one in session.live.processes() if one.environ.get("AGH_SESSION_ID") == session.id]
+    below = [
+        process for process in session.live.processes() if process.environ.get("AGH_SESSION_ID") == session.id
+    ]
     assert below == [], "the agent was gone before the stop was reported"
     session.check_log()
 
@@ -30,8 +32,8 @@ def check_stopped(session: Session, reason: str) -> None:
 def test_an_idle_session(live: Live) -> None:
     session = live.new()
     session.tell("hello")
-    done = session.agh("stop", "-o", "json")
-    assert json.loads(done.stdout)["session"]["state"] == "stopped"
+    result = session.agh("stop", "-o", "json")
+    assert json.loads(result.stdout)["session"]["state"] == "stopped"
     check_stopped(session, "completed")
     assert not (session.directory / "events.db-wal").exists()
 
@@ -48,17 +50,17 @@ def test_stopping_what_is_stopped_is_no_error_and_writes_nothing(live: Live) -> 
 def test_in_the_middle_of_a_turn(live: Live) -> None:
     session = live.new()
     with session.start_prompt("/spawn-setsid 300\n/sleep 30") as watcher:
-        session.said("spawned")
+        session.wait_for_text("spawned")
         session.agh("stop")
         watcher.communicate(timeout=20)
     assert watcher.returncode != 0
     check_stopped(session, "user_canceled")
-    assert [one.content["stop_reason"] for one in session.events("done", "error")] == ["cancelled"]
+    assert [event.content["stop_reason"] for event in session.events("done", "error")] == ["cancelled"]
 
 
 def test_while_a_permission_is_asked(live: Live) -> None:
     session = live.new()
-    session.begin("/ask path=a.txt May I?")
+    session.send("/ask path=a.txt May I?")
     wait_until(lambda: session.count("permission"))
     session.agh("stop")
     check_stopped(session, "user_canceled")
@@ -69,18 +71,18 @@ def test_agents_that_do_not_go_by_themselves(live: Live) -> None:
     """Side by side, since each takes its time."""
     idle = [live.new(*options) for options in (("--deaf",), ("--wrapper",), ("--wrapper", "--deaf"))]
     hanging = live.new("--wrapper")
-    hanging.begin("/say begun\n/hang")
-    hanging.said("begun")
-    begun = time.monotonic()
+    hanging.send("/say begun\n/hang")
+    hanging.wait_for_text("begun")
+    started = time.monotonic()
     stops = [live.start("session", "stop", session.id) for session in (*idle, hanging)]
     for one in stops[:-1]:
         assert one.wait(20) == 0
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - started < 10
     assert stops[-1].wait(20) == 0
     for session in idle:
         check_stopped(session, "completed")
     check_stopped(hanging, "user_canceled")
-    assert [one.type for one in hanging.events("done", "error")] == ["error"]
+    assert [event.type for event in hanging.events("done", "error")] == ["error"]
 
 
 def test_many_stops_at_once_stop_it_once(live: Live) -> None:

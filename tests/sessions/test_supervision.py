@@ -48,12 +48,14 @@ def supervise(live: Live, *more: str, **limits: str) -> None:
 
 
 def view(session: Session) -> dict[str, Any]:
-    """What `status` and `list` show."""
+    """Return what `status` and `list` show."""
     return session_view(home.Session.at(session.directory))
 
 
 def marker(session: Session, kind: str) -> Event:
-    return next(one for one in session.events("transcript_marker.created") if one.content["kind"] == kind)
+    return next(
+        event for event in session.events("transcript_marker.created") if event.content["kind"] == kind
+    )
 
 
 def test_silence_while_a_tool_runs_is_not_silence(live: Live) -> None:
@@ -68,9 +70,9 @@ def test_silence_while_a_tool_runs_is_not_silence(live: Live) -> None:
 def test_a_tool_that_hangs_has_its_own_limit(live: Live) -> None:
     supervise(live, inactivity_timeout="0.2s", tool_inactivity_timeout="1s")
     session = live.new()
-    begun = time.monotonic()
+    started = time.monotonic()
     session.tell("/tool Build delay=30")
-    assert time.monotonic() - begun >= 1
+    assert time.monotonic() - started >= 1
     assert session.events("done")[0].content["stop_reason"] == "cancelled"
     assert "prompt_timeout" in session.markers()
 
@@ -84,16 +86,16 @@ def test_silence_without_a_tool_is_cancelled(live: Live) -> None:
         _, err = viewer.communicate(timeout=PATIENCE)
     assert viewer.returncode not in (0, 70)
     assert b"cancelled" in err
-    (done,) = session.events("done")
-    assert done.content["stop_reason"] == "cancelled"
+    (event,) = session.events("done")
+    assert event.content["stop_reason"] == "cancelled"
     warned, cancelled = session.events("runtime_warning")
     assert "No activity" in warned.content["text"]
     assert "Cancelled" in cancelled.content["text"]
     for one in (warned, cancelled):
         assert set(one.content["runtime"]) == RUNTIME
-        assert one.turn_id == one.content["runtime"]["turn_id"] == done.turn_id
+        assert one.turn_id == one.content["runtime"]["turn_id"] == event.turn_id
     order = [warned, marker(session, "session_unhealthy"), cancelled, marker(session, "prompt_timeout")]
-    order += [marker(session, "prompt_cancel"), done]
+    order += [marker(session, "prompt_cancel"), event]
     assert [one.sequence for one in order] == sorted(one.sequence for one in order)
     assert session.tell("/say well again") == "well again"
     assert session.status()["badge"] == "idle"
@@ -108,19 +110,19 @@ def test_one_that_ignores_the_cancel_is_stopped(live: Live, deaf: str) -> None:
     viewer = session.start_prompt(f"/say begun\n{deaf}")
     seen = wait_until(lambda: (now := view(session))["badge"] == "hung" and now)
     assert (seen["state"], seen["attachable"]) == ("active", False)
-    session.begin("/say waited")
+    session.send("/say waited")
     viewer.communicate(timeout=PATIENCE)
     assert viewer.returncode in (3, 7)
     wait_until(lambda: not session.is_live())
-    stored = session.meta()
-    assert (stored["state"], stored["stop_reason"], stored["stop_detail"]) == (
+    meta = session.meta()
+    assert (meta["state"], meta["stop_reason"], meta["stop_detail"]) == (
         "stopped",
         "timeout",
         "activity_timeout",
     )
-    assert stored["failure"]["kind"] == "timeout"
+    assert meta["failure"]["kind"] == "timeout"
     assert session.status()["badge"] == "failed"
-    bundle = Path(stored["failure"]["crash_bundle_path"])
+    bundle = Path(meta["failure"]["crash_bundle_path"])
     assert json.loads(bundle.read_bytes())["failure"]["kind"] == "timeout"
     stopped = session.events()[-1]
     assert (stopped.type, stopped.content["stop_reason"]) == ("session_stopped", "timeout")
@@ -136,8 +138,8 @@ def test_one_that_ignores_the_cancel_is_stopped(live: Live, deaf: str) -> None:
 def test_the_end_of_a_hanging_turn_says_why(live: Live) -> None:
     supervise(live, inactivity_timeout="0.5s", timeout_cancel_grace="0.1s")
     session = live.new()
-    done = session.prompt("/hang", code=None)
-    assert "no activity for" in done.stderr
+    result = session.prompt("/hang", code=None)
+    assert "no activity for" in result.stderr
     assert "no activity for" in session.events("error")[0].content["error"]
 
 
@@ -145,15 +147,15 @@ def test_progress_is_told_and_is_no_chat(live: Live) -> None:
     supervise(live, progress_notify_interval="0.3s")
     session = live.new()
     session.tell("/tool Build id=call-9 kind=execute delay=1.2\n/sleep 0.8\n/say built")
-    told = session.events("runtime_progress")
-    assert len(told) >= 3
-    for one in told:
+    events = session.events("runtime_progress")
+    assert len(events) >= 3
+    for one in events:
         assert set(one.content["runtime"]) == RUNTIME
         assert "Still working" in one.content["text"]
-    during, after = told[0].content["runtime"], told[-1].content["runtime"]
+    during, after = events[0].content["runtime"], events[-1].content["runtime"]
     assert (during["current_tool"], during["tool_call_id"]) == ("execute", "call-9")
     assert (after["current_tool"], after["tool_call_id"]) == (None, None)
-    assert during["turn_id"] == told[0].turn_id
+    assert during["turn_id"] == events[0].turn_id
     assert [type(during[key]) for key in ("idle_seconds", "elapsed_seconds")] == [int, int]
     messages = json.loads(session.agh("transcript", "-o", "json").stdout)["messages"]
     assert "Still working" not in json.dumps(messages)
@@ -191,15 +193,15 @@ def test_zero_is_off(live: Live) -> None:
 def test_a_turn_that_takes_too_long_though_it_talks(live: Live, manners: str, ends: bool) -> None:
     supervise(live, prompt_deadline="0.6s")
     session = live.new()
-    session.begin(f"{manners}/stream 1000 0.05")
+    session.send(f"{manners}/stream 1000 0.05")
     if ends:
-        session.settle()
+        session.wait_idle()
         assert session.events("done")[0].content["stop_reason"] == "cancelled"
         assert session.is_live()
     else:
         wait_until(lambda: not session.is_live())
-        stored = session.meta()
-        assert (stored["stop_reason"], stored["stop_detail"]) == ("timeout", "prompt_deadline")
+        meta = session.meta()
+        assert (meta["stop_reason"], meta["stop_detail"]) == ("timeout", "prompt_deadline")
     assert "prompt_timeout" in session.markers()
 
 
@@ -208,12 +210,12 @@ def test_to_wait_for_a_person_is_not_inactivity(live: Live) -> None:
         live, inactivity_warning_after="0.2s", inactivity_timeout="0.4s", tool_inactivity_timeout="0.4s"
     )
     session = live.new()
-    session.begin("/ask path=a.txt")
+    session.send("/ask path=a.txt")
     pending(session)
     time.sleep(1.2)
     assert session.events("runtime_warning") == []
     session.agh("approve")
-    session.settle()
+    session.wait_idle()
     assert session.text() == "permission: allow_once"
     assert session.markers() == []
 
@@ -221,8 +223,8 @@ def test_to_wait_for_a_person_is_not_inactivity(live: Live) -> None:
 def test_a_heartbeat_is_metadata_only(live: Live) -> None:
     supervise(live, heartbeat="0.1s")
     session = live.new()
-    session.begin("/say begun\n/sleep 30")
-    session.said("begun")
+    session.send("/say begun\n/sleep 30")
+    session.wait_for_text("begun")
     before = session.meta()
     wait_until(lambda: session.meta()["updated_at"] > before["updated_at"])
     first = session.meta()
@@ -239,19 +241,19 @@ def test_a_keeper_that_slept_does_not_take_it_for_silence(live: Live) -> None:
         live, inactivity_warning_after="0.4s", inactivity_timeout="0.8s", progress_notify_interval="0.2s"
     )
     session = live.new()
-    session.begin("/stream 40 0.05\n/say done")
-    session.said("chunk 3")
+    session.send("/stream 40 0.05\n/say done")
+    session.wait_for_text("chunk 3")
     keeper = session.keeper
     os.kill(keeper, signal.SIGSTOP)
     try:
         time.sleep(1.2)
     finally:
         os.kill(keeper, signal.SIGCONT)
-    session.settle()
+    session.wait_idle()
     assert session.text().endswith("done")
     assert "prompt_timeout" not in session.markers()
-    told = [one.content["runtime"]["idle_seconds"] for one in session.events("runtime_progress")]
-    assert min(told) >= 0
+    contents = [event.content["runtime"]["idle_seconds"] for event in session.events("runtime_progress")]
+    assert min(contents) >= 0
 
 
 def test_an_idle_session_ends_and_the_next_prompt_revives_it(live: Live) -> None:
@@ -260,9 +262,9 @@ def test_an_idle_session_ends_and_the_next_prompt_revives_it(live: Live) -> None
     session.tell("/sleep 0.6\n/say remembered")
     assert session.events("done")[0].content["stop_reason"] == "end_turn", "a turn is not idle"
     wait_until(lambda: not session.is_live())
-    shown = session.status()
-    assert (shown["stop_reason"], shown["phase"], shown["badge"]) == ("idle", "idle", "stopped")
-    assert (shown["needs_resume"], shown["is_resumable"], shown["failure"]) == (False, True, None)
+    status = session.status()
+    assert (status["stop_reason"], status["phase"], status["badge"]) == ("idle", "idle", "stopped")
+    assert (status["needs_resume"], status["is_resumable"], status["failure"]) == (False, True, None)
     assert session.events()[-1].type == "session_stopped"
     assert session.say("what did I say?").startswith('SEEN 2 user texts: "/sleep 0.6\n/say remembered"')
 
@@ -271,11 +273,11 @@ def test_what_the_log_says_of_time_is_in_order(live: Live) -> None:
     supervise(live, progress_notify_interval="0.2s")
     session = live.new()
     session.tell("/sleep 0.7")
-    seen: list[dict[str, Any]] = [one.content["runtime"] for one in session.events("runtime_progress")]
+    seen: list[dict[str, Any]] = [event.content["runtime"] for event in session.events("runtime_progress")]
     assert len(seen) >= 2
-    moments = [one["last_progress_at"] for one in seen]
+    moments = [event["last_progress_at"] for event in seen]
     assert moments == sorted(moments)
-    assert all(one["last_activity_at"] <= one["last_progress_at"] for one in seen)
+    assert all(event["last_activity_at"] <= event["last_progress_at"] for event in seen)
 
 
 def test_to_have_overslept_gives_a_hanging_agent_no_more_time(monkeypatch: pytest.MonkeyPatch) -> None:

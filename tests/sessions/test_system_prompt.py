@@ -65,8 +65,8 @@ def test_in_meta_from_a_file_by_load_and_by_fork(live: Live, option: str, sent: 
 
 def test_an_agent_that_takes_none_is_a_clear_error_and_leaves_nothing(live: Live) -> None:
     for command in (("session", "new"), ("run", "hello"), ("session", "ensure", "--name", "x")):
-        done = live.agh(*command, "--agent", "echo", "--system-prompt", "be brief", "-o", "json", code=2)
-        error = json.loads(done.stderr)["error"]
+        result = live.agh(*command, "--agent", "echo", "--system-prompt", "be brief", "-o", "json", code=2)
+        error = json.loads(result.stderr)["error"]
         assert (error["code"], error["message"]) == (
             "system_prompt_refused",
             "agent echo takes no system prompt",
@@ -85,8 +85,8 @@ def test_handed_to_an_agent_that_takes_none_it_goes_on_without_and_says_so(live:
     session = new(live, "--agent", "mine", "--system-prompt", "be brief")
     session.tell("remember me")
     session.stop()
-    done = session.agh("resume", "--agent", "echo")
-    assert done.stderr.startswith(
+    result = session.agh("resume", "--agent", "echo")
+    assert result.stderr.startswith(
         "handed over from mine to echo, which takes no system prompt; the agent is told"
     )
     (warning,) = session.events("runtime_warning")
@@ -95,7 +95,7 @@ def test_handed_to_an_agent_that_takes_none_it_goes_on_without_and_says_so(live:
 
 
 def asked(session: Session, *steps: str) -> list[str]:
-    """What the agent is told, each by whom it was decided."""
+    """Return what the agent is told, each by whom it was decided."""
     session.prompt("\n".join(steps), "--no-ask")
     return [who for (who,) in session.fetch("SELECT decided_by FROM permissions ORDER BY rowid")]
 
@@ -137,13 +137,13 @@ def test_the_agents_own_option(live: Live) -> None:
 
 def test_what_is_no_tool_is_refused(live: Live) -> None:
     for value in ("edit(", "a b", "edit,)"):
-        done = live.agh("session", "new", "--agent", "echo", "--allowed-tools", value, code=2)
-        assert done.stderr.startswith("agh: --allowed-tools: "), done.stderr
+        result = live.agh("session", "new", "--agent", "echo", "--allowed-tools", value, code=2)
+        assert result.stderr.startswith("agh: --allowed-tools: "), result.stderr
     assert live.sessions() == []
 
 
 def test_max_turns_of_a_run(live: Live) -> None:
-    done = live.agh("run", "--agent", "echo", "hello", "--max-turns", "1", "-o", "text")
-    assert done.stdout == "echo: hello\n"
+    result = live.agh("run", "--agent", "echo", "hello", "--max-turns", "1", "-o", "text")
+    assert result.stdout == "echo: hello\n"
     (session,) = live.sessions()
     assert session.error("prompt", "more", code=6)["code"] == "limit_reached"

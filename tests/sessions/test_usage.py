@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.live import Live
-from tests.support.terminal import on_a_terminal
+from tests.support.terminal import open_terminal
 
 
 def usage(live: Live, *args: object) -> list[dict[str, Any]]:
@@ -54,10 +54,10 @@ def test_unknown_stays_null(live: Live) -> None:
 
 def test_sums_by_agent_workspace_day_and_model(live: Live) -> None:
     (live.workspace / "other").mkdir()
-    one = live.new(args=("--model", "large"))
+    session = live.new(args=("--model", "large"))
     two = live.new("--slow", "0", args=("--workspace", str(live.workspace / "other")))
-    one.tell("/usage 10 1 0.5")
-    one.tell("/usage 20 2 0.25")
+    session.tell("/usage 10 1 0.5")
+    session.tell("/usage 20 2 0.25")
     two.tell("/usage 40 4 1")
     today = datetime.now(UTC).strftime("%Y-%m-%d")
 
@@ -72,8 +72,8 @@ def test_sums_by_agent_workspace_day_and_model(live: Live) -> None:
     assert sums("day") == {today: both}
     assert sums("model") == {"large": first, None: second}
     assert sums("workspace") == {str(live.workspace): first, str(live.workspace / "other"): second}
-    assert sums("session") == {one.id: first, two.id: second}
-    assert [row["turns"] for row in usage(live, one.id, "--by", "turn")] == [1, 1]
+    assert sums("session") == {session.id: first, two.id: second}
+    assert [row["turns"] for row in usage(live, session.id, "--by", "turn")] == [1, 1]
     live.agh("session", "usage", "--by", "moon", code=2)
     assert usage(live, "--by", "agent") == [json.loads(line) for line in jsonl(live)]
 
@@ -104,7 +104,7 @@ def test_bars_on_a_terminal_only(live: Live) -> None:
     session = live.new()
     session.tell("/usage 10 10")
     session.tell("/usage 20 20")
-    with on_a_terminal(live, "session", "usage", session.id, TERM="xterm", COLUMNS="160") as terminal:
+    with open_terminal(live, "session", "usage", session.id, TERM="xterm", COLUMNS="160") as terminal:
         assert terminal.ends() == 0
     bars = [line.count("█") for line in terminal.printed.splitlines()[1:]]
     assert bars == [15, 30]
@@ -129,10 +129,10 @@ def test_usage_told_request_by_request(live: Live) -> None:
         for read, written in counts
     ]
     frames = [
-        {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "any", "update": one}}
-        for one in chunks
+        {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "any", "update": chunk}}
+        for chunk in chunks
     ]
-    session.tell("\n".join(f"/raw {json.dumps(one)}" for one in frames))
+    session.tell("\n".join(f"/raw {json.dumps(frame)}" for frame in frames))
     (row,) = usage(live, session.id)
     assert (row["input_tokens"], row["output_tokens"], row["total_tokens"]) == (230, 27, 257)
     assert session.events("done")[0].content["usage"]["total_tokens"] == 257

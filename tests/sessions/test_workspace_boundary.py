@@ -25,7 +25,7 @@ OUTSIDE = (
 
 @pytest.fixture
 def place(live: Live, tmp_path: Path) -> Path:
-    """What lies outside; links to it and to the inside are in the workspace."""
+    """Make a directory outside the workspace, and links to it and to the inside in the workspace."""
     work, outside = live.workspace, tmp_path / "outside"
     outside.mkdir()
     (outside / "there.txt").write_text("private")
@@ -55,15 +55,17 @@ def test_no_mode_allows_what_is_outside(live: Live, place: Path) -> None:
         zip((*INSIDE, *OUTSIDE), expected, strict=True)
     )
     edges = {str(place / "there.txt"), str(place / "missing/tail.txt"), str(place.parent / "beside.txt")}
-    assert {one.resource for one in requests(session)[len(INSIDE) :]} == edges, "the real path is shown"
+    assert {request.resource for request in requests(session)[len(INSIDE) :]} == edges, (
+        "the real path is shown"
+    )
 
 
 def test_one_path_outside_is_enough(live: Live, place: Path) -> None:
     live.configure("[permissions]\ntimeout = '0.1s'")
     session = live.new(args=("--permissions", "approve-all"))
     paths = [{"path": str(live.workspace / "plain.txt")}, {"path": str(place / "there.txt")}]
-    session.begin(raw_request({"kind": "edit", "locations": paths}) + STAYS)
-    wait_until(lambda: [one.decision for one in requests(session)] not in ([], [None]))
+    session.send(raw_request({"kind": "edit", "locations": paths}) + STAYS)
+    wait_until(lambda: [request.decision for request in requests(session)] not in ([], [None]))
     assert outcomes(session) == [("denied", "timeout")]
 
 
@@ -73,25 +75,27 @@ def test_wherever_the_agent_tells_the_path(live: Live, place: Path) -> None:
     path = str(place / "there.txt")
     tools: list[dict[str, Any]] = [{"rawInput": {key: path}} for key in ("path", "file_path", "filePath")]
     tools.append({"content": [{"type": "diff", "path": path, "oldText": None, "newText": "x"}]})
-    session.begin("\n".join(raw_request({"kind": "edit", **tool}) for tool in tools) + STAYS)
+    session.send("\n".join(raw_request({"kind": "edit", **tool}) for tool in tools) + STAYS)
     wait_until(lambda: len(requests(session)) == len(tools))
-    wait_until(lambda: all(one.decision for one in requests(session)))
+    wait_until(lambda: all(request.decision for request in requests(session)))
     assert outcomes(session) == [("denied", "timeout")] * len(tools)
 
 
 def test_a_person_may_allow_the_agent_what_is_outside(live: Live, place: Path) -> None:
     session = live.new(args=("--permissions", "approve-all"))
-    session.begin("/ask kind=read path=link-out")
+    session.send("/ask kind=read path=link-out")
     wait_until(lambda: requests(session))
     session.agh("approve")
-    session.settle()
+    session.wait_idle()
     assert session.text() == "permission: allow_once"
 
 
 def refused_at_once(session: Session, steps: list[str]) -> None:
-    said = session.tell("\n".join(steps))
-    assert said.count("outside the workspace") == len(steps), said
-    assert [one for one in outcomes(session) if one[1] == "timeout"] == [], "nobody was asked in vain"
+    reply = session.tell("\n".join(steps))
+    assert reply.count("outside the workspace") == len(steps), reply
+    assert [outcome for outcome in outcomes(session) if outcome[1] == "timeout"] == [], (
+        "nobody was asked in vain"
+    )
 
 
 def test_files_outside_are_refused_at_once(live: Live, place: Path) -> None:
@@ -108,8 +112,8 @@ def test_files_outside_are_out_of_reach_also_when_a_rule_allows_them(live: Live,
     session = live.new(args=("--permissions", "approve-all"))
     refused_at_once(session, [step for path in OUTSIDE for step in (f"/read {path}", f"/write {path} gone")])
     assert contents(place) == before
-    said = session.tell("\n".join(f"/write {path} mine" for path in INSIDE))
-    assert said.count(": ok") == len(INSIDE)
+    reply = session.tell("\n".join(f"/write {path} mine" for path in INSIDE))
+    assert reply.count(": ok") == len(INSIDE)
     assert (live.workspace / "plain.txt").read_text() == "mine"
     assert (live.workspace / "sub" / "new.txt").read_text() == "mine"
 
@@ -119,13 +123,13 @@ def test_a_fifo_in_the_workspace_does_not_hang_the_keeper(live: Live, step: str)
     pipe = live.workspace / "pipe"
     os.mkfifo(pipe)
     session = live.new(args=("--permissions", "approve-all"))
-    session.begin(f"{step}\n/say went on")
+    session.send(f"{step}\n/say went on")
     try:
-        wait_until(lambda: "went on" in session.text(), 3)
+        wait_until(lambda: "went on" in session.text())
         assert "pipe: error" in session.text()
     finally:
         os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))  # lets a keeper go that waits for the other end
-        session.settle()
+        session.wait_idle()
 
 
 def test_a_command_does_not_run_outside_though_its_directory_was_moved_while_someone_was_asked(
@@ -133,15 +137,15 @@ def test_a_command_does_not_run_outside_though_its_directory_was_moved_while_som
 ) -> None:
     session = live.new()
     command = {"command": "touch", "args": ["ran.txt"], "cwd": str(live.workspace / "sub")}
-    session.begin(raw("terminal/create", command) + STAYS)
+    session.send(raw("terminal/create", command) + STAYS)
     wait_until(lambda: requests(session))
     (live.workspace / "sub").rename(live.workspace / "was-sub")
     (live.workspace / "sub").symlink_to(place)
     assert session.call("decide", verdict="allow")["decision"] == "allowed"
     answer = raw("terminal/create", {"command": "touch", "args": ["ran.txt"]})
     session.call("cancel")
-    session.settle()
-    session.begin(answer + STAYS)
+    session.wait_idle()
+    session.send(answer + STAYS)
     wait_until(lambda: len(requests(session)) == 2)
     session.call("decide", verdict="allow")
     wait_until((live.workspace / "ran.txt").exists, what="one inside does run")
@@ -156,7 +160,7 @@ def test_what_was_approved_is_what_is_opened(live: Live, place: Path) -> None:
     (work / "moving").symlink_to("plain.txt")
     session = live.new()
     frame = raw("fs/write_text_file", {"sessionId": "any", "path": str(work / "moving"), "content": "new"})
-    session.begin(frame + STAYS)
+    session.send(frame + STAYS)
     request = pending(session)
     assert request.resource == str(work / "plain.txt")
     (work / "moving").unlink()

@@ -29,9 +29,9 @@ class Home:
         self.path = path
 
     def session(self, drafts: Iterable[Draft] = (), **fields: Any) -> Path:
-        """A stopped session with these events; `fields` overrides its metadata."""
+        """Make a stopped session with these events; `fields` overrides its metadata."""
         directory = self.directory(**fields)
-        with held(directory) as owner:
+        with take_lock(directory) as owner:
             create_log(owner)
             if drafts:
                 with Writer(owner, "general") as log:
@@ -39,12 +39,12 @@ class Home:
         return directory
 
     def directory(self, **fields: Any) -> Path:
-        """A session directory with metadata and no log."""
+        """Make a session directory with metadata and no log."""
         ensure_home()
         session_id = fields.pop("id", None) or new_session_id()
         directory = self.path / "sessions" / session_id
         make_private_dir(str(directory))
-        made: Any = {
+        record: Any = {
             "id": session_id,
             "name": None,
             "agent_name": "general",
@@ -56,7 +56,7 @@ class Home:
             "updated_at": AT,
             **fields,
         }
-        meta.write(Session.at(directory), made)
+        meta.write(Session.at(directory), record)
         return directory
 
 
@@ -69,17 +69,17 @@ def shared_home(factory: pytest.TempPathFactory) -> Iterator[Home]:
         yield Home(path)
 
 
-def held(directory: Path) -> Lock:
+def take_lock(directory: Path) -> Lock:
     owner = lock.take(Session.at(directory))
     assert owner is not None
     return owner
 
 
 def rows(drafts: Sequence[Draft], start: int = 1) -> list[Row]:
-    """Drafts as they would be stored."""
+    """Return drafts as they would be stored."""
     return [
-        Row(number, one.turn_id, one.type, "general", one.content, one.timestamp)
-        for number, one in enumerate(drafts, start)
+        Row(number, draft.turn_id, draft.type, "general", draft.content, draft.timestamp)
+        for number, draft in enumerate(drafts, start)
     ]
 
 
@@ -104,12 +104,12 @@ def returns(call: str, turn: str = "turn-1", **fields: Any) -> Draft:
     return draft("tool_result", turn_id=turn, tool_call_id=call, **fields)
 
 
-def done(turn: str = "turn-1", **fields: Any) -> Draft:
+def finishes(turn: str = "turn-1", **fields: Any) -> Draft:
     return draft("done", turn_id=turn, **{"stop_reason": "end_turn", **fields})
 
 
 def conversation() -> list[Draft]:
-    """A turn with everything in it."""
+    """Return a turn with everything in it."""
     return [
         user("Explain the stop path."),
         thinks("Need the lifecycle "),
@@ -120,13 +120,13 @@ def conversation() -> list[Draft]:
         says("AGH first marks "),
         says("the session stopping..."),
         marker("context_reset", "the agent forgot"),
-        done(),
+        finishes(),
     ]
 
 
 @contextmanager
 def child(code: str, *args: object, **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """A Python process that runs `code`; its pipes are closed and it is gone when the block ends."""
+    """Run `code` in a Python process, whose pipes are closed and which is gone when the block ends."""
     argv = [sys.executable, "-c", code, *map(str, args)]
     options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT, **options}
     with subprocess.Popen(argv, **options) as process:
@@ -134,13 +134,3 @@ def child(code: str, *args: object, **options: Any) -> Iterator[subprocess.Popen
             yield process
         finally:
             process.kill()
-
-
-def tree(directory: Path) -> dict[str, tuple[object, ...]]:
-    """Everything about the files below that reading must not change."""
-    found: dict[str, tuple[object, ...]] = {}
-    for path in sorted(directory.rglob("*")):
-        stat = path.lstat()
-        body = path.read_bytes() if path.is_file() else b""
-        found[str(path.relative_to(directory))] = (stat.st_mode, stat.st_ino, stat.st_mtime_ns, body)
-    return found

@@ -19,7 +19,7 @@ HEAVY = (
 
 
 def imported(*args: str) -> set[str]:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "agh", *args],
         env={**os.environ, "PYTHONPATH": ""},
         stdin=subprocess.DEVNULL,
@@ -27,8 +27,8 @@ def imported(*args: str) -> set[str]:
         text=True,
         timeout=30,
     )
-    assert "a bug in agh" not in done.stderr
-    lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    assert "a bug in agh" not in result.stderr
+    lines = [line for line in result.stderr.splitlines() if line.startswith("import time:")]
     assert len(lines) > 10
     return {line.rsplit("|", 1)[1].strip() for line in lines}
 

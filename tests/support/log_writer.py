@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from types import TracebackType
 
-from tests.support.build import ROOT, Writer, held, says
+from tests.support.build import ROOT, Writer, says, take_lock
 
 
 class LogWriter:
@@ -28,9 +28,7 @@ class LogWriter:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self._prefix = (
-            prefix  # a wrapper that is killed would leave the writer behind; end of input ends both
-        )
+        self._prefix = prefix  # a killed wrapper would leave the writer behind; end of input ends both
         self._answered("ready")
 
     def append(self, *texts: str) -> None:
@@ -63,7 +61,7 @@ class LogWriter:
 
 
 def main() -> None:
-    owner = held(Path(sys.argv[1]))
+    owner = take_lock(Path(sys.argv[1]))
     with Writer(owner, "general") as log:
         print("ready", flush=True)
         for line in sys.stdin:

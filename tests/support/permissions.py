@@ -1,4 +1,4 @@
-"""Permission requests as tests see them: found in the log, told as an agent may word them."""
+"""Permission requests: read from the log, and sent as a real agent may word them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 from tests.support.live import Session
 from tests.support.wait import wait_until
 
-STAYS = "\n/sleep 60"  # the turn goes on, so that nothing is settled by its end
+STAYS = "\n/sleep 60"  # the turn keeps running, so its end does not close the request
 ALL = ("allow_once", "allow_always", "reject_once", "reject_always")
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
+    """A row of the log's table of permission requests."""
+
     request_id: str
     status: str
     action: str
@@ -23,32 +25,35 @@ class Asked(NamedTuple):
     decided_by: str | None
 
 
-def requests(session: Session) -> list[Asked]:
-    """Every request of the session, oldest first."""
-    rows = session.fetch(f"SELECT {', '.join(Asked._fields)} FROM permissions ORDER BY rowid")
-    return list(map(Asked._make, rows))
+def requests(session: Session) -> list[Request]:
+    """Return every request of the session, oldest first."""
+    rows = session.fetch(f"SELECT {', '.join(Request._fields)} FROM permissions ORDER BY rowid")
+    return list(map(Request._make, rows))
 
 
-def pending(session: Session) -> Asked:
-    """The one request that waits, once there is one."""
-    (found,) = wait_until(lambda: [one for one in requests(session) if one.status == "pending"], what="asked")
-    return found
+def pending(session: Session) -> Request:
+    """Wait for a request and return it; fail if several are pending."""
+    (request,) = wait_until(
+        lambda: [request for request in requests(session) if request.status == "pending"],
+        what="a permission request",
+    )
+    return request
 
 
 def outcomes(session: Session) -> list[tuple[str | None, str | None]]:
-    """What was decided, and by what."""
-    return [(one.decision, one.decided_by) for one in requests(session)]
+    """Return each decision and what made it."""
+    return [(request.decision, request.decided_by) for request in requests(session)]
 
 
-def answers(said: str) -> list[str]:
-    """What the scripted agent was told, request by request."""
-    return re.findall(r"permission: (allow_once|allow_always|reject_once|reject_always|cancelled)", said)
+def answers(text: str) -> list[str]:
+    """Return the answers that the scripted agent says it got."""
+    return re.findall(r"permission: (allow_once|allow_always|reject_once|reject_always|cancelled)", text)
 
 
 def raw_request(
     tool: dict[str, Any], options: tuple[str, ...] = ALL, method: str = "session/request_permission"
 ) -> str:
-    """A step that sends a request which the scripted agent would not word like this."""
+    """Return a step that sends a request in words that the scripted agent itself would not use."""
     offered = [{"optionId": kind, "name": kind, "kind": kind} for kind in options]
     params = {
         "sessionId": "any",
@@ -63,7 +68,7 @@ def raw(method: str, params: dict[str, Any]) -> str:
 
 
 def received(session: Session, *, agent_session: str | None = None) -> list[str]:
-    """The user texts that the scripted agent has got, by its own memory."""
+    """Return the user texts that the scripted agent remembers."""
     home = session.live.home.parent / "echo"
     name = agent_session or session.meta()["acp_session_id"]
     lines = (home / f"{name}.jsonl").read_text().split("\n")[:-1]  # the last may be half written

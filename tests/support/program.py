@@ -1,141 +1,211 @@
-"""Ways to run the installed program and to look at what it did: on a terminal, in a shell, followed."""
+"""The program under test: run by exec, or in this process if it only reads.
+
+A command whose process matters is always the installed program: one that starts a keeper, waits, follows,
+asks on a terminal, or is killed. A command that only reads gives the same answer in this process and spares
+the start of an interpreter, which takes a hundred times as long as the command; tests/test_program.py
+compares the two. With AGH_TEST_EXEC everything is run by exec.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import os
-import pty
-import re
 import select
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-import pytest
-
+from agh.adapters import registry
 from agh.cli.main import run
 from tests.support.wait import PATIENCE
-from tests.support.warm import Program
 
 AGH = str(Path(sys.executable).with_name("agh"))
+ALWAYS_EXEC = bool(os.environ.get("AGH_TEST_EXEC"))
+READING = {
+    *(
+        "agent list",
+        "agent show",
+        "completion",
+        "config get",
+        "config path",
+        "config show",
+        "config validate",
+    ),
+    *("doctor", "plugins list", "session events", "session export", "session history", "session list"),
+    *("session permissions", "session queue", "session recap", "session search", "session status"),
+    *("session transcript", "session usage", "skill show", "workspace list", "workspace show"),
+}
+AT_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_")  # variables that an interpreter reads only once
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD, signal.SIGWINCH)
+Result = subprocess.CompletedProcess[Any]
 
 
 class Agh:
-    """The program."""
+    """The program: `agh(...)` runs a command to its end, `agh.start(...)` leaves it running."""
 
     def __call__(
-        self, *args: object, code: int | None = 0, timeout: float = 60, **kwargs: Any
-    ) -> subprocess.CompletedProcess[str]:
-        if "input" in kwargs:
-            kwargs["stdin"] = subprocess.PIPE
-        given = kwargs.pop("input", None)
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        with self.start(*args, **{**pipes, **kwargs}) as process:
-            try:
-                out, err = process.communicate(given, timeout)
-            except BaseException:
-                process.kill()
-                raise
-        assert code is None or process.returncode == code, (process.returncode, out, err)
-        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+        self,
+        *args: object,
+        code: int | None = 0,
+        timeout: float = 60,
+        text: bool = True,
+        by_exec: bool = ALWAYS_EXEC,
+        **options: Any,
+    ) -> Result:
+        """Run a command; fail the test unless it exits with `code` (None for any)."""
+        words = [str(arg) for arg in args]
+        if not by_exec and can_run_here(words, options):
+            result = in_process(*words, text=text, **options)
+        else:
+            if options.get("input") is None:
+                options.setdefault("stdin", subprocess.DEVNULL)
+            options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+            result = subprocess.run([AGH, *words], timeout=timeout, text=text, **options)
+        assert code is None or result.returncode == code, (result.returncode, result.stdout, result.stderr)
+        return result
 
-    def start(self, *args: object, by_exec: bool = False, **kwargs: Any) -> subprocess.Popen[Any]:
-        begin = subprocess.Popen if by_exec else Program
-        return begin([AGH, *map(str, args)], **{"stdin": subprocess.DEVNULL, **kwargs})
-
-
-def bug(reason: str) -> pytest.MarkDecorator:
-    """A promise that agh does not keep yet; the test fails as soon as it does, so that the mark goes."""
-    return pytest.mark.xfail(strict=True, reason=reason)
-
-
-# What a terminal must never get from stored text. A carriage return is only part of a line's end.
-UNSAFE = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
-    "\U000e0000-\U000e007f]|\r(?!\r?\n)"
-)
-OWN_STYLES = re.compile("\x1b\\[(?:0|1|2|31|32|33|34|36)m")
+    def start(self, *args: object, **options: Any) -> subprocess.Popen[Any]:
+        """Start the installed program."""
+        return subprocess.Popen([AGH, *map(str, args)], **{"stdin": subprocess.DEVNULL, **options})
 
 
-def error_of(done: subprocess.CompletedProcess[str], code: str, exit: int) -> dict[str, Any]:
-    """The one JSON object on stderr, checked for its shape; nothing is on stdout."""
-    assert done.returncode == exit, (done.returncode, done.stdout, done.stderr)
-    assert done.stdout == ""
-    found = json.loads(done.stderr)
-    assert list(found) == ["error"]
-    error: dict[str, Any] = found["error"]
-    assert list(error) == ["code", "message", "hint", "details"]
-    assert error["code"] == code
-    assert error["message"]
-    assert error["hint"]
-    return error
+def can_run_here(words: list[str], options: Mapping[str, Any]) -> bool:
+    """Tell whether a command does the same in this process: it only reads, and needs nothing special."""
+    return (
+        bool({" ".join(words[:1]), " ".join(words[:2])} & READING)
+        and not {"-f", "--follow", "-h", "--help"} & {*words}
+        and options.keys() <= {"cwd", "env", "input"}
+        and _read_at_start(options.get("env") or os.environ) == _AT_START
+        and "AGH_DEBUG" not in (options.get("env") or os.environ)
+        and threading.current_thread() is threading.main_thread()
+    )
 
 
-def said(done: subprocess.CompletedProcess[str]) -> str:
-    """The message of an error for people: exactly `agh: …` and `hint: …`."""
-    lines = done.stderr.splitlines()
-    assert len(lines) == 2, done.stderr
-    assert lines[0].startswith("agh: ")
-    assert lines[1].startswith("hint: ")
-    assert len(lines[1]) > len("hint: ")
-    return lines[0].removeprefix("agh: ")
+def _read_at_start(environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environ.items() if name.startswith(AT_START)}
 
 
-def tree(path: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Everything below `path`: mode, time of change and contents, by name."""
-    found = {}
-    for entry in [path, *path.rglob("*")]:
-        about = entry.lstat()
-        held = entry.read_bytes() if entry.is_file() and not entry.is_symlink() else b""
-        found[str(entry.relative_to(path))] = (about.st_mode, about.st_mtime_ns, held)
-    return found
+_AT_START = _read_at_start(os.environ)
 
 
-def on_terminal(*args: object, env: Mapping[str, str] | None = None) -> tuple[int, str]:
-    """Run the program with stdout and stderr on a pseudo-terminal; its exit number and what came out."""
-    ours, theirs = pty.openpty()
-    given = {**os.environ, "TERM": "xterm-256color", **(env or {})}
-    with subprocess.Popen(
-        [AGH, *map(str, args)], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=given
-    ) as process:
-        os.close(theirs)
+def in_process(
+    *args: str,
+    cwd: str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    input: str | bytes | None = None,
+    text: bool = True,
+) -> Result:
+    """Run a command line in this process; return what the program would print and its exit number.
+
+    Never for a command that starts a keeper, waits or installs a signal handler for good.
+    """
+    data = input.encode() if isinstance(input, str) else input
+    with ExitStack() as stack:
+        out, errors = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))
+        with _surroundings([AGH, *args], cwd, env), _streams(data, out, errors):
+            code = _exit_number(args)
+        printed = [_contents(file) for file in (out, errors)]
+    return subprocess.CompletedProcess([AGH, *args], code, *(map(_text, printed) if text else printed))
+
+
+def _exit_number(args: tuple[str, ...]) -> int:
+    for cached in (registry.manager, registry.strategies, registry._offered_agents):
+        cached.cache_clear()  # a process of its own would ask the plugins that there are now
+    try:
+        return run(args)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+
+
+def _contents(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()
+
+
+def _text(data: bytes) -> str:
+    return data.decode().replace("\r\n", "\n").replace("\r", "\n")  # as subprocess does
+
+
+@contextmanager
+def _surroundings(
+    argv: list[str], cwd: str | os.PathLike[str] | None, env: Mapping[str, str] | None
+) -> Iterator[None]:
+    """Give the block these arguments, this directory and environment; leave the process as it was."""
+    before, here, environ = sys.argv, os.open(".", os.O_PATH), dict(os.environ)
+    umask = os.umask(0o077)
+    os.umask(umask)
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        sys.argv = argv
+        if cwd is not None:
+            os.chdir(cwd)
+        if env is not None:
+            _set_environ(env)
+        yield
+    finally:
+        for number, handler in handlers.items():
+            if signal.getsignal(number) is not handler:
+                signal.signal(number, handler)
+        os.umask(umask)
+        if dict(os.environ) != environ:
+            _set_environ(environ)
+        os.fchdir(here)
+        os.close(here)
+        sys.argv = before
+
+
+def _set_environ(environ: Mapping[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(environ)
+
+
+@contextmanager
+def _streams(data: bytes | None, out: IO[bytes], errors: IO[bytes]) -> Iterator[None]:
+    """Let the block read `data` and write to the files, by Python's streams and by descriptors 0, 1 and 2."""
+    names = ("stdin", "stdout", "stderr")
+    streams = [getattr(sys, name) for name in names]
+    saved = [os.dup(number) for number in range(3)]
+    with tempfile.TemporaryFile() if data is not None else open(os.devnull, "rb") as source:
+        if data is not None:
+            source.write(data)
+            source.seek(0)
         try:
-            out = _until_end(ours)
+            for number, file in enumerate((source, out, errors)):
+                os.dup2(file.fileno(), number)
+                setattr(sys, names[number], _stream(number, getattr(sys, f"__{names[number]}__")))
+            yield
         finally:
-            os.close(ours)
-            process.kill()
-    return process.returncode, out.decode()
+            for number, name in enumerate(names):
+                getattr(sys, name).close()
+                setattr(sys, name, streams[number])
+                os.dup2(saved[number], number)
+                os.close(saved[number])
 
 
-def _until_end(fd: int) -> bytes:
-    out, deadline = b"", time.monotonic() + PATIENCE
-    while True:
-        assert select.select([fd], [], [], max(0.0, deadline - time.monotonic()))[0], "the program hangs"
-        try:
-            data = os.read(fd, 65536)
-        except OSError:  # EIO: the last holder of the other side is gone
-            return out
-        if not data:
-            return out
-        out += data
+def _stream(number: int, like: io.TextIOWrapper) -> io.TextIOWrapper:
+    binary = open(number, "wb" if number else "rb", closefd=False)  # noqa: SIM115
+    return io.TextIOWrapper(binary, like.encoding, like.errors, line_buffering=number == 2)
 
 
-def shell(script: str, *args: object, **kwargs: Any) -> subprocess.CompletedProcess[str]:
-    """A bash script in which `$AGH` is the program and `$1`… are `args`."""
-    env = {**(kwargs.pop("env", None) or os.environ), "AGH": AGH}
+def shell(script: str, *args: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a bash script in which `$AGH` is the program and `$1`… are `args`."""
+    environ = {**(options.pop("env", None) or os.environ), "AGH": AGH}
     return subprocess.run(
         ["bash", "-c", script, "bash", *map(str, args)],
-        env=env,
+        env=environ,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=PATIENCE,
-        **kwargs,
+        **options,
     )
 
 
@@ -143,14 +213,12 @@ class Follower:
     """A running program whose standard output is read as it comes."""
 
     def __init__(self, *args: object) -> None:
-        self.process = subprocess.Popen(
-            [AGH, *map(str, args)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+        self.process = Agh().start(*args, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.pieces: list[bytes] = []
         self._rest = b""
 
     def line(self) -> str:
-        """The next whole line."""
+        """Return the next whole line."""
         assert self.process.stdout is not None
         fd, deadline = self.process.stdout.fileno(), time.monotonic() + PATIENCE
         while b"\n" not in self._rest:
@@ -163,15 +231,16 @@ class Follower:
         return line.decode()
 
     def event(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.line())
-        return found
+        """Return the next line, parsed."""
+        event: dict[str, Any] = json.loads(self.line())
+        return event
 
     def errors(self) -> str:
         assert self.process.stderr is not None
         return self.process.stderr.read().decode()
 
     def ended(self) -> int:
-        """The exit number; nothing more was printed."""
+        """Check that nothing more was printed; return the exit number."""
         assert self.process.stdout is not None
         assert self._rest + self.process.stdout.read() == b""
         return self.process.wait(PATIENCE)
@@ -182,17 +251,3 @@ class Follower:
     def __exit__(self, *exc: object) -> None:
         self.process.kill()
         self.process.communicate()
-
-
-def in_process(*args: str) -> subprocess.CompletedProcess[str]:
-    """The same command line in this process: for tables of many cases, where starting Python is the cost."""
-    out, errors = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
-        code = run(args)
-        out.flush()
-    printed = out.buffer.getvalue().decode()  # type: ignore[attr-defined]
-    return subprocess.CompletedProcess(args, code, printed, errors.getvalue())
-
-
-def sequences(text: str) -> list[int]:
-    return [json.loads(line)["sequence"] for line in text.splitlines()]

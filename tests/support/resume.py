@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -16,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.live import Live, Session
+from tests.support.live import ECHO, Live, Session
 from tests.support.program import Agh
 from tests.support.wait import wait_until
 
@@ -24,13 +23,12 @@ WORDS = "remember me"
 RECALL = "what did I say?"
 SEEN = f'SEEN 2 user texts: "{WORDS}" | "{RECALL}"'  # the agent has its own memory of the session
 HEADER = "RESUME CONTEXT FOR CONTINUING TASK"
-ECHO = [sys.executable, "-P", "-m", "agh_echo"]
 
 
 @pytest.fixture(scope="session")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with one stopped session of one turn, its workspace, and the memory of its agent."""
-    root = tmp_path_factory.mktemp("told")
+def talked_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a home with one stopped session of one turn, its workspace, and the memory of its agent."""
+    root = tmp_path_factory.mktemp("talked")
     work = root / "work"
     for folder in (root / "user", work):
         folder.mkdir()
@@ -46,40 +44,40 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def talked(live: Live, told: Path, tmp_path: Path) -> Iterator[Session]:
-    """A stopped session whose agent was told `remember me` and has answered."""
-    shutil.copytree(told / "agh", live.home, ignore=shutil.ignore_patterns("keeper.sock"))
-    shutil.copytree(told / "echo", tmp_path / "echo")
+def talked(live: Live, talked_home: Path, tmp_path: Path) -> Iterator[Session]:
+    """Yield a stopped session whose agent was told `remember me` and has answered."""
+    shutil.copytree(talked_home / "agh", live.home, ignore=shutil.ignore_patterns("keeper.sock"))
+    shutil.copytree(talked_home / "echo", tmp_path / "echo")
     for path in (*live.home.glob("sessions/*/meta.json"), *tmp_path.glob("echo/*.jsonl")):
-        path.write_text(path.read_text().replace(str(told / "work"), str(live.workspace)))
+        path.write_text(path.read_text().replace(str(talked_home / "work"), str(live.workspace)))
     (session,) = live.sessions()
     yield session
     session.check_log()
 
 
 def resume(session: Session, options: str = "", *args: object, **more: Any) -> CompletedProcess[str]:
-    """`agh session resume -o json`; the agent gets these options of the echo."""
+    """Run `agh session resume -o json`; the agent gets these options of the echo."""
     return session.agh("resume", *args, "-o", "json", env={"AGH_ECHO_OPTIONS": options}, **more)
 
 
 def restored(session: Session, options: str = "", *args: object) -> dict[str, Any]:
-    """What a resume that works says of the way back that was taken."""
-    found: dict[str, Any] = json.loads(resume(session, options, *args).stdout)["restore"]
-    return found
+    """Resume the session; return how its conversation was restored."""
+    restore: dict[str, Any] = json.loads(resume(session, options, *args).stdout)["restore"]
+    return restore
 
 
 def refused(session: Session, options: str = "", *args: object, code: int = 1) -> dict[str, Any]:
-    """The error object of a resume that must fail; nothing is left running."""
-    done = resume(session, options, *args, code=code)
-    assert done.stdout == ""
-    ends(session)
-    found: dict[str, Any] = json.loads(done.stderr.splitlines()[-1])["error"]
-    return found
+    """Return the error object of a resume that must fail, and that leaves nothing running."""
+    result = resume(session, options, *args, code=code)
+    assert result.stdout == ""
+    wait_until_gone(session)
+    error: dict[str, Any] = json.loads(result.stderr.splitlines()[-1])["error"]
+    return error
 
 
-def ends(session: Session) -> None:
-    """Neither a keeper nor an agent is left."""
-    wait_until(lambda: not session.is_live() and not session.live.processes(), 5, "nothing is left running")
+def wait_until_gone(session: Session) -> None:
+    """Wait until neither a keeper nor an agent is left."""
+    wait_until(lambda: not session.is_live() and not session.live.processes(), what="nothing is left running")
 
 
 def edit_meta(session: Session, **changes: Any) -> None:
@@ -88,7 +86,7 @@ def edit_meta(session: Session, **changes: Any) -> None:
 
 
 def define(live: Live, name: str, *options: str, **fields: Any) -> None:
-    """An agent of the user's own: the echo with these options, unless `argv` says otherwise."""
+    """Define an agent of the user's own: the echo with these options, unless `argv` says otherwise."""
     fields = {"argv": [*ECHO, *options], **fields}
     folder = live.home / "agents"
     folder.mkdir(parents=True, exist_ok=True)

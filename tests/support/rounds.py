@@ -44,7 +44,7 @@ class Rounds:
 
 
 def share_out(items: list[pytest.Item]) -> None:
-    """In a soak: give every test that is marked with it an equal share of the time, and enough of a limit."""
+    """In a soak, give every test that is marked with it an equal share of the time, and enough of a limit."""
     soaking = [item for item in items if item.get_closest_marker("soak")]
     if SOAK and soaking:
         seconds = MINUTES * 60 * WORKERS / len(soaking)
@@ -58,6 +58,6 @@ SECONDS = pytest.StashKey[float]()
 
 @pytest.fixture
 def rounds(request: pytest.FixtureRequest) -> Iterator[Rounds]:
-    made = Rounds(request.node.nodeid, request.node.stash.get(SECONDS, None))
-    yield made
-    print(f"AGH_SEED={SEED}: {made.last} rounds of {request.node.name}")
+    rounds = Rounds(request.node.nodeid, request.node.stash.get(SECONDS, None))
+    yield rounds
+    print(f"AGH_SEED={SEED}: {rounds.last} rounds of {request.node.name}")

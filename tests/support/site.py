@@ -26,13 +26,13 @@ HEAD = "import click\nfrom agh.adapters.hookspecs import hookimpl\n\n"
 
 
 def agents(*records: Mapping[str, Any]) -> str:
-    """The code of a plugin that offers these agents."""
+    """Return the code of a plugin that offers these agents."""
     calls = "".join(f"    register({dict(record)!r})\n" for record in records)
     return f"{HEAD}@hookimpl\ndef agh_register_agents(register):\n{calls}"
 
 
 def command(name: str, body: str = "click.echo('done')") -> str:
-    """The code of a plugin that adds a command."""
+    """Return the code of a plugin that adds a command."""
     lines = [f"    @group.command({name!r})", "    def run():", "        'From a plugin.'"]
     lines += [indent(body, " " * 8), ""]
     return f"{HEAD}@hookimpl\ndef agh_register_commands(group):\n" + "\n".join(lines)
@@ -48,9 +48,9 @@ class Site:
 
     def add(self, name: str, code: str, module: str = "") -> Path:
         """Install a plugin; its module is `agh_NAME` unless the entry point says otherwise."""
-        made = f"agh_{name.replace('-', '_')}"
-        (self.path / f"{made}.py").write_text(dedent(code))
-        return self.register(f"{made}-1.0", f"[agh]\n{name} = {module or made}\n")
+        package = f"agh_{name.replace('-', '_')}"
+        (self.path / f"{package}.py").write_text(dedent(code))
+        return self.register(f"{package}-1.0", f"[agh]\n{name} = {module or package}\n")
 
     def register(self, distribution: str, entry_points: str) -> Path:
         folder = self.path / f"{distribution}.dist-info"
@@ -67,15 +67,15 @@ class Site:
         return self._run(*args, env=self.environ(**(env or {})), **{"cwd": self.cwd, **options})
 
     def read(self, *args: object, **options: Any) -> Any:
-        """What a command prints with `-o json`, out of its wrapper."""
+        """Return what a command prints with `-o json`, out of its wrapper."""
         (value,) = json.loads(self.agh(*args, "-o", "json", **options).stdout).values()
         return value
 
     def plugins(self, **options: Any) -> dict[str, Any]:
-        return {one["name"]: one for one in self.read("plugins", "list", **options)}
+        return {plugin["name"]: plugin for plugin in self.read("plugins", "list", **options)}
 
     def agents(self, **options: Any) -> dict[str, Any]:
-        return {one["name"]: one for one in self.read("agent", "list", **options)}
+        return {agent["name"]: agent for agent in self.read("agent", "list", **options)}
 
 
 @pytest.fixture

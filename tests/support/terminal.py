@@ -6,16 +6,53 @@ import os
 import pty
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from select import select
 from typing import Any
 
 from tests.support.live import Live
+from tests.support.program import AGH
 from tests.support.wait import PATIENCE
 
 
+def run_on_terminal(*args: object, env: Mapping[str, str] | None = None) -> tuple[int, str]:
+    """Run the program with stdout and stderr on a terminal; return its exit number and what came out."""
+    ours, theirs = pty.openpty()
+    environ = {**os.environ, "TERM": "xterm-256color", **(env or {})}
+    with subprocess.Popen(
+        [AGH, *map(str, args)], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=environ
+    ) as process:
+        os.close(theirs)
+        try:
+            out = read_to_end(ours)
+        finally:
+            os.close(ours)
+            process.kill()
+    return process.returncode, out.decode()
+
+
+def read_to_end(fd: int) -> bytes:
+    """Return everything that comes out of a terminal until nobody has its other side."""
+    out, deadline = b"", time.monotonic() + PATIENCE
+    while True:
+        assert select([fd], [], [], max(0.0, deadline - time.monotonic()))[0], "the program hangs"
+        data = _read(fd)
+        if not data:
+            return out
+        out += data
+
+
+def _read(fd: int) -> bytes:
+    try:
+        return os.read(fd, 65536)
+    except OSError:  # EIO: how Linux says that nobody has the other side any more
+        return b""
+
+
 class Terminal:
+    """A terminal and the command that runs on it."""
+
     def __init__(self, master: int, process: subprocess.Popen[bytes]) -> None:
         self._master, self.process = master, process
         self.printed = ""
@@ -31,10 +68,10 @@ class Terminal:
             self._collect(0.1)
 
     def ends(self, limit: float = PATIENCE) -> int:
-        """Wait for the command's end; its exit number."""
+        """Wait for the command to end; return its exit number."""
         end = time.monotonic() + limit
         while self.process.poll() is None:
-            assert time.monotonic() < end, f"it goes on: {self.printed!r}"
+            assert time.monotonic() < end, f"it is still running: {self.printed!r}"
             self._collect(0.05)
         while self._collect(0):
             pass
@@ -43,21 +80,18 @@ class Terminal:
     def _collect(self, patience: float) -> bool:
         if not select([self._master], [], [], patience)[0]:
             return False
-        try:
-            data = os.read(self._master, 65536)
-        except OSError:  # how Linux tells that nobody has the other end any more
-            return False
+        data = _read(self._master)
         self.printed += data.decode(errors="replace")
         return bool(data)
 
 
 @contextmanager
-def on_a_terminal(live: Live, *args: object, **env: str) -> Iterator[Terminal]:
-    """The program with a terminal for its stdin, stdout and stderr."""
+def open_terminal(live: Live, *args: object, **env: str) -> Iterator[Terminal]:
+    """Run the program with a terminal for its stdin, stdout and stderr; yield the terminal."""
     master, slave = pty.openpty()
-    ends: dict[str, Any] = {"stdin": slave, "stdout": slave, "stderr": slave, "start_new_session": True}
+    streams: dict[str, Any] = {"stdin": slave, "stdout": slave, "stderr": slave, "start_new_session": True}
     try:
-        process = live.start(*args, env={"TERM": "dumb", "NO_COLOR": "1", **env}, **ends)
+        process = live.start(*args, env={"TERM": "dumb", "NO_COLOR": "1", **env}, **streams)
         os.close(slave)
         yield Terminal(master, process)
         process.kill()

@@ -41,13 +41,13 @@ def test_text_survives_man(text: str) -> None:
     if shutil.which("groff") is None:
         pytest.skip("no groff here")
     page = f".TH X 1\n.ll 500n\n.nh\n{verbatim(text)}\n"
-    done = subprocess.run(
+    result = subprocess.run(
         ["groff", "-man", "-ww", "-Tutf8", "-P-c", "-P-b", "-P-u"],
         input=page,
         capture_output=True,
         text=True,
         timeout=20,
     )
-    assert done.stderr == ""
-    shown = done.stdout.replace("\u2010", "-").replace("\u2212", "-")
-    assert text.strip() in shown
+    assert result.stderr == ""
+    printed = result.stdout.replace("\u2010", "-").replace("\u2212", "-")
+    assert text.strip() in printed

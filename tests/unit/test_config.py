@@ -41,9 +41,9 @@ def problem(home: Path, toml: str) -> ConfigInvalid:
 
 
 def test_without_files_everything_has_its_default(workspace: Path) -> None:
-    found = config.load(str(workspace))
-    assert found == config.load()
-    assert set(found) == set(config.SETTINGS)
+    settings = config.load(str(workspace))
+    assert settings == config.load()
+    assert set(settings) == set(config.SETTINGS)
     expected = {
         "agent": "",
         "permissions.mode": "approve-reads",
@@ -56,7 +56,7 @@ def test_without_files_everything_has_its_default(workspace: Path) -> None:
         "timeouts.new": 60.0,
         "timeouts.load": 120.0,
     }
-    assert {key: found[key] for key in expected} == expected
+    assert {key: settings[key] for key in expected} == expected
 
 
 def test_every_setting_has_a_meaning_and_a_default_that_fits() -> None:
@@ -69,8 +69,8 @@ def test_the_workspace_wins_over_the_home(private_home: Path, workspace: Path) -
     trusted = f'trusted_workspaces = ["{workspace}"]\n'
     write_home(private_home, trusted + 'agent = "codex"\n[timeouts]\nload = "1s"\nnew = 7\n')
     write_workspace(workspace, '[timeouts]\nload = "2m"\n')
-    found = config.load(str(workspace))
-    assert (found["agent"], found["timeouts.load"], found["timeouts.new"]) == ("codex", 120.0, 7.0)
+    settings = config.load(str(workspace))
+    assert (settings["agent"], settings["timeouts.load"], settings["timeouts.new"]) == ("codex", 120.0, 7.0)
     assert config.load()["timeouts.load"] == 1.0
     assert config.load(str(workspace / "nowhere"))["timeouts.load"] == 1.0
 
@@ -156,7 +156,7 @@ def test_a_fault_in_the_workspace_names_its_file(private_home: Path, workspace: 
 
 def test_a_session_is_not_started_on_settings_that_are_wrong(private_home: Path, agh: Agh) -> None:
     write_home(private_home, "[timeouts]\nlod = 1\n")
-    done = agh("session", "new", "--agent", "echo", code=2)
-    assert done.stderr.splitlines()[-1] == "hint: did you mean timeouts.load?"
+    result = agh("session", "new", "--agent", "echo", code=2)
+    assert result.stderr.splitlines()[-1] == "hint: did you mean timeouts.load?"
     assert list(private_home.glob("sessions/*")) == []
     assert agh("session", "list").returncode == 0, "reading needs no settings"

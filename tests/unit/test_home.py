@@ -17,7 +17,7 @@ from agh.errors import HomeUnknown, HomeUnsafe, SessionNotFound
 from agh.home import Session
 from agh.store import lock, meta, writer
 from agh.store.create import create_log
-from tests.support.build import Home, conversation, held
+from tests.support.build import Home, conversation, take_lock
 from tests.support.hostile import HOSTILE_IDS
 
 LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -70,7 +70,7 @@ def test_ids_sort_by_creation(moments: list[int]) -> None:
             patch.setattr(home.time, "time_ns", lambda moment=moment: moment * 1_000_000 + 999_999)
             made.append(home.new_session_id())
     assert made == sorted(made)
-    assert all(home.SESSION_ID.fullmatch(one) for one in made)
+    assert all(home.SESSION_ID.fullmatch(draft) for draft in made)
 
 
 def test_ids_made_at_once_differ() -> None:
@@ -116,7 +116,7 @@ def test_directories_and_files_are_private_whatever_the_umask(private_home: Path
     assert home.ensure_home() == str(private_home)
     assert _mode(private_home) == 0o700
     directory = Home(private_home).directory(state="active")
-    with held(directory) as owner:
+    with take_lock(directory) as owner:
         create_log(owner)
         with writer.Writer(owner, "general") as log:
             log.append(conversation())
@@ -199,9 +199,9 @@ def test_the_cache_of_a_home_is_its_own(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_an_id_of_a_known_time_sorts_by_it() -> None:
-    made = [home.session_id_of(1_700_000_000_000 + step, b"abcdefgh") for step in (0, 1, 36, 10**9)]
-    assert made == sorted(made) and len(set(made)) == 4
-    assert all(home.SESSION_ID.fullmatch(one) for one in made)
+    ids = [home.session_id_of(1_700_000_000_000 + step, b"abcdefgh") for step in (0, 1, 36, 10**9)]
+    assert ids == sorted(ids) and len(set(ids)) == 4
+    assert all(home.SESSION_ID.fullmatch(draft) for draft in ids)
 
 
 def test_links_are_resolved_as_the_kernel_does(tmp_path: Path) -> None:

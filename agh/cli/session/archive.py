@@ -15,7 +15,10 @@ from agh.store.views import session_view
 @click.option("--undo", is_flag=True, help="Take it out of the archive.")
 @output_option()
 def archive_command(id: str, undo: bool, output: str) -> None:
-    """Put a finished session away: it is kept and readable, but neither listed nor resumed."""
+    """Hide a stopped session from lists without deleting it.
+
+    It stays readable, but cannot be resumed until `--undo`. Its name is free for another session.
+    """
     session = sessions.resolve(id)
     archive(session, undo=undo)
     view = session_view(session)

@@ -13,8 +13,8 @@ from agh.cli.session.recap import describe
 from agh.cli.session.resume import default_holder
 from agh.cli.turn import send_and_tell, show_turn, tell_restored
 from agh.console import terminal
-from agh.console.output import talk, write_text
-from agh.console.when import span
+from agh.console.output import remark, write_text
+from agh.console.when import parse_duration
 from agh.core.events import TURN_END_TYPES, Row
 from agh.core.markdown import plain
 from agh.core.transcript import transcript
@@ -38,14 +38,16 @@ REMEMBERED = 100
 @click.option("--ttl", default="15m", show_default=True, help="How long the lease lasts, at most 24h.")
 @click.option("--steal", is_flag=True, help="Take the lease from another holder.")
 def attach_command(id: str, holder: str | None, ttl: str, steal: bool) -> None:
-    """Talk to a session on this terminal: a recap, live output, a prompt line with history.
+    """Talk to a session on this terminal.
+
+    Shows a recap and live output, and reads prompts with a history.
 
     Ctrl-C cancels the turn. Ctrl-D detaches; the agent keeps working.
     """
     if not (sys.stdin.isatty() and terminal.is_terminal()):
         raise Usage("attach needs a terminal", hint=f"agh session prompt {id} TEXT")
     session = sessions.resolve(id)
-    lease = {"holder": holder or default_holder(), "ttl": span(ttl, "--ttl"), "steal": steal}
+    lease = {"holder": holder or default_holder(), "ttl": parse_duration(ttl, "--ttl"), "steal": steal}
     resumed = resume(session, attach_only=False, lease=lease)
     if resumed.hello["started"]:
         tell_restored(resumed.hello)
@@ -54,7 +56,7 @@ def attach_command(id: str, holder: str | None, ttl: str, steal: bool) -> None:
     _remember_prompts(session)
     converse(session)
     client.call(session, "detach", holder=lease["holder"])
-    talk("detached; the session stays live")
+    remark("detached; the session stays live")
 
 
 def converse(session: Session) -> None:
@@ -100,7 +102,7 @@ def _watch(session: Session, receipt: dict[str, object]) -> None:
     except KeyboardInterrupt:
         pass
     except AghError as error:
-        talk(f"agh: {error.message}")
+        remark(f"agh: {error.message}")
 
 
 def _remember_prompts(session: Session) -> None:

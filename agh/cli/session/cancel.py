@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from agh.console.output import output_option, write_result
-from agh.console.when import span
+from agh.console.when import parse_duration
 from agh.keeper import client
 from agh.store import sessions
 
@@ -16,5 +16,7 @@ from agh.store import sessions
 @output_option()
 def cancel_command(id: str, grace: str | None, output: str) -> None:
     """Cancel the turn that is running. The session stays live."""
-    receipt = client.call(sessions.resolve(id), "cancel", grace=span(grace, "--grace") if grace else None)
+    receipt = client.call(
+        sessions.resolve(id), "cancel", grace=parse_duration(grace, "--grace") if grace else None
+    )
     write_result("turn", receipt, output, lambda: f"{receipt['turn_id']}  cancelling")

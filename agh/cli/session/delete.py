@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from agh.console.output import output_option, talk, write_result
+from agh.console.output import output_option, remark, write_result
 from agh.sessions.delete import delete
 from agh.store import sessions
 
@@ -14,10 +14,10 @@ from agh.store import sessions
 @click.option("--keep-agent-session", is_flag=True, help="Leave the agent's own copy of the conversation.")
 @output_option()
 def delete_command(id: str, keep_agent_session: bool, output: str) -> None:
-    """Remove a session that is not live, with everything it owns. This cannot be undone."""
+    """Remove a stopped session and all it owns. This cannot be undone."""
     session = sessions.resolve(id)
     leftovers = delete(session, agent_session=not keep_agent_session)
     for leftover in leftovers:
-        talk(f"not removed: {leftover}")
+        remark(f"not removed: {leftover}")
     result = {"id": session.id, "not_removed": leftovers}
     write_result("deleted", result, output, lambda: f"{result['id']}  deleted")

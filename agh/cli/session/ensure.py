@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from agh.cli.session.new import agent_options, checked, tell_started
+from agh.cli.session.new import agent_options, announce, check_options, tell_remarks
 from agh.console.output import output_option, write_json, write_text
 from agh.sessions.new import ensure
 from agh.store.views import session_view
@@ -20,18 +20,18 @@ from agh.store.views import session_view
 @agent_options
 @output_option()
 def ensure_command(name: str, output: str, **options: Any) -> None:
-    """Print the id of the session called NAME; start one if there is none.
+    """Print the id of the session called NAME; start it if needed.
 
-    Any number of calls at once give one session. The other options are for a start; a session of that
-    name in another workspace, or of another agent than --agent, is an error. A stopped session is not
-    started: the next prompt does that.
+    Any number of calls at once give one session of this workspace. The other options are for a start; a
+    session of that name with another agent than --agent is an error. A stopped session is not started: the
+    next prompt does that.
     """
-    session_options = checked(**options)
-    session, hello = ensure(name, **session_options)
+    session_options = check_options(**options)
+    session, hello = ensure(name, **session_options, announce=announce)
     created = hello is not None
     view = session_view(session)
     if hello is not None:
-        tell_started(view, hello, session_options)
+        tell_remarks(hello)
     if output == "human":
         write_text(f"{view['id']}\n")
     elif output == "json":

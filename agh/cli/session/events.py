@@ -12,8 +12,8 @@ import orjson
 
 from agh.cli.event_line import event_line
 from agh.console import terminal
-from agh.console.output import output_option, talk, write_lines, write_text
-from agh.console.when import moment
+from agh.console.output import output_option, remark, write_lines, write_text
+from agh.console.when import parse_time
 from agh.core.events import TYPES, Row, envelopes
 from agh.errors import DataDamaged, EventsMissing, MetaInvalid, Usage
 from agh.home import Session
@@ -71,9 +71,13 @@ def events_command(
     """
     if not after.isdecimal() or int(after) > MAX_SEQUENCE:
         raise Usage(f"--after: {after!r} is not a sequence number", hint="agh session events ID --after 42")
-    if bool(ids) == everything:
+    if not ids and not everything:
+        from agh.cli.guide.which import session_missing
+
+        raise session_missing(click.get_current_context())
+    if ids and everything:
         raise Usage("name one or more sessions, or --all", hint="agh session events @last")
-    query = Query(types, agent, turn, moment(since, "--since") if since else None, where)
+    query = Query(types, agent, turn, parse_time(since, "--since") if since else None, where)
     output = output or ("human" if terminal.is_terminal() else "jsonl")
     if output == "json" and following:
         raise Usage("--follow has no end, and -o json is one document", hint="use -o jsonl")
@@ -87,7 +91,7 @@ def events_command(
         for lines in _document(pages) if output == "json" else pages:
             write(lines)
     for error in damaged:
-        talk(f"left out: {error.message}")
+        remark(f"left out: {error.message}")
     if damaged:
         raise click.exceptions.Exit(DataDamaged.exit)
 

@@ -8,7 +8,7 @@ import sys
 import click
 
 from agh.console import terminal
-from agh.console.output import talk, write_lines, write_text
+from agh.console.output import remark, write_lines, write_text
 from agh.core.exchange import Exporter
 from agh.errors import OutputFailed, Usage
 from agh.sessions.export import exporter, take, temporary, write
@@ -17,7 +17,7 @@ from agh.store import sessions
 
 @click.command(
     "export",
-    epilog="\b\nExamples:\n  agh session export fix-login --redact --output fix-login.html\n"
+    epilog="\b\nExamples:\n  agh session export fix-login --redact --to fix-login.html\n"
     "  agh session export @last | ssh other agh session import -",
 )
 @click.argument("id")
@@ -29,27 +29,35 @@ from agh.store import sessions
     help="jsonl, markdown, html, db, or that of a plugin. [default: by FILE's suffix, else jsonl]",
 )
 @click.option(
-    "--output", "path", type=click.Path(dir_okay=False), metavar="FILE", help="Write to FILE, not to stdout."
+    "--to", "path", type=click.Path(dir_okay=False), metavar="FILE", help="Write to FILE, not to stdout."
 )
+@click.option("--output", "old_path", type=click.Path(dir_okay=False), hidden=True)
 @click.option("--redact", is_flag=True, help="Hide secrets: known values, tokens, assigned passwords.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-def export_command(id: str, format: str | None, path: str | None, redact: bool, force: bool) -> None:
-    """Write a session, live or not, as it is at this moment, to a file or to stdout.
+def export_command(
+    id: str, format: str | None, path: str | None, old_path: str | None, redact: bool, force: bool
+) -> None:
+    """Write a session, live or not, to a file or to stdout.
 
     jsonl and db carry everything (metadata, events, usage, hook runs, queued prompts, permissions) and can be
     imported again; markdown and html carry the conversation. In jsonl the first line describes the session,
     the events come as `agh session events` prints them, other rows as {"table", "row"}. --redact hides what
     looks like a secret, in all of it; no such search is perfect.
     """
+    if old_path is not None:
+        if path is not None:
+            raise Usage("--output and --to: give one of them", hint="agh session export ID --to FILE")
+        remark("--output FILE is now --to FILE; the old spelling will go")
+        path = old_path
     session = sessions.resolve(id)
     path = None if path == "-" else path
     writer = exporter(format, path)
     if path is None and writer.binary and terminal.is_terminal():
-        raise Usage(f"{writer.name} is not for a terminal", hint=f"agh session export {id} --output FILE")
+        raise Usage(f"{writer.name} is not for a terminal", hint=f"agh session export {id} --to FILE")
     snapshot = take(session, redact=redact)
     if path is not None:
         write(writer, snapshot, path, force=force)
-        talk(f"{snapshot.session['id']}  {snapshot.last_sequence} events  {path}")
+        remark(f"{snapshot.session['id']}  {snapshot.last_sequence} events  {path}")
     else:
         with temporary(writer, snapshot) as file:
             _show(file, writer)

@@ -4,46 +4,46 @@ from __future__ import annotations
 
 from agh.cli.lazy import LazyGroup
 
-NAMES = (
-    "archive",
-    "attach",
-    "cancel",
-    "checkpoint",
-    "delete",
-    "detach",
-    "ensure",
-    "events",
-    "export",
-    "fork",
-    "history",
-    "import",
-    "list",
-    "new",
-    "pause",
-    "permissions",
-    "prompt",
-    "prune",
-    "queue",
-    "recap",
-    "rename",
-    "repair",
-    "resume",
-    "search",
-    "set",
-    "status",
-    "stop",
-    "transcript",
-    "usage",
-    "wait",
-)
+SECTIONS = {
+    "Talk to a session": ("new", "prompt", "attach", "resume", "fork", "ensure"),
+    "Look at sessions": (
+        "list",
+        "status",
+        "events",
+        "history",
+        "transcript",
+        "recap",
+        "search",
+        "usage",
+        "permissions",
+        "wait",
+    ),
+    "Manage what runs": (
+        "approve",
+        "deny",
+        "queue",
+        "cancel",
+        "pause",
+        "stop",
+        "detach",
+        "set",
+        "rename",
+        "checkpoint",
+    ),
+    "Keep and clean up": ("export", "import", "archive", "delete", "prune", "repair"),
+}
 ELSEWHERE = {
     "approve": "agh.cli.session.permissions:approve_command",
     "deny": "agh.cli.session.permissions:deny_command",
+    "import": "agh.cli.session.import_:import_command",  # no module can be called import
 }
+NAMES = sorted(name for names in SECTIONS.values() for name in names if name not in ELSEWHERE)
 
 session = LazyGroup(
     "session",
     modules={name: f"agh.cli.session.{name}:{name}_command" for name in NAMES} | ELSEWHERE,
+    short={"log": "agh.cli.session.events:events_command", "ls": "agh.cli.session.list:list_command"},
+    sections=SECTIONS,
     help="Work with sessions. ID is an id, a unique prefix of one, a session's name, or @last.",
     epilog="Example:  agh session events @last --follow | jq -r .type",
 )

@@ -9,9 +9,11 @@ from typing import Any
 import click
 
 from agh.console import terminal
-from agh.console.output import columns, output_option, talk, write_result
+from agh.console.output import columns, output_option, remark, write_result
 from agh.console.when import age
-from agh.sessions.listing import select
+from agh.core.status import BADGES
+from agh.sessions.listing import SHOWN_STATES, select
+from agh.store.sessions import session_ids
 from agh.store.views import View
 
 _ALARMING = ("failed", "hung", "not-responding", "unknown")
@@ -23,16 +25,21 @@ _STYLES = {"running": "green", "idle": "cyan", **dict.fromkeys(_ALARMING, "red")
     epilog="\b\nExamples:\n  agh session list --resumable --workspace .\n"
     "  agh session list --all --badge failed -o json | jq -r '.sessions[].id'",
 )
-@click.option("--all", "everything", is_flag=True, help="Also old and archived sessions.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Also old and archived sessions.")
 @click.option("--resumable", is_flag=True, help="Only sessions that can be resumed or attached to.")
 @click.option("--workspace", metavar="W", help="Only sessions of this workspace: a name, an id or a path.")
-@click.option("--state", help="Only sessions in this state (starting, active, stopping, stopped).")
-@click.option("--badge", help="Only sessions with this badge (running, idle, failed, …).")
+@click.option(
+    "--state", type=click.Choice(SHOWN_STATES), metavar="STATE", help="Only sessions in this state."
+)
+@click.option("--badge", type=click.Choice(BADGES), metavar="BADGE", help="Only sessions with this badge.")
 @click.option("--agent", help="Only sessions of this agent.")
 @click.option("--limit", type=click.IntRange(min=0), help="At most this many.")
 @output_option()
 def list_command(output: str, limit: int | None, **filters: Any) -> None:
-    """List sessions: live ones and those of the last week, newest activity first."""
+    """List sessions: live and recent ones, newest activity first.
+
+    Recent is the last week; --all shows the older ones and the archive too.
+    """
     views = select(**filters)
     page = views if limit is None else views[:limit]
     write_result("sessions", page, output, lambda: table(page))
@@ -42,11 +49,14 @@ def list_command(output: str, limit: int | None, **filters: Any) -> None:
 
 def _tell_nothing(everything: bool) -> None:
     if sys.stderr.isatty():
-        from agh.cli.welcome import welcome
+        from agh.cli.guide.welcome import welcome
 
         if welcome():
             return
-    talk("no sessions" if everything else "no recent sessions; see older ones with --all")
+    if not session_ids():
+        remark("no sessions yet; start one with: agh run 'what does this project do?'")
+    else:
+        remark("no sessions" if everything else "no recent sessions; see older ones with --all")
 
 
 def table(views: list[View]) -> str:
@@ -54,7 +64,7 @@ def table(views: list[View]) -> str:
         return ""
     now = datetime.now(UTC)
     room = max(12, terminal.width() - 66) if terminal.is_terminal() else 200
-    header = ("ID", "BADGE", "AGENT", "ACTIVE", "NAME")
+    header = ("ID", "BADGE", "AGENT", "ACTIVE", "NAME OR TITLE")
     rows = [
         (
             view["id"],

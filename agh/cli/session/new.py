@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from typing import Any
 
 import click
 
-from agh.console.output import output_option, talk, write_result
+from agh.adapters.registry import ECHO
+from agh.console.output import output_option, remark, write_result
 from agh.errors import Usage
 from agh.sessions.new import create
+from agh.store.meta import Meta
 from agh.store.views import session_view
 
 COUNT = click.IntRange(min=0)
@@ -72,6 +75,16 @@ def session_options(command: Any) -> Any:
     return command
 
 
+def name_options(command: Any) -> Any:
+    """Add the options that name a new session."""
+    for option in (
+        click.option("--replace", is_flag=True, help="Take the name from a stopped session and archive it."),
+        click.option("--name", help="A name to call the session by, here in this workspace."),
+    ):
+        command = option(command)
+    return command
+
+
 @click.command(
     "new",
     epilog="\b\nExamples:\n  agh session new --agent opencode --name fix-login\n"
@@ -79,7 +92,7 @@ def session_options(command: Any) -> Any:
     "  agh session new --command 'my-agent --acp' -o json | jq -r .session.id",
 )
 @agent_options
-@click.option("--name", help="A name to call the session by.")
+@name_options
 @click.option(
     "--worktree",
     "branch",
@@ -95,24 +108,34 @@ def new_command(output: str, **options: Any) -> None:
     write_result("session", view, output, lambda: str(view["id"]))
 
 
-def new_session(**options: Any) -> dict[str, Any]:
+def new_session(*, discard: bool = False, **options: Any) -> dict[str, Any]:
     """Start a session from the options of a command and return its view."""
-    request = checked(**options)
-    session, hello = create(**request)
-    view = session_view(session)
-    tell_started(view, hello, request)
-    return view
+    if options.get("replace") and not options.get("name"):
+        raise Usage("--replace takes over a name: give it with --name", hint="agh new --name NAME --replace")
+    request = check_options(**options)
+    session, hello = create(**request, discard=discard, announce=announce)
+    tell_remarks(hello)
+    return session_view(session)
 
 
-def tell_started(view: dict[str, Any], hello: dict[str, Any], options: dict[str, Any]) -> None:
-    """Print remarks about a session that was just started."""
-    for remark in hello.get("remarks") or []:
-        talk(remark)
-    if view["agent_name"] == "echo" and not options["command"] and not options.get("agent"):
-        talk("no agent is configured or installed: this session runs the embedded echo agent")
+def tell_remarks(hello: dict[str, Any]) -> None:
+    """Print what had to be done to start a session."""
+    for text in hello.get("remarks") or []:
+        remark(text)
 
 
-def checked(
+def announce(metadata: Meta, is_default: bool) -> None:
+    """Print which agent is about to start: if agh has chosen it, and on a terminal always."""
+    agent, path = metadata["agent_name"], metadata["workspace_path"]
+    if is_default and agent == ECHO:
+        remark("no agent is configured or installed: this session runs the embedded echo agent")
+    elif is_default:
+        remark(f"starting {agent}, the first agent that is installed; --agent chooses another")
+    elif sys.stderr.isatty():
+        remark(f"starting {agent} in {path}")
+
+
+def check_options(
     model: str | None,
     mode: str | None,
     choices: tuple[str, ...],

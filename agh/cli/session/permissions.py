@@ -28,7 +28,7 @@ def permissions_command(id: str, everything: bool, output: str) -> None:
 @click.option("--always", is_flag=True, help="Choose the agent's option that lasts, where it offers one.")
 @output_option()
 def approve_command(id: str, request: str | None, always: bool, output: str) -> None:
-    """Allow what the agent asks for (the oldest request, unless one is named)."""
+    """Allow what the agent asks for: the oldest request, or REQUEST."""
     _decide(id, request, "allow_always" if always else "allow", output)
 
 
@@ -38,7 +38,7 @@ def approve_command(id: str, request: str | None, always: bool, output: str) -> 
 @click.option("--always", is_flag=True, help="Choose the agent's option that lasts, where it offers one.")
 @output_option()
 def deny_command(id: str, request: str | None, always: bool, output: str) -> None:
-    """Refuse what the agent asks for (the oldest request, unless one is named)."""
+    """Refuse what the agent asks for: the oldest request, or REQUEST."""
     _decide(id, request, "deny_always" if always else "deny", output)
 
 

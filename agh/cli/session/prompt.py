@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
 import click
 
 from agh.cli.turn import TimeLimit, send_and_tell, show_turn
-from agh.console.output import output_option, talk, write_json, write_text
-from agh.console.when import span
-from agh.errors import Usage
+from agh.console.output import output_option, remark, write_json, write_text
+from agh.console.when import parse_duration
+from agh.errors import AghError, NothingToContinue, SessionNotFound, Usage
 from agh.home import Session
 from agh.store import meta, sessions
 
@@ -41,15 +42,22 @@ def prompt_options(command: Any) -> Any:
     return command
 
 
+continue_option = click.option(
+    "-c", "--continue", "continues", is_flag=True, help="The newest session here, in place of naming one."
+)
+
+
 @click.command(
     "prompt",
     epilog="\b\nExamples:\n  agh session prompt fix-login 'why does the login test fail?'\n"
+    "  agh session prompt --continue 'now fix it'\n"
     "  agh session prompt @last --file task.md --attach screen.png\n"
     "  agh session prompt @last 'stop that, look at the clock first' --steer\n"
     "  agh session prompt @last 'run the tests' --detach --idempotency-key nightly-1",
 )
-@click.argument("id")
+@click.argument("id", required=False)
 @prompt_options
+@continue_option
 @click.option(
     "--queue", "mode", flag_value="queue", default=True, help="Wait if the session is busy (default)."
 )
@@ -60,9 +68,10 @@ def prompt_options(command: Any) -> Any:
 @click.option("--detach", is_flag=True, help="Return as soon as the prompt is safely queued.")
 @click.option("--idempotency-key", metavar="KEY", help="A second prompt with the same key is not sent again.")
 def prompt_command(
-    id: str,
+    id: str | None,
     text: str | None,
     file: Any,
+    continues: bool,
     attach: tuple[str, ...],
     timeout: str | None,
     retries: int,
@@ -74,23 +83,57 @@ def prompt_command(
 ) -> None:
     """Send a prompt and show the turn live. TEXT may be - to read standard input.
 
-    A busy session queues the prompt; one that is not live is resumed first. Ctrl-C cancels the turn,
-    a second Ctrl-C leaves it running.
+    With --continue, leave out ID. A busy session queues the prompt; one that is not live is resumed first.
+    Ctrl-C cancels the turn, a second Ctrl-C leaves it running.
     """
+    if continues:
+        if id is not None and (text is not None or file is not None):
+            raise Usage("--continue is the newest session here: leave out ID", hint="agh prompt -c TEXT")
+        id, text = None, id
+    elif id is None:
+        from agh.cli.guide.which import session_missing
+
+        raise session_missing(click.get_current_context())
+    elif text is None and file is None and _is_text(id):
+        import shlex
+
+        hint = f"{click.get_current_context().command_path} --continue {shlex.quote(id)}"
+        raise Usage("name a session and a prompt, or use --continue", hint=hint)
     blocks = prompt_blocks(text, file)
-    with TimeLimit(span(timeout, "--timeout") if timeout else None) as limit:
-        session = sessions.resolve(id)
+    with TimeLimit(parse_duration(timeout, "--timeout") if timeout else None) as limit:
+        session = newest_here() if id is None else sessions.resolve(id)
         blocks += attachments(attach, session)
         options = {"mode": mode, "idempotency_key": idempotency_key, "retries": retries}
         receipt = send_and_tell(session, blocks, deadline=limit.deadline, **options)
         if not detach:
             if receipt["status"] == "queued":
-                talk("the session is busy; the prompt waits in its queue")
+                remark("the session is busy; the prompt waits in its queue")
             raise click.exceptions.Exit(show_turn(session, receipt, output, limit, refuse=no_ask))
     if output in ("json", "jsonl"):
         write_json({"input": receipt})
     else:
         write_text(f"{receipt['turn_id']}\n")
+
+
+def newest_here() -> Session:
+    """Return the newest session in use here."""
+    session = sessions.newest(os.path.realpath(sessions.working_directory()))
+    if session is None:
+        raise NothingToContinue()
+    return session
+
+
+def _is_text(word: str) -> bool:
+    """Tell whether a word in place of a session's id must be the prompt."""
+    if word.startswith(("@", "sess-")):
+        return False
+    try:
+        sessions.resolve(word)
+    except SessionNotFound:
+        return True
+    except AghError:
+        pass
+    return False
 
 
 def prompt_blocks(text: str | None, file: Any) -> list[dict[str, Any]]:

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from agh.console.output import output_option, talk, write_result
+from agh.console.output import output_option, remark, write_result
 from agh.console.progress import progress
-from agh.console.when import span
+from agh.console.when import parse_duration
 from agh.core.events import timestamp
 from agh.core.status import LIVE_STATES
 from agh.errors import SessionLive, Usage
@@ -29,7 +29,7 @@ def prune_command(older_than: str | None, keep: int | None, dry_run: bool, outpu
             "say which: --older-than TIME, --keep N, or both",
             hint="agh session prune --older-than 30d --dry-run",
         )
-    views = choose(span(older_than, "--older-than") if older_than else 0.0, keep or 0)
+    views = choose(parse_duration(older_than, "--older-than") if older_than else 0.0, keep or 0)
     removed = []
     for view in progress(views, "removing", len(views)):
         row = {"id": view["id"], "updated_at": view.get("updated_at"), "removed": not dry_run}
@@ -39,13 +39,13 @@ def prune_command(older_than: str | None, keep: int | None, dry_run: bool, outpu
             except SessionLive:
                 continue  # it was resumed in the meantime
             for leftover in row["not_removed"]:
-                talk(f"not removed: {leftover}")
+                remark(f"not removed: {leftover}")
         removed.append(row)
     write_result(
         "pruned", removed, output, lambda: "\n".join(f"{row['id']}  {row['updated_at']}" for row in removed)
     )
     if output == "human":
-        talk(f"{len(removed)} {'would be ' if dry_run else ''}removed")
+        remark(f"{len(removed)} {'would be ' if dry_run else ''}removed")
 
 
 def choose(age: float, keep: int) -> list[View]:

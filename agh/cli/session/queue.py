@@ -50,7 +50,10 @@ def clear(id: str, output: str) -> None:
 @click.argument("number", type=int)
 @output_option("human", "text", "json", "jsonl")
 def retry(id: str, number: int, output: str) -> None:
-    """Send a prompt again that was interrupted, failed or cancelled, and show the turn."""
+    """Send a prompt again that was interrupted or failed.
+
+    Also one that was cancelled. Shows the turn.
+    """
     session = sessions.resolve(id)
     receipt = send_and_tell(session, read_prompt(session, number))
     raise click.exceptions.Exit(show_turn(session, receipt, output))

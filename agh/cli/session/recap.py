@@ -10,7 +10,7 @@ import click
 from agh.adapters.redactions import redactor_for
 from agh.console import terminal
 from agh.console.output import output_option, write_result
-from agh.console.when import moment
+from agh.console.when import parse_time
 from agh.core.markdown import plain
 from agh.core.recap import DEFAULT_LIMIT, MAX_LIMIT
 from agh.store import meta, sessions
@@ -31,8 +31,8 @@ from agh.store.views import recap_view
 )
 @output_option()
 def recap_command(id: str, limit: int, at: str | None, output: str) -> None:
-    """Look back, briefly and redacted: the last messages, markers, and what is pending."""
-    generated_at = moment(at, "--at") if at else None
+    """Show a short, redacted summary: last messages, what is pending."""
+    generated_at = parse_time(at, "--at") if at else None
     session = sessions.resolve(id)
     hide = redactor_for(os.environ, meta.read(session).get("workspace_path"))
     view = recap_view(session, limit, hide, generated_at)

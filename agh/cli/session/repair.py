@@ -27,7 +27,7 @@ from agh.store.create import delete_leftovers
 @click.option("--force", is_flag=True, help="Also look at sessions that stopped cleanly.")
 @output_option()
 def repair_command(id: str | None, everything: bool, dry_run: bool, force: bool, output: str) -> None:
-    """Close what a crash left open: turns, tool calls, permission requests, metadata.
+    """Close what a crash left open: turns, tool calls, requests.
 
     History is never edited: a repair only appends, all or nothing, and is safe to run repeatedly. With --all,
     it also removes what a kill left of sessions that were never completed.

@@ -12,7 +12,7 @@ from agh.cli.session.new import COUNT
 from agh.cli.turn import tell_restored
 from agh.console.limits import parse_limits
 from agh.console.output import output_option, write_json, write_text
-from agh.console.when import span
+from agh.console.when import parse_duration
 from agh.errors import Usage
 from agh.sessions.resume import newest, resume
 from agh.store import sessions
@@ -69,7 +69,7 @@ def resume_command(
     output: str,
     **intent: Any,
 ) -> None:
-    """Make a session live again, in the same conversation, and attach to it.
+    """Make a session live again, in the same conversation.
 
     A live session is only attached to: there is never a second agent. A stopped one is repaired, and its
     agent is started and given its memory back: by its own resume, by loading the session, by its command
@@ -80,7 +80,11 @@ def resume_command(
     Attaching takes a lease, so that two people do not type at once. The lease runs out by itself; detach
     gives it back.
     """
-    if (id is None) != latest:
+    if id is None and not latest:
+        from agh.cli.guide.which import session_missing
+
+        raise session_missing(click.get_current_context())
+    if id is not None and latest:
         raise Usage("name a session, or --latest", hint="agh session resume @last")
     session = sessions.resolve(id) if id else newest(workspace)
     if session is None:
@@ -89,7 +93,7 @@ def resume_command(
         else:
             write_text("no session can be resumed\n")
         return
-    lease = {"holder": holder or default_holder(), "ttl": span(ttl, "--ttl"), "steal": steal}
+    lease = {"holder": holder or default_holder(), "ttl": parse_duration(ttl, "--ttl"), "steal": steal}
     resumed = resume(
         session, attach_only, lease, limits=parse_limits(max_cost, max_turns, max_time, max_bytes), **intent
     )

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from agh.console import terminal
-from agh.console.output import output_option, talk, write_result
+from agh.console.output import output_option, remark, write_result
 from agh.console.progress import progress
-from agh.console.when import moment
+from agh.console.when import parse_time
 from agh.core.search import ROLES, expression, highlights
-from agh.errors import DataDamaged, MetaInvalid, Usage
+from agh.errors import DataDamaged, MetaInvalid, NothingFound, Usage
 from agh.home import session_of
 from agh.store import meta, sessions
 from agh.store.search.index import Match, Query, find
@@ -45,27 +45,35 @@ def search_command(
     """Find messages in all sessions of this directory, newest first.
 
     Every WORD must occur in the message; one with spaces in it is a phrase, and word* finds what begins so.
-    Upper case and accents do not count. The index that makes this fast is kept in the cache directory.
+    Upper case and accents do not count. If nothing matches, it says so and exits 1. The index that makes this
+    fast is kept in the cache directory.
     """
     fts_query = expression(words)
     if not fts_query:
         raise Usage("there is no letter or digit to look for", hint="agh session search login")
-    here = None if all_workspaces else _with_parents(os.path.realpath(sessions.here()))
-    query = Query(fts_query, roles, moment(since, "--since") if since else None, here, limit)
+    here = None if all_workspaces else _with_parents(os.path.realpath(sessions.working_directory()))
+    query = Query(fts_query, roles, parse_time(since, "--since") if since else None, here, limit)
     result = find(query, lambda items, total: progress(items, "indexing", total), rebuild=rebuild)
     rows = [describe(match) for match in result.matches]
     write_result("matches", rows, output, lambda: "".join(_format_matches(rows)))
-    if output == "human" and not rows:
-        talk(
-            "nothing found"
-            + ("" if all_workspaces else " in the sessions of this directory; try --all-workspaces")
-        )
     if result.behind:
-        talk("another search is still building the index: what it has not read yet is not here")
+        remark("another search is still building the index: what it has not read yet is not here")
     for error in result.damaged:
-        talk(f"left out: {error}")
+        remark(f"left out: {error}")
     if result.damaged:
         raise click.exceptions.Exit(DataDamaged.exit)
+    if not rows:
+        raise _nothing_found(words, all_workspaces)
+
+
+def _nothing_found(words: tuple[str, ...], all_workspaces: bool) -> NothingFound:
+    if all_workspaces:
+        return NothingFound("", hint="word* finds words that begin so; see agh search --help")
+    import shlex
+
+    path = click.get_current_context().command_path
+    hint = f"{path} --all-workspaces {shlex.join(words)}"
+    return NothingFound(" in the sessions of this directory", hint=hint)
 
 
 def describe(match: Match) -> dict[str, Any]:

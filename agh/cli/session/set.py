@@ -16,8 +16,9 @@ from agh.store.views import session_view
 @click.argument("choices", nargs=-1, required=True, metavar="KEY=VALUE...")
 @output_option()
 def set_command(id: str, choices: tuple[str, ...], output: str) -> None:
-    """Choose the agent's model, mode or another option, now and on every resume; or what it may do without
-    asking: permissions=MODE.
+    """Choose the agent's model, mode, options or permissions.
+
+    The choice holds now and on every resume. permissions=MODE is what the agent may do without asking.
 
     On a live session a value that the agent does not offer is refused; on a stopped one it is only
     noted, and tried at the next resume.

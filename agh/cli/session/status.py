@@ -32,7 +32,7 @@ _FIELDS = (
 @click.argument("id")
 @output_option()
 def status_command(id: str, output: str) -> None:
-    """Show one session: what it is doing, and whether it needs to be resumed."""
+    """Show what a session is doing, and if it needs a resume."""
     view = status_view(sessions.resolve(id), client.answers)
     write_result("session", view, output, lambda: describe(view))
 

@@ -34,7 +34,9 @@ BAR = 30
 )
 @output_option()
 def usage_command(id: str | None, by: str | None, output: str) -> None:
-    """Show tokens and cost: of one session by turn, or of all by agent, workspace, day or model.
+    """Show tokens and cost, of one session or of all.
+
+    One session is shown by turn, all of them by agent, workspace, day or model.
 
     What an agent did not report is unknown (null in JSON, - in the table), never zero.
     """

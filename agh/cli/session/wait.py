@@ -7,7 +7,7 @@ import time
 import click
 
 from agh.console.output import output_option, write_result
-from agh.console.when import span
+from agh.console.when import parse_duration
 from agh.core.status import LIVE_STATES
 from agh.errors import KeeperGone, TimedOut
 from agh.home import Session
@@ -29,8 +29,11 @@ CONDITIONS = ("idle", "turn", "stopped", "permission")
 @click.option("--timeout", metavar="TIME", help="Give up after this long (exit 3).")
 @output_option()
 def wait_command(id: str, until: str, timeout: str | None, output: str) -> None:
-    """Wait until a session is idle, ends a turn, stops, or asks for permission."""
-    view = wait_for(sessions.resolve(id), until, span(timeout, "--timeout") if timeout else None)
+    """Wait until a session is idle, ends a turn, stops or asks.
+
+    --until says which; `permission` waits for a request for permission.
+    """
+    view = wait_for(sessions.resolve(id), until, parse_duration(timeout, "--timeout") if timeout else None)
     write_result("session", view, output, lambda: f"{view['id']}  {view['badge']}")
 
 

@@ -15,12 +15,12 @@ class CannotEdit(Exception):
     """The value cannot be changed without changing something else."""
 
 
-def changed(text: str, key: str, value: str | bool | int | float | None) -> str:
+def set_value(text: str, key: str, value: str | bool | int | float | None) -> str:
     """Return the text with the dotted `key` set to `value`, or without it if that is None."""
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
-    before = dict(flat(tomllib.loads(text)))
+    before = dict(flatten(tomllib.loads(text)))
     after = {name: old for name, old in before.items() if name != key}
     if value is not None:
         after[key] = value
@@ -30,7 +30,7 @@ def changed(text: str, key: str, value: str | bool | int | float | None) -> str:
         document = tomlkit.parse(text)
         _set(document, key.split("."), value)
         new = tomlkit.dumps(document)
-        if dict(flat(tomllib.loads(new))) != after:
+        if dict(flatten(tomllib.loads(new))) != after:
             raise CannotEdit(key)
     except (TOMLKitError, tomllib.TOMLDecodeError, TypeError, AttributeError):
         raise CannotEdit(key) from None
@@ -54,12 +54,12 @@ def _set(document: Any, path: list[str], value: Any) -> None:
         table[path[-1]] = value
 
 
-def flat(
+def flatten(
     table: Mapping[str, Any], prefix: str = "", whole: Collection[str] = ()
 ) -> Iterator[tuple[str, Any]]:
     """Yield every value that is not a table, under its dotted key; the tables in `whole` are values too."""
     for key, value in table.items():
         if isinstance(value, dict) and f"{prefix}{key}" not in whole:
-            yield from flat(value, f"{prefix}{key}.", whole)
+            yield from flatten(value, f"{prefix}{key}.", whole)
         else:
             yield f"{prefix}{key}", value

@@ -66,7 +66,7 @@ def prepare(
         workspace,
         extra=tuple(extra),
         place=place or "",
-        named=settings["places"],
+        places=settings["places"],
         session_id=session_id,
         directories=tuple(directories),
         cwd=workspace,

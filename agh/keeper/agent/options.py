@@ -6,10 +6,10 @@ Options are set through the agent's config options if it has them, else through 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from agh.core.acp.frames import redacted_error
+from agh.core.acp.updates import only_dicts
 from agh.errors import AghError, OptionUnknown
 from agh.keeper.agent.connection import RpcError
 from agh.keeper.server import Answer
@@ -36,7 +36,7 @@ def offers_in(answer: dict[str, Any]) -> dict[str, Any]:
 def offered(answer: dict[str, Any]) -> list[Choice]:
     """Return the choices in an agent's answer to new, load or resume."""
     choices = []
-    for option in _dicts(answer.get("configOptions")):
+    for option in only_dicts(answer.get("configOptions")):
         name = str(option.get("category") or option.get("id"))
         name = name if name in ("model", "mode") else str(option.get("id"))
         params = {"configId": option.get("id")}
@@ -45,11 +45,11 @@ def offered(answer: dict[str, Any]) -> list[Choice]:
         choices.append(Choice(name, _values(option), "session/set_config_option", params, "value"))
     modes = answer.get("modes")
     if isinstance(modes, dict):
-        ids = [str(mode.get("id")) for mode in _dicts(modes.get("availableModes"))]
+        ids = [str(mode.get("id")) for mode in only_dicts(modes.get("availableModes"))]
         choices.append(Choice("mode", ids, "session/set_mode", {}, "modeId"))
     models = answer.get("models")
     if isinstance(models, dict):
-        ids = [str(model.get("modelId")) for model in _dicts(models.get("availableModels"))]
+        ids = [str(model.get("modelId")) for model in only_dicts(models.get("availableModels"))]
         choices.append(Choice("model", ids, "session/set_model", {}, "modelId"))
     return choices
 
@@ -118,11 +118,7 @@ def _values(option: dict[str, Any]) -> list[str]:
     if option.get("type") == "boolean":
         return ["true", "false"]
     values = []
-    for entry in _dicts(option.get("options")):
-        group = list(_dicts(entry.get("options")))
+    for entry in only_dicts(option.get("options")):
+        group = only_dicts(entry.get("options"))
         values += [str(item.get("value")) for item in group or [entry]]
     return values
-
-
-def _dicts(value: Any) -> Iterator[dict[str, Any]]:
-    return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())

@@ -23,6 +23,7 @@ from agh.keeper.agent.tool_call import read_tool_call
 from agh.keeper.loop import Timer
 from agh.keeper.server import Answer
 from agh.keeper.session import Live
+from agh.store.rows import insert
 
 REQUEST_CANCELLED = -32800
 YES_OR_NO = [
@@ -118,9 +119,7 @@ def ask(
     }
     fields = {key: row[key] for key in ("request_id", "action", "resource", "title", "tool_call_id")}
     log.record("permission", turn_id=turn_id, raw=raw, **fields)
-    log.db.execute(
-        f"INSERT INTO permissions ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", list(row.values())
-    )
+    insert(log.db, "permissions", row)
     timer = live.loop.later(live.settings["permissions.timeout"], lambda: _expire(live, request_id))
     live.agent.requests[request_id] = PendingRequest(
         request_id, turn_id, asking, tool_call_id, options, finish, timer, rpc_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from agh.core.acp.updates import tool_name
+from agh.core.acp.updates import only_dicts, tool_name
 from agh.core.rules import Asking
 from agh.home import MAX_PATH, real_path
 from agh.keeper.agent.boundary import is_inside
@@ -18,7 +18,7 @@ def read_tool_call(tool: dict[str, Any], workspace: str) -> Asking:
     """Return what a tool call asks for; paths outside the workspace come first."""
     kind, arguments = str(tool.get("kind") or "other"), tool.get("rawInput")
     arguments = arguments if isinstance(arguments, dict) else {}
-    named = [item.get("path") for key in ("locations", "content") for item in _dicts(tool.get(key))]
+    named = [item.get("path") for key in ("locations", "content") for item in only_dicts(tool.get(key))]
     named += [arguments.get(key) for key in ("path", "file_path", "filePath")]
     texts = [os.path.join(workspace, path) for path in named if isinstance(path, str) and path]
     if len(texts) > MAX_PATHS:
@@ -34,7 +34,3 @@ def read_tool_call(tool: dict[str, Any], workspace: str) -> Asking:
         tuple(sorted(paths, key=lambda path: is_inside(workspace, path))),
         command if isinstance(command, str) else None,
     )
-
-
-def _dicts(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

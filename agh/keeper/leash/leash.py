@@ -1,4 +1,4 @@
-"""The agent's parent, run as a file: `python -I -S leash.py LIFE_FD STATUS_FD -- ARGV...`
+"""The agent's parent: `python -I -S leash.py LIFE_FD STATUS_FD -- ARGV...`, with its source from a pipe.
 
 It promises that nothing below it outlives the keeper. LIFE_FD is a pipe from the keeper: when it closes, the
 keeper is gone, and everything below is killed at once. The byte `K` does the same; the byte `T` sends SIGTERM

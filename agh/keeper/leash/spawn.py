@@ -2,6 +2,9 @@
 
 By posix_spawn, which costs no import and shares no memory with the parent. Only the descriptors that
 are named reach the child, also when several threads start processes at once.
+
+A leash runs the source that `load_leash` has read, not the file: an upgrade may have replaced that, and a
+leash must fit its keeper.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from typing import NamedTuple
 PIPE_SIZE = 1 << 20
 PR_SET_CHILD_SUBREAPER = 36
 LEASH = os.path.join(os.path.dirname(__file__), "leash.py")
+RUN_SOURCE = "exec(compile(open({}, 'rb').read(), 'leash.py', 'exec'))"
+_source = b""
 _spawning = _thread.allocate_lock()  # else another thread's child would inherit the descriptors
 
 
@@ -43,6 +48,15 @@ def adopt_orphans(adopt: bool = True) -> None:
         _ctypes.call_function(address, (PR_SET_CHILD_SUBREAPER, int(adopt), 0, 0, 0))
     except (ImportError, OSError, AttributeError):
         pass
+
+
+def load_leash() -> bytes:
+    """Return the leash's source as it was when this process first asked for it."""
+    global _source
+    if not _source:
+        with open(LEASH, "rb") as file:
+            _source = file.read()
+    return _source
 
 
 class LeashProcess(NamedTuple):
@@ -85,20 +99,32 @@ def start_leash(
         stderr, agent_err = (-1, agent_out) if merged else pipe()
         life_end, life = pipe()
         status, status_end = pipe()
-        command = [sys.executable, "-I", "-S", LEASH, str(life_end), str(status_end), "--", *argv]
+        source, source_end = pipe()
+        program = [sys.executable, "-I", "-S", "-c", RUN_SOURCE.format(source)]
+        command = [*program, str(life_end), str(status_end), "--", *argv]
         before = os.open(".", os.O_RDONLY | os.O_CLOEXEC)
         opened.append(before)
         try:
             os.chdir(cwd)
-            pid = spawn(command, environ, (agent_in, agent_out, agent_err), (life_end, status_end))
+            pid = spawn(command, environ, (agent_in, agent_out, agent_err), (source, life_end, status_end))
         finally:
             os.fchdir(before)
     except BaseException:  # leak no descriptor: an agent can make this fail as often as it likes
         for fd in opened:
             os.close(fd)
         raise
-    for fd in {before, agent_in, agent_out, agent_err, life_end, status_end}:
+    for fd in {before, agent_in, agent_out, agent_err, life_end, status_end, source}:
         os.close(fd)
+    _send_source(source_end)
     for fd in (stdin, stdout, status, *([] if merged else [stderr])):
         os.set_blocking(fd, False)
     return LeashProcess(pid, stdin, stdout, stderr, life, status)
+
+
+def _send_source(pipe: int) -> None:
+    """Write the leash's source to the pipe that the leash reads it from. A leash that is gone gets none."""
+    try:
+        with open(pipe, "wb") as file:
+            file.write(load_leash())
+    except BrokenPipeError:
+        pass

@@ -13,6 +13,7 @@ from agh.core.acp.frames import Response, error_text, redacted_error
 from agh.core.acp.updates import request_usage, token_usage
 from agh.core.events import marker
 from agh.core.inject import with_history
+from agh.core.prompt import title_of
 from agh.errors import AghError
 from agh.keeper import hooks
 from agh.keeper.agent.permissions import cancel_all
@@ -31,6 +32,8 @@ def start(live: Live, input: Input) -> None:
     turns.last_id, live.agent.replaying = input.turn_id, False
     live.activity.note("prompt")
     inputs.set_status(log.db, input.id, "dispatching")
+    if not (live.meta.get("name") or live.meta.get("title")):
+        live.meta["title"] = title_of(_text(input), live.agent.connected.redactor)
     others = [block for block in input.prompt if block.get("type") != "text"]
     log.record("user_message", turn_id=input.turn_id, text=_text(input), attachments=others or None)
     log.then(live.show_activity)

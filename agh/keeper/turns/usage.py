@@ -21,6 +21,7 @@ from agh.keeper.turns.cancel import ask_to_cancel
 from agh.store.failures import free_bytes
 from agh.store.meta import Meta
 from agh.store.reader import FILE, Reader
+from agh.store.rows import upsert
 
 CHECK_BYTES = 1 << 18  # received between two looks at the limits
 BYTE_REASONS = ("max_bytes", "disk_low")
@@ -30,12 +31,7 @@ def store_usage(db: sqlite3.Connection, turn_id: str, usage: dict[str, Any]) -> 
     """Inside a batch: merge usage into the turn's row; None leaves what is stored."""
     row = {"turn_id": turn_id, **{key: value for key, value in usage.items() if value is not None}}
     row["timestamp"] = timestamp()
-    updates = ", ".join(f"{name} = excluded.{name}" for name in row)
-    db.execute(
-        f"INSERT INTO token_usage ({', '.join(row)}) VALUES ({', '.join('?' * len(row))}) "
-        f"ON CONFLICT (turn_id) DO UPDATE SET {updates}",
-        list(row.values()),
-    )
+    upsert(db, "token_usage", "turn_id", row)
 
 
 def take_context_usage(live: Live, usage: dict[str, Any]) -> None:

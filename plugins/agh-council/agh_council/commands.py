@@ -12,7 +12,7 @@ from agh import config
 from agh.adapters import registry
 from agh.console import terminal
 from agh.console.output import output_option, write_result, write_text
-from agh.console.when import span
+from agh.console.when import parse_duration
 from agh.errors import InputTooLarge, KeeperGone, Usage, WorkspaceGone
 from agh.home import Session
 from agh.keeper import client
@@ -44,7 +44,7 @@ def council() -> None:
 def run_command(
     profile: str, brief: Any, workspace: str | None, name: str | None, detach: bool, output: str
 ) -> None:
-    """Open a council and follow it to its memo, or to where it pauses.
+    """Open a council and follow it to its memo or its next pause.
 
     It keeps running when this command ends. Ctrl-C pauses it; a second Ctrl-C leaves it running.
     Exit: 0 with a memo, 5 at a gate, 6 when it was paused otherwise.
@@ -74,8 +74,11 @@ def run_command(
 def resume_command(
     id: str, max_budget: float | None, max_rounds: int | None, max_time: str | None, detach: bool, output: str
 ) -> None:
-    """Go on with a council where it stopped: paused, stopped, or killed. Every member is brought back."""
-    time = span(max_time, "--max-time") if max_time else None
+    """Continue a council that was paused, stopped or killed.
+
+    Every member is brought back.
+    """
+    time = parse_duration(max_time, "--max-time") if max_time else None
     maximums = {"budget": max_budget, "rounds": max_rounds, "time": time}
     session = store.find_council(id)
     after = _resume(session, {name: value for name, value in maximums.items() if value is not None})
@@ -116,7 +119,7 @@ def list_command(output: str) -> None:
 @click.option("--after-round", is_flag=True, help="Let the round that runs come to its end first.")
 @output_option()
 def pause_command(id: str, after_round: bool, output: str) -> None:
-    """Pause a council: its state goes into the checkpoint, its agents end, resume continues from there."""
+    """Pause a council; resume continues from its checkpoint."""
     session = store.find_council(id)
     if after_round and lock.is_held(session):
         client.call(session, "pause_after_round")
@@ -182,7 +185,7 @@ def _decide(id: str, approved: bool, feedback: str, later: bool, detach: bool, o
 @click.argument("id")
 @output_option("human", "markdown", "json", "jsonl")
 def transcript_command(id: str, output: str) -> None:
-    """Print the deliberation: who was asked what in which round, and what they answered."""
+    """Print the deliberation: questions and answers, by round."""
     state = store.read_state(store.find_council(id))
     if output in ("human", "markdown"):
         write_text(terminal.clean(views.format_transcript(state)))
@@ -194,7 +197,7 @@ def transcript_command(id: str, output: str) -> None:
 @click.argument("profile", type=click.Path())
 @output_option()
 def validate_command(profile: str, output: str) -> None:
-    """Check a profile: its keys, its values, and that its agents are known."""
+    """Check a profile's keys, values and agents."""
     _load_profile(profile, os.getcwd())
     write_result("profile", {"path": profile, "valid": True}, output, lambda: f"{profile}: ok")
 

@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any
 
 from agh.console import terminal
-from agh.console.output import talk
+from agh.console.output import remark
 from agh.errors import AghError
 from agh.home import Session
 from agh.keeper import client
@@ -74,9 +74,9 @@ class _CtrlC:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.presses += 1
         if self.presses > 1:
-            talk("the council keeps running without you")
+            remark("the council keeps running without you")
             raise KeyboardInterrupt
-        talk("pausing the council; press Ctrl-C again to leave it running")
+        remark("pausing the council; press Ctrl-C again to leave it running")
         try:
             client.call(self.session, "stop", reason="paused", limit=0.05)
         except AghError:

@@ -25,8 +25,8 @@ def create_council(profile: dict[str, Any], brief: str, workspace: str, name: st
     """Create a council's session and return its lock; its first event is the profile and the brief."""
     if name is None:
         return _create(profile, brief, workspace, name)
-    with sessions.naming():
-        check_name(name)
+    with sessions.lock_names():
+        check_name(name, [workspace])
         return _create(profile, brief, workspace, name)
 
 
@@ -54,7 +54,7 @@ def find_council(reference: str) -> Session:
         if meta.read(session).get("kind") != KIND:
             raise NotACouncil(session.id)
         return session
-    workspace = os.path.realpath(sessions.here())
+    workspace = os.path.realpath(sessions.working_directory())
     councils = [
         session for session, session_meta in list_councils() if sessions.in_workspace(session_meta, workspace)
     ]

@@ -97,7 +97,7 @@ def find_place(reference: str, named: Mapping[str, Mapping[str, Any]]) -> Place 
 
 def redirect_launch(launch: Launch) -> None:
     """Change the launch so that its agent runs in its place, if that is one of ours."""
-    place = find_place(launch.place, launch.named)
+    place = find_place(launch.place, launch.places)
     if place is None:
         return
     kind = place.kind

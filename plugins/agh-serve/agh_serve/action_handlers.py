@@ -8,7 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from agh.console.limits import parse_limits
-from agh.console.when import span
+from agh.console.when import parse_duration
 from agh.errors import Usage
 from agh.keeper import client
 from agh.sessions.new import create
@@ -87,7 +87,7 @@ async def interrupt_turn(call: Call) -> Response:
         client.call,
         call.session,
         "cancel",
-        grace=None if grace is None else span(grace, "grace"),
+        grace=None if grace is None else parse_duration(grace, "grace"),
         turn_id=call.params.get("turn_id"),
     )
     return respond_with_json({"turn": receipt})
@@ -136,7 +136,7 @@ def _default_holder() -> str:
 def _pop_lease(params: dict[str, Any]) -> dict[str, Any]:
     return {
         "holder": params.pop("attached_to", None) or _default_holder(),
-        "ttl": span(params.pop("ttl", "15m"), "ttl"),
+        "ttl": parse_duration(params.pop("ttl", "15m"), "ttl"),
         "steal": params.pop("steal", False),
     }
 

@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from agh.console.output import talk, write_text
+from agh.console.output import remark, write_text
 from agh.errors import INTERRUPTED
 from agh_serve.errors import AddressTaken, AddressUnsafe
 from agh_serve.token import ensure_token, token_path
@@ -28,16 +28,19 @@ MAX_SOCKET_PATH = 107
 def serve_command(
     host: str, port: int, socket_path: str | None, allowed_hosts: tuple[str, ...], no_token: bool
 ) -> None:
-    """Serve sessions over HTTP, and a page to watch them, until Ctrl-C.
+    """Serve sessions over HTTP, with a web page, until Ctrl-C.
 
     Nothing else needs this server, and sessions outlive it.
     """
+    from agh.adapters.installation import require_extra
+
+    require_extra("serve", "agh serve", ("httptools", "starlette", "uvicorn"))
     from agh_serve.guard import is_loopback
 
     if socket_path is None and not is_loopback(host):
         if no_token:
             raise AddressUnsafe(host)
-        talk(f"warning: {host} can be reached from other machines, and what is sent is not encrypted")
+        remark(f"warning: {host} can be reached from other machines, and what is sent is not encrypted")
     token = None if no_token else ensure_token()
     listener, address = listen_at(socket_path) if socket_path else listen_on(host, port)
     from agh_serve.server import serve
@@ -66,13 +69,13 @@ def serve_command(
 def _announce_page(address: str, token: str | None) -> None:
     """Print the page's link. It has the token only on a terminal; a log gets the path of the token's file."""
     if token is None:
-        talk(f"open {address}/ ; anyone on this machine can use it")
+        remark(f"open {address}/ ; anyone on this machine can use it")
     elif sys.stderr.isatty():
         from urllib.parse import quote
 
-        talk(f"open {address}/#token={quote(token, safe='')}")
+        remark(f"open {address}/#token={quote(token, safe='')}")
     else:
-        talk(f"open {address}/#token=TOKEN with the token in {token_path()}")
+        remark(f"open {address}/#token=TOKEN with the token in {token_path()}")
 
 
 def listen_on(host: str, port: int) -> tuple[socket.socket, str]:

@@ -61,7 +61,11 @@ def find_session(reference: str, workspace_reference: str | None) -> Session:
     if workspace_reference is None:
         return sessions.resolve(reference)
     workspace = workspaces.find(workspace_reference)
-    session = sessions.resolve(reference, workspace.path)
-    if not is_in(meta.read(session), workspace, workspace_reference):  # type: ignore[arg-type]
+
+    def belongs(metadata: meta.Meta) -> bool:
+        return is_in(metadata, workspace, workspace_reference)  # type: ignore[arg-type]
+
+    session = sessions.resolve(reference, workspace.path, belongs)
+    if not belongs(meta.read(session)):
         raise SessionNotFound(repr(reference))
     return session

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from agh.adapters.redactions import redactor_for
-from agh.console.when import moment
+from agh.console.when import parse_time
 from agh.core.events import envelopes
 from agh.core.history import turn_json, turns
 from agh.core.recap import DEFAULT_LIMIT
@@ -59,7 +59,7 @@ async def list_events(call: Call) -> Response:
         tuple(params.get("type", ())),
         _get_either(params, "agent", "agent_name"),
         _get_either(params, "turn", "turn_id"),
-        moment(params["since"], "since") if "since" in params else None,
+        parse_time(params["since"], "since") if "since" in params else None,
         params.get("where"),
     )
     start, last = _get_either(params, "after", "after_sequence") or 0, _get_either(params, "last", "limit")

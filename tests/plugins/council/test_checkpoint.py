@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.plugins.council.support import Council, perspective, profile
-from tests.support.checkpoint import DAMAGED, flip, shown
+from tests.support.checkpoint import DAMAGED, checkpoint_of, flip
 
 
 def test_a_damaged_checkpoint_of_a_council_is_refused_and_rebuilt(council: Council) -> None:
@@ -17,14 +17,14 @@ def test_a_damaged_checkpoint_of_a_council_is_refused_and_rebuilt(council: Counc
     checkpoint = council.checkpoint()
     assert checkpoint["active_agents"][0]["session_id"] == council.member("a").id
     path.unlink()
-    shown(council.session, "--rebuild")
+    checkpoint_of(council.session, "--rebuild")
     assert path.read_bytes() == sound, "the log gives the same bytes"
     flip(path, 1001)
     council.agh("gate approve", "--later")
     error = council.error("resume", code=DAMAGED)
     assert error["code"] == "checkpoint_damaged" and "--rebuild" in error["hint"]
     assert not council.session.is_live()
-    rebuilt = shown(council.session, "--rebuild")
+    rebuilt = checkpoint_of(council.session, "--rebuild")
     assert rebuilt["rounds_completed"] == 1 and path.read_bytes() != sound, "a decision has come since"
     assert council.resume()["phase"] == "completed"
     assert len(list(council.session.directory.glob("*checkpoint*"))) == 1

@@ -7,7 +7,8 @@ import shlex
 from pathlib import Path
 
 from tests.plugins.council.support import BRIEF, Council, oracle, perspective, profile
-from tests.support.live import ECHO, kill
+from tests.support.live import ECHO
+from tests.support.processes import kill
 from tests.support.wait import wait_until
 
 ONE_ROUND = "[constraints]\nrounds = { max = 1 }\n[delegation]\n"
@@ -50,7 +51,7 @@ def test_a_scratch_pad_is_the_agents_and_survives(council: Council, tmp_path: Pa
     gated = "[constraints]\nrounds = { max = 2 }\n[delegation]\n[[gates]]\nafter_round = 1\n"
     council.open(profile("[expertise]\nenabled = true\n" + gated, perspectives=perspectives))
     council.wait_for(lambda state: state.members)
-    council.member("a").said("begun")
+    council.member("a").wait_for_text("begun")
     pad = council.live.workspace / ".agh" / "council" / council.id / "a.md"
     assert str(pad) in council.prompts("a")[0]
     council.agh("pause")
@@ -73,7 +74,7 @@ def test_a_member_whose_keeper_dies_is_revived_and_asked(council: Council, tmp_p
     )
     council.open(text)
     council.wait_for(lambda state: state.rounds_completed == 1)
-    council.member("a").said("begun")
+    council.member("a").wait_for_text("begun")
     council.member("a").kill_keeper()
     council.wait_stopped()
     state = council.state()

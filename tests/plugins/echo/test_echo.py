@@ -90,7 +90,7 @@ class Peer:
         self.process.stdin.flush()
 
     def line(self, limit: float = LIMIT) -> bytes:
-        """The next line of the agent's stdout; empty at its end."""
+        """Return the next line of the agent's stdout; empty at its end."""
         assert self.process.stdout
         deadline = time.monotonic() + limit
         while not self.lines:
@@ -105,7 +105,7 @@ class Peer:
         return self.lines.pop(0)
 
     def read_all(self) -> bytes:
-        """What is left on stdout, up to its end."""
+        """Return what is left on stdout, up to its end."""
         text = b""
         while line := self.line():
             text += line + b"\n"
@@ -124,7 +124,7 @@ class Peer:
         self.write(json.dumps({"jsonrpc": "2.0", **frame}).encode() + b"\n")
 
     def take(self, limit: float = LIMIT) -> Frame:
-        """The next frame, validated and filed; the agent's requests are answered."""
+        """Return the next frame, validated and filed; the agent's requests are answered."""
         line = self.line(limit)
         if not line:
             raise EOFError("the agent's stdout has ended")
@@ -253,7 +253,7 @@ def start(tmp_path: Path) -> Start:
 
 @pytest.fixture
 def peer(start: Start) -> Iterator[Peer]:
-    """A plain agent with a new session, which must end by itself when its input ends."""
+    """Yield a plain agent with a new session, which must end by itself when its input ends."""
     with start() as peer:
         peer.new()
         yield peer
@@ -262,7 +262,7 @@ def peer(start: Start) -> Iterator[Peer]:
 
 @pytest.fixture
 def stored(start: Start) -> str:
-    """The id of a session that a former process has stored: two texts and a tool call."""
+    """Return the id of a session that a former process has stored: two texts and a tool call."""
     with start() as peer:
         peer.new()
         peer.prompt("first words")
@@ -430,8 +430,8 @@ class TestTalk:
     def test_recall(self, peer: Peer) -> None:
         peer.prompt("one")
         peer.prompt("x" * 5000)
-        said = peer.prompt("What did I say?")
-        assert said == f'SEEN 3 user texts: "one" | "{"x" * 4000}" | "What did I say?"'
+        result = peer.prompt("What did I say?")
+        assert result == f'SEEN 3 user texts: "one" | "{"x" * 4000}" | "What did I say?"'
         assert peer.prompt("/recall").startswith('SEEN 4 user texts: "one" | ')
 
     def test_lone_surrogates_and_unicode_survive(self, peer: Peer) -> None:
@@ -587,8 +587,8 @@ class TestAskTheClient:
             return {"error": {"code": -32002, "message": "no such file"}}
 
         peer.answers |= {"fs/write_text_file": write, "fs/read_text_file": read}
-        said = peer.prompt("/write a.txt one\\ntwo\n/read a.txt\n/read /b")
-        assert said == "write a.txt: ok\nread a.txt: one\ntwo\nread /b: error -32002 no such file"
+        result = peer.prompt("/write a.txt one\\ntwo\n/read a.txt\n/read /b")
+        assert result == "write a.txt: ok\nread a.txt: one\ntwo\nread /b: error -32002 no such file"
         assert list(files) == [f"{peer.cwd}/a.txt"]
 
     def test_terminal(self, peer: Peer) -> None:

@@ -17,7 +17,8 @@ from agh.sessions.import_ import import_file, index_home
 from agh.store.reader import Reader
 from agh.store.views import messages
 from agh.store.writer import Writer
-from tests.support.build import Home, held, says, tree
+from tests.support.build import Home, says, take_lock
+from tests.support.files import tree
 from tests.support.live import Live
 from tests.support.program import Agh, in_process
 
@@ -225,10 +226,10 @@ def codex(tmp_path: Path) -> Codex:
 
 
 def told_by(*args: object) -> str:
-    """What a command prints, run in this process: most of these tests are tables of many commands."""
-    done = in_process("session", *map(str, args))
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    """Return what a command prints, run in this process: most of these tests are tables of many commands."""
+    result = in_process("session", *map(str, args))
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 def imports(*args: object) -> list[dict[str, Any]]:
@@ -241,9 +242,12 @@ def transcript(session_id: str) -> list[dict[str, Any]]:
 
 
 def told(session_id: str) -> list[tuple[str, Any]]:
-    """What was said and done, in short."""
+    """Return what was said and done, in short."""
     short = {"tool_call": "title", "tool_result": "tool_result"}
-    return [(one["role"], one.get(short.get(one["role"], "content"))) for one in transcript(session_id)]
+    return [
+        (message["role"], message.get(short.get(message["role"], "content")))
+        for message in transcript(session_id)
+    ]
 
 
 def turns(session_id: str) -> list[str | None]:
@@ -253,10 +257,10 @@ def turns(session_id: str) -> list[str | None]:
 
 def test_claude(home: Home, claude: Claude, tmp_path: Path) -> None:
     before = tree(tmp_path / "user" / ".claude")
-    (one,) = imports("--from", "claude")
-    assert one["status"] == "imported"
+    (report,) = imports("--from", "claude")
+    assert report["status"] == "imported"
     assert tree(tmp_path / "user" / ".claude") == before
-    assert told(one["session_id"]) == [
+    assert told(report["session_id"]) == [
         ("user", "why does the login test fail?"),
         ("assistant", "I look."),
         ("tool_call", "pytest -k login"),
@@ -266,9 +270,9 @@ def test_claude(home: Home, claude: Claude, tmp_path: Path) -> None:
         ("tool_call", "/r/login.py"),
         ("tool_result", {"content": "done", "file_path": "/r/login.py"}),
     ]
-    assert transcript(one["session_id"])[1]["thinking"] == "Look at it."
-    assert turns(one["session_id"]) == ["end_turn", "cancelled"]
-    session = json.loads(told_by("status", one["session_id"], "-o", "json"))["session"]
+    assert transcript(report["session_id"])[1]["thinking"] == "Look at it."
+    assert turns(report["session_id"]) == ["end_turn", "cancelled"]
+    session = json.loads(told_by("status", report["session_id"], "-o", "json"))["session"]
     expected = {
         "agent_name": "claude",
         "acp_session_id": CLAUDE,
@@ -282,15 +286,15 @@ def test_claude(home: Home, claude: Claude, tmp_path: Path) -> None:
         "created_at": "2026-01-20T11:00:01.716Z",
     }
     assert {key: session[key] for key in expected} == expected
-    usage = json.loads(told_by("usage", one["session_id"], "-o", "json"))["usage"]
+    usage = json.loads(told_by("usage", report["session_id"], "-o", "json"))["usage"]
     assert (usage[0]["output_tokens"], usage[0]["cached_read_tokens"]) == (40, 200)
 
 
 def test_codex(home: Home, codex: Codex, tmp_path: Path) -> None:
     before = tree(tmp_path / "user" / ".codex")
-    (one,) = imports("--from", "codex")
+    (report,) = imports("--from", "codex")
     assert tree(tmp_path / "user" / ".codex") == before
-    assert told(one["session_id"]) == [
+    assert told(report["session_id"]) == [
         ("user", "why does the login test fail?"),
         ("assistant", ""),
         ("tool_call", "bash -lc pytest -k login"),
@@ -302,12 +306,12 @@ def test_codex(home: Home, codex: Codex, tmp_path: Path) -> None:
         ("tool_call", "clocks"),
         ("tool_result", {}),
     ]
-    assert turns(one["session_id"]) == ["end_turn", "cancelled"]
-    meta = json.loads((home.path / "sessions" / one["session_id"] / "meta.json").read_bytes())
+    assert turns(report["session_id"]) == ["end_turn", "cancelled"]
+    meta = json.loads((home.path / "sessions" / report["session_id"] / "meta.json").read_bytes())
     assert (meta["agent_name"], meta["acp_session_id"], meta["model"]) == ("codex", CODEX, None)
     assert meta["imported"]["model"] == "gpt-5-codex"
     assert meta["workspace_path"] == str(tmp_path / "repo")
-    usage = json.loads(told_by("usage", one["session_id"], "-o", "json"))["usage"]
+    usage = json.loads(told_by("usage", report["session_id"], "-o", "json"))["usage"]
     assert [turn["input_tokens"] for turn in usage] == [150, 250]
 
 
@@ -343,14 +347,14 @@ def test_an_older_rollout_has_only_items(home: Home, tmp_path: Path) -> None:
             "content": [{"type": "output_text", "text": "hi"}],
         },
     )
-    (one,) = imports(old.path)
-    assert told(one["session_id"]) == [
+    (report,) = imports(old.path)
+    assert told(report["session_id"]) == [
         ("user", "hello"),
         ("tool_call", "ls"),
         ("tool_result", {"content": "file"}),
         ("assistant", "hi"),
     ]
-    assert turns(one["session_id"]) == ["end_turn"]
+    assert turns(report["session_id"]) == ["end_turn"]
 
 
 def test_what_is_imported_is_found_by_a_search(
@@ -358,20 +362,25 @@ def test_what_is_imported_is_found_by_a_search(
 ) -> None:
     agh("session", "import", claude.path, codex.path)
     (tmp_path / "repo").mkdir()
-    done = agh("session", "search", "kumquat", "--role", "tool_result", "-o", "jsonl", cwd=tmp_path / "repo")
-    assert sorted(json.loads(line)["agent_name"] for line in done.stdout.splitlines()) == ["claude", "codex"]
+    result = agh(
+        "session", "search", "kumquat", "--role", "tool_result", "-o", "jsonl", cwd=tmp_path / "repo"
+    )
+    assert sorted(json.loads(line)["agent_name"] for line in result.stdout.splitlines()) == [
+        "claude",
+        "codex",
+    ]
 
 
 @pytest.mark.parametrize("kind", ["claude", "codex"])
 def test_the_same_file_twice_is_one_session(home: Home, kind: str, request: pytest.FixtureRequest) -> None:
-    kept: Kept = request.getfixturevalue(kind)
+    conversation: Kept = request.getfixturevalue(kind)
     (first,) = imports("--from", kind)
     before = tree(home.path / "sessions")
-    os.utime(kept.path)  # touched, but not changed
-    for args in (["--from", kind], [kept.path], ["--from", kind, kept.path.parent]):
+    os.utime(conversation.path)  # touched, but not changed
+    for args in (["--from", kind], [conversation.path], ["--from", kind, conversation.path.parent]):
         (again,) = imports(*args)
         assert (again["session_id"], again["status"]) == (first["session_id"], "unchanged")
-    assert {name: one[3] for name, one in tree(home.path / "sessions").items() if "events" in name} == {
+    assert {name: entry[3] for name, entry in tree(home.path / "sessions").items() if "events" in name} == {
         name: one[3] for name, one in before.items() if "events" in name
     }
 
@@ -379,25 +388,30 @@ def test_the_same_file_twice_is_one_session(home: Home, kind: str, request: pyte
 @pytest.mark.parametrize("kind", ["claude", "codex"])
 def test_what_a_file_has_more_is_appended(home: Home, kind: str, request: pytest.FixtureRequest) -> None:
     """Cut after any line, imported, and imported again whole: the session tells what the whole file tells."""
-    kept: Kept = request.getfixturevalue(kind)
+    conversation: Kept = request.getfixturevalue(kind)
     importer = registry.importers()[kind]
-    lines = kept.path.read_text().splitlines(keepends=True)
+    lines = conversation.path.read_text().splitlines(keepends=True)
 
     def take() -> tuple[str, Path]:
-        found = import_file(str(kept.path), importer, index_home())
+        found = import_file(str(conversation.path), importer, index_home())
         return found["status"], home.path / "sessions" / str(found["session_id"])
 
     def shown(directory: Path) -> list[tuple[object, ...]]:
         told = messages(Session.at(directory))
-        return [(one["role"], one.get("content"), one.get("tool_result"), one["timestamp"]) for one in told]
+        return [
+            (message["role"], message.get("content"), message.get("tool_result"), message["timestamp"])
+            for message in told
+        ]
 
     _, directory = take()
     expected = shown(directory)
     for cut in range(6, len(lines)):
         shutil.rmtree(directory)
-        kept.path.write_text("".join(lines[:cut]) + lines[cut][:20])  # and a line that is being written
+        conversation.path.write_text(
+            "".join(lines[:cut]) + lines[cut][:20]
+        )  # and a line that is being written
         take()
-        kept.path.write_text("".join(lines))
+        conversation.path.write_text("".join(lines))
         assert take() == ("grown", directory), cut
         assert shown(directory) == expected
         with Reader(Session.at(directory)) as reader:
@@ -405,15 +419,15 @@ def test_what_a_file_has_more_is_appended(home: Home, kind: str, request: pytest
         assert [row.sequence for row in rows] == list(range(1, len(rows) + 1))
         ends = [row.turn_id for row in rows if row.type == "done"]
         assert len(set(ends)) == 2 and len(ends) <= 3  # an end that was guessed stays
-        stored = json.loads((directory / "meta.json").read_bytes())
-        assert (stored["last_sequence"], stored["turns"]) == (len(rows), 2)
+        document = json.loads((directory / "meta.json").read_bytes())
+        assert (document["last_sequence"], document["turns"]) == (len(rows), 2)
         assert take() == ("unchanged", directory)
 
 
 def test_a_session_that_went_on_in_agh_knows_better(home: Home, claude: Claude) -> None:
-    (one,) = imports(claude.path)
-    directory = home.path / "sessions" / one["session_id"]
-    with held(directory) as owner, Writer(owner, "claude") as log:
+    (report,) = imports(claude.path)
+    directory = home.path / "sessions" / report["session_id"]
+    with take_lock(directory) as owner, Writer(owner, "claude") as log:
         log.append([says("from agh")])
     claude.user("more")
     before = tree(directory)
@@ -424,15 +438,15 @@ def test_a_session_that_went_on_in_agh_knows_better(home: Home, claude: Claude) 
 
 def test_a_conversation_that_agh_ran_is_not_imported(home: Home, claude: Claude) -> None:
     mine = home.session([says("x")], acp_session_ids=[CLAUDE], acp_session_id=CLAUDE, agent_name="claude")
-    (one,) = imports("--from", "claude")
-    assert (one["session_id"], one["status"]) == (mine.name, "skipped")
+    (report,) = imports("--from", "claude")
+    assert (report["session_id"], report["status"]) == (mine.name, "skipped")
     assert len(list((home.path / "sessions").iterdir())) == 1
 
 
 def test_a_live_session_is_left_alone(home: Home, claude: Claude) -> None:
-    (one,) = imports(claude.path)
+    (report,) = imports(claude.path)
     claude.user("more")
-    with held(home.path / "sessions" / one["session_id"]):
+    with take_lock(home.path / "sessions" / report["session_id"]):
         (again,) = imports(claude.path)
     assert (again["status"], again["reason"]) == ("skipped", "the session is live")
 
@@ -459,15 +473,15 @@ def test_files_as_they_are_found(home: Home, claude: Claude) -> None:
     claude.path.with_name("agent-a748733.jsonl").write_text(claude.path.read_text())
     empty = Claude(claude.path.parents[2], "/elsewhere", "d7d1fb1a-0885-4d8b-8427-0f09a0c1a94f")
     empty.add({"type": "file-history-snapshot", "messageId": "m", "snapshot": {}})
-    found = {one["status"]: one for one in imports("--from", "claude")}
-    assert set(found) == {"imported", "skipped"}
-    assert found["skipped"]["reason"] == "nothing was said in it"
-    lines = told_by("events", found["imported"]["session_id"], "--type", "system", "--type", "error")
+    by_status = {report["status"]: report for report in imports("--from", "claude")}
+    assert set(by_status) == {"imported", "skipped"}
+    assert by_status["skipped"]["reason"] == "nothing was said in it"
+    lines = told_by("events", by_status["imported"]["session_id"], "--type", "system", "--type", "error")
     titles = [json.loads(line)["content"] for line in lines.splitlines()]
-    assert sum("is not JSON" in one.get("title", "") for one in titles) == 3
-    assert any(one.get("title") == "unknown: hologram" and one["raw"]["x"] == 1 for one in titles)
-    assert any(one.get("error") == "API Error: 529" for one in titles)
-    assert ("user", "lone ? surrogate") in told(found["imported"]["session_id"])
+    assert sum("is not JSON" in title.get("title", "") for title in titles) == 3
+    assert any(title.get("title") == "unknown: hologram" and title["raw"]["x"] == 1 for title in titles)
+    assert any(title.get("error") == "API Error: 529" for title in titles)
+    assert ("user", "lone ? surrogate") in told(by_status["imported"]["session_id"])
 
 
 def test_nothing_there(home: Home, agh: Agh, tmp_path: Path) -> None:
@@ -499,13 +513,13 @@ def test_resumes_natively(live: Live, tmp_path: Path) -> None:
     token = origin.meta()["acp_session_id"]
     origin.stop()
     shutil.rmtree(origin.directory)
-    kept = Claude(tmp_path / "user" / ".claude", str(live.workspace), token)
-    kept.user("the word is kumquat")
-    kept.model("msg_1", {"type": "text", "text": "noted"}, stop="end_turn")
+    conversation = Claude(tmp_path / "user" / ".claude", str(live.workspace), token)
+    conversation.user("the word is kumquat")
+    conversation.model("msg_1", {"type": "text", "text": "noted"}, stop="end_turn")
     (live.home / "agents").mkdir(mode=0o700)
     (live.home / "agents" / "claude.toml").write_text(f'argv = ["{sys.executable}", "-m", "agh_echo"]\n')
-    (one,) = json.loads(live.agh("session", "import", kept.path, "-o", "json").stdout)["imports"]
-    session = live.session(one["session_id"])
+    (report,) = json.loads(live.agh("session", "import", conversation.path, "-o", "json").stdout)["imports"]
+    session = live.session(report["session_id"])
     session.say("go on")
     (resumed,) = session.events("session_resumed")
     assert resumed.content["strategy"] == "native_resume"

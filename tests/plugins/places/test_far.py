@@ -21,7 +21,7 @@ from agh.adapters.agents import AgentRecord
 from agh.adapters.launch import Launch
 from agh.errors import AghError
 from tests.plugins.places.userland import Userland
-from tests.support.live import Process, is_alive, kill, look_at, processes
+from tests.support.processes import Process, is_alive, kill, look_at, processes
 from tests.support.wait import wait_until
 
 
@@ -153,8 +153,8 @@ time.sleep(300)
     escaped = int(far_side.line())
     began = time.monotonic()
     far_side.finish()
-    assert time.monotonic() - began < 5
-    wait_until(lambda: not is_alive(escaped), 1)
+    assert time.monotonic() - began < 20
+    wait_until(lambda: not is_alive(escaped))
 
 
 def test_what_an_agent_leaves_behind_ends_with_it(tmp_path: Path, begin: Begin) -> None:
@@ -162,9 +162,7 @@ def test_what_an_agent_leaves_behind_ends_with_it(tmp_path: Path, begin: Begin) 
     code = f"import subprocess as s; print({leave}.pid)"
     far_side = begin(launch_of(tmp_path, sys.executable, "-c", code))
     escaped = int(far_side.line())
-    began = time.monotonic()
-    assert far_side.process.wait(10) == 0, "and it does not wait for its stdin to end"
-    assert time.monotonic() - began < 2
+    assert far_side.process.wait(20) == 0, "and it does not wait for its stdin to end"
     assert not is_alive(escaped)
     far_side.finish()
 
@@ -242,7 +240,7 @@ def test_where_marks_cannot_be_read_the_process_group_ends(tmp_path: Path, begin
     far_side = begin(launch_of(tmp_path, sys.executable, "-c", code), (f"PATH={tools}",))
     agent = int(far_side.line())
     far_side.finish()
-    wait_until(lambda: not is_alive(agent), 1)
+    wait_until(lambda: not is_alive(agent))
 
 
 def test_why_it_did_not_start(tmp_path: Path, begin: Begin) -> None:
@@ -302,7 +300,7 @@ def test_a_far_side_that_is_killed_itself_still_ends_its_agent(tmp_path: Path, b
     agent = int(far_side.line())
     kill(far_side.process.pid)
     far_side.finish()
-    wait_until(lambda: not is_alive(agent), 5)
+    wait_until(lambda: not is_alive(agent))
 
 
 def test_a_wire_that_goes_silent_counts_as_cut(tmp_path: Path, begin: Begin) -> None:

@@ -8,7 +8,8 @@ import signal
 from pathlib import Path
 
 from tests.plugins.places.wire import Wire
-from tests.support.live import Live, Session, is_alive, kill, processes
+from tests.support.live import Live, Session
+from tests.support.processes import is_alive, kill, processes
 from tests.support.wait import wait_until
 
 GONE_WITHIN = 5.0
@@ -23,7 +24,7 @@ def far_session(live: Live, wire: Wire, *args: str, **more: object) -> Session:
 
 def at_work(session: Session) -> int:
     """Wait until the turn is under way; the pid of a process of the agent's that left its session."""
-    session.said("chunk 3 ")
+    session.wait_for_text("chunk 3 ")
     return int(session.text().partition("spawned: ")[2].split("chunk")[0])
 
 
@@ -59,7 +60,7 @@ def test_new_prompt_cut_resume(live: Live, wire: Wire) -> None:
 
 def test_the_far_side_ends_with_a_keeper_that_is_killed(live: Live, wire: Wire) -> None:
     session = far_session(live, wire)
-    session.begin(WORK)
+    session.send(WORK)
     escaped = at_work(session)
     behind = wire.behind()
     session.kill_keeper()
@@ -152,7 +153,7 @@ def test_an_agent_that_is_not_installed_there(live: Live, wire: Wire) -> None:
 
 def test_an_agent_that_ends_by_itself_is_not_a_broken_wire(live: Live, wire: Wire) -> None:
     session = far_session(live, wire)
-    session.begin("/stderr out of luck\n/exit 255")
+    session.send("/stderr out of luck\n/exit 255")
     wait_until(lambda: not session.is_live())
     meta = session.meta()
     assert (meta["stop_reason"], meta["failure"]["kind"]) == ("agent_crashed", "process_exit")

@@ -11,7 +11,8 @@ import pytest
 
 from tests.plugins.places.userland import Userland
 from tests.plugins.places.wire import Wire, serving
-from tests.support.live import Live, Process, Session, is_alive, kill, processes
+from tests.support.live import Live, Session
+from tests.support.processes import Process, is_alive, kill, processes
 from tests.support.wait import wait_until
 
 GONE_WITHIN = 8.0
@@ -25,7 +26,7 @@ def wire(tmp_path: Path, userland: Userland) -> Iterator[Wire]:
 
 @pytest.fixture
 def session(live: Live, wire: Wire) -> Session:
-    """A session whose agent survives the end of its stdin, and SIGTERM."""
+    """Start a session whose agent survives the end of its stdin, and SIGTERM."""
     wire.name(live)
     (live.home / "agents").mkdir()
     echo = json.loads(live.agh("agent", "show", "echo", "-o", "json").stdout)["agent"]
@@ -85,7 +86,7 @@ def test_the_next_prompt_ends_an_agent_that_was_not_told(session: Session, wire:
 
 
 def test_the_exit_of_an_agent_is_noticed(session: Session) -> None:
-    session.begin("/exit 3")
-    wait_until(lambda: not session.is_live(), 5)
+    session.send("/exit 3")
+    wait_until(lambda: not session.is_live())
     assert "exited with code 3 in box" in session.meta()["failure"]["summary"]
     assert marked(session) == []

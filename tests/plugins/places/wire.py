@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.live import Live, children_of
+from tests.support.live import Live
+from tests.support.processes import children_of
 from tests.support.wait import wait_until
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")

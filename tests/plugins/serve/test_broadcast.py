@@ -14,7 +14,7 @@ from agh_serve.broadcast import Broadcasts
 
 from agh.home import Session
 from agh.store.writer import Writer
-from tests.support.build import Home, held, says
+from tests.support.build import Home, says, take_lock
 
 
 async def sequences(broadcasts: Broadcasts, directory: Path, after: int, pause: float = 0) -> list[int]:
@@ -29,7 +29,7 @@ async def sequences(broadcasts: Broadcasts, directory: Path, after: int, pause: 
 
 def with_writer(home: Home, work: Callable[[Broadcasts, Path, Writer], Coroutine[Any, Any, None]]) -> None:
     directory = home.session([says("first")], state="active", stop_reason=None)
-    owner = held(directory)
+    owner = take_lock(directory)
 
     async def run() -> None:
         broadcasts = Broadcasts()

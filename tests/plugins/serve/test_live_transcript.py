@@ -9,7 +9,7 @@ from agh_serve.live_transcript import LiveTranscript
 from agh.core.events import Row, draft
 from agh.core.html.page import article
 from agh.core.transcript import transcript
-from tests.support.build import calls, conversation, done, returns, rows, says, thinks, user
+from tests.support.build import calls, conversation, finishes, returns, rows, says, thinks, user
 
 TALK = [
     *conversation(),
@@ -22,7 +22,7 @@ TALK = [
     returns("stray", turn="t2", at="2026-04-17T00:00:04.000Z"),
     says("so ", "t2", at="2026-04-17T00:00:04.000Z"),
     says("it is", "t2", at="2026-04-17T00:00:04.000Z"),
-    done("t2", at="2026-04-17T00:00:05.000Z"),
+    finishes("t2", at="2026-04-17T00:00:05.000Z"),
 ]
 
 

@@ -179,7 +179,7 @@ def test_permissions_are_answered(live: Live, server: Server) -> None:
         ({"decision": "deny"}, "reject_once"),
         ({"always": True}, "allow_always"),
     ):
-        turn = session.begin("/ask path=a.txt Edit a.txt")
+        turn = session.send("/ask path=a.txt Edit a.txt")
         (request,) = wait_until(lambda: server.get(f"{url}/permissions")["permissions"])
         assert (request["title"], request["status"]) == ("Edit a.txt", "pending")
         named = {**body, "request_id": request["request_id"]}
@@ -192,8 +192,21 @@ def test_permissions_are_answered(live: Live, server: Server) -> None:
     assert len(server.get(f"{url}/permissions?all=true")["permissions"]) == 3
 
 
+def test_a_name_is_looked_up_in_the_workspace_of_the_path(live: Live, server: Server, home: Home) -> None:
+    ids = [
+        home.session(name="talk", workspace_id=f"ws-{number}", workspace_path=f"/somewhere/{number}").name
+        for number in range(2)
+    ]
+    for number, session_id in enumerate(ids):
+        view = server.get(f"/api/workspaces/ws-{number}/sessions/talk")["session"]
+        assert view["id"] == session_id
+    assert server.get("/api/sessions/talk", 400)["error"]["code"] == "ambiguous_session"
+    here = server.post("/api/sessions", {"agent": "echo", "name": "talk"}, 201)["session"]
+    assert server.get("/api/sessions/talk")["session"]["id"] == here["id"]
+
+
 def test_bad_requests_change_nothing(live: Live, server: Server, home: Home) -> None:
-    home.session(conversation(), name="talk")
+    home.session(conversation(), name="talk", workspace_path=str(live.workspace))
     for method, path, body, status, code in (
         ("GET", "/api/sessions/nope", None, 404, "session_not_found"),
         ("GET", "/api/sessions/sess-..%2f..%2fetc", None, 404, None),

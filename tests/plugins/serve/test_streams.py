@@ -9,8 +9,9 @@ from itertools import islice
 from typing import Any
 
 from tests.plugins.serve.server import Server, serve
-from tests.support.build import Home, conversation, held, says
-from tests.support.live import Live, is_alive, kill
+from tests.support.build import Home, conversation, says, take_lock
+from tests.support.live import Live
+from tests.support.processes import is_alive, kill
 from tests.support.wait import wait_until
 
 
@@ -23,7 +24,7 @@ def test_backlog_then_live_then_the_end(live: Live, server: Server) -> None:
             assert (frame.id, frame.event) == (str(event.sequence), event.type)
             assert frame.data["content"] == event.content
             assert frame.data["session_id"] == session.id
-        turn = session.begin("second")
+        turn = session.send("second")
         for frame in frames:
             if frame.event == "done":
                 break
@@ -58,7 +59,7 @@ def test_goes_on_after_the_last_event_id(server: Server, home: Home) -> None:
 def test_a_failure_is_in_the_last_event(live: Live, server: Server) -> None:
     session = live.new()
     with server.stream(f"/api/sessions/{session.id}/stream") as frames:
-        session.begin("/crash")
+        session.send("/crash")
         last = list(frames)[-1]
     assert last.data["stop_reason"] == "agent_crashed"
     assert last.data["failure"]["kind"] == "process_exit"
@@ -68,7 +69,7 @@ def test_a_failure_is_in_the_last_event(live: Live, server: Server) -> None:
 def test_a_vanished_keeper_ends_the_stream(live: Live, server: Server) -> None:
     session = live.new()
     with server.stream(f"/api/sessions/{session.id}/stream") as frames:
-        session.begin("/stream 100000 0.01")
+        session.send("/stream 100000 0.01")
         next(frames)
         session.kill_keeper()
         got = list(frames)
@@ -79,7 +80,7 @@ def test_a_vanished_keeper_ends_the_stream(live: Live, server: Server) -> None:
 def test_a_restarted_server_goes_on_where_it_was(live: Live) -> None:
     server = serve(live)
     session = live.new()
-    session.begin("/stream 100000 0.005")
+    session.send("/stream 100000 0.005")
     seen: list[int] = []
     for _ in range(2):
         with server.stream(
@@ -131,13 +132,13 @@ def test_the_view_tells_state_elements_and_requests(live: Live, server: Server) 
             elif frame.event == "ready" and not is_prompted:
                 is_prompted = True
                 assert len(elements) == 2 and "echo: hello" in elements[2]
-                session.begin("/ask path=a.txt Edit <b>a.txt</b>")
+                session.send("/ask path=a.txt Edit <b>a.txt</b>")
         (request,) = state["permissions"]
         assert state["badge"] == "waiting-for-input"
         assert request["offered"] == ["allow_once", "allow_always", "reject_once", "reject_always"]
         assert "&lt;b&gt;a.txt" in request["html"] and "<b>a.txt" not in request["html"]
         server.post(f"/api/sessions/{session.id}/approve", {"request_id": request["request_id"]})
-        session.settle()
+        session.wait_idle()
         session.stop()
         last = list(frames)
     assert [frame.event for frame in last][-2:] == ["session", "over"]
@@ -162,13 +163,13 @@ def test_the_view_of_an_empty_session_is_ready_at_once(live: Live, server: Serve
 
 
 def test_the_view_of_a_long_session_begins_late(server: Server, home: Home) -> None:
-    from tests.support.build import done, user
+    from tests.support.build import finishes, user
 
     home.session(
         [
             draft
             for n in range(30)
-            for draft in (user(f"ask {n}", f"t{n}"), says("yes", f"t{n}"), done(f"t{n}"))
+            for draft in (user(f"ask {n}", f"t{n}"), says("yes", f"t{n}"), finishes(f"t{n}"))
         ],
         name="talk",
     )
@@ -187,7 +188,7 @@ def test_a_deleted_session_is_gone(server: Server, home: Home) -> None:
     import shutil
 
     directory = home.session(conversation(), state="active", stop_reason=None)
-    with held(directory), server.stream(f"/api/sessions/{directory.name}/view") as frames:
+    with take_lock(directory), server.stream(f"/api/sessions/{directory.name}/view") as frames:
         while next(frames).event != "ready":
             pass
         shutil.rmtree(directory)

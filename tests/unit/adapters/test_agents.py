@@ -13,8 +13,8 @@ import pytest
 from agh.adapters.agents import AgentRecord
 from agh.adapters.builtin import AGENTS
 from agh.adapters.restore import STRATEGIES
-from tests.support.live import Live
-from tests.support.resume import ECHO, define
+from tests.support.live import ECHO, Live
+from tests.support.resume import define
 from tests.support.wait import wait_until
 
 
@@ -28,14 +28,14 @@ def listed(live: Live, **options: Any) -> dict[str, Any]:
 
 
 def failed(live: Live, *args: object, code: int, **options: Any) -> dict[str, Any]:
-    done = live.agh(*args, "-o", "json", code=code, **options)
-    assert done.stdout == ""
-    found: dict[str, Any] = json.loads(done.stderr.splitlines()[-1])["error"]
-    return found
+    result = live.agh(*args, "-o", "json", code=code, **options)
+    assert result.stdout == ""
+    error: dict[str, Any] = json.loads(result.stderr.splitlines()[-1])["error"]
+    return error
 
 
 def path_with(folder: Path, *programs: str) -> dict[str, str]:
-    """A PATH that has only these."""
+    """Return a PATH that has only these."""
     folder.mkdir()
     for name in programs:
         (folder / name).write_text("#!/bin/sh\n")
@@ -54,46 +54,46 @@ def workspace_agent(live: Live, name: str, toml: str) -> None:
 
 
 def test_the_agents_of_the_field_notes_are_there() -> None:
-    names = [one["name"] for one in AGENTS]
+    names = [agent["name"] for agent in AGENTS]
     assert len(set(names)) == len(names)
     assert {
         *("claude", "codex", "gemini", "opencode", "copilot", "auggie", "amp", "qwen", "cursor", "goose"),
         *("kimi", "vibe", "pi", "kilo", "cline", "fast-agent", "openhands"),
     } <= set(names)
-    known = {one.name for one in STRATEGIES}
-    for one in AGENTS:
-        made = AgentRecord(
-            **{key: tuple(value) if isinstance(value, list) else value for key, value in one.items()}
+    earlier = {one.name for one in STRATEGIES}
+    for agent in AGENTS:
+        record = AgentRecord(
+            **{key: tuple(value) if isinstance(value, list) else value for key, value in agent.items()}
         )
-        assert made.title and made.login and made.install, made.name
-        assert set(made.restore_skip) <= known
+        assert record.title and record.login and record.install, record.name
+        assert set(record.restore_skip) <= earlier
     assert "CLAUDECODE" in AGENTS[0]["drop_env"]
 
 
 def test_installed_runnable_or_neither(live: Live, tmp_path: Path) -> None:
     env = path_with(tmp_path / "bin", "opencode", "npx")
-    found = listed(live, env=env)
-    assert (found["opencode"]["state"], found["opencode"]["command"]) == ("installed", ["opencode", "acp"])
-    assert found["gemini"]["state"] == "runnable"
+    agents = listed(live, env=env)
+    assert (agents["opencode"]["state"], agents["opencode"]["command"]) == ("installed", ["opencode", "acp"])
+    assert agents["gemini"]["state"] == "runnable"
     by_npx = ["npx", "--prefix", os.path.expanduser("~"), "-y"]
-    assert found["gemini"]["command"] == [*by_npx, "@google/gemini-cli", "--acp"]
-    assert (found["goose"]["state"], found["goose"]["command"]) == ("not installed", None)
+    assert agents["gemini"]["command"] == [*by_npx, "@google/gemini-cli", "--acp"]
+    assert (agents["goose"]["state"], agents["goose"]["command"]) == ("not installed", None)
     bare = listed(live, env={"PATH": str(tmp_path)})
-    assert {one["state"] for one in bare.values() if one["source"] == "built-in"} == {"not installed"}
+    assert {value["state"] for value in bare.values() if value["source"] == "built-in"} == {"not installed"}
     head, *rows = live.agh("agent", "list", env=env).stdout.splitlines()
     assert head.split() == ["AGENT", "STATE", "COMMAND", "FROM"]
-    assert len(rows) == len(found)
+    assert len(rows) == len(agents)
     assert {rows[0].split()[0], rows[1].split()[0]} == {"opencode", "echo"}, "what is installed comes first"
 
 
 def test_show_says_how_it_is_started_and_logged_in_to(live: Live) -> None:
-    one = read(live, "agent", "show", "codex")
-    assert one["argv"] == ["codex-acp"]
-    assert one["login"] == "codex login"
-    assert "npm install" in one["install"]
-    shown = live.agh("agent", "show", "codex").stdout
-    assert "codex login" in shown
-    assert "codex-acp" in shown
+    agent = read(live, "agent", "show", "codex")
+    assert agent["argv"] == ["codex-acp"]
+    assert agent["login"] == "codex login"
+    assert "npm install" in agent["install"]
+    printed = live.agh("agent", "show", "codex").stdout
+    assert "codex login" in printed
+    assert "codex-acp" in printed
 
 
 @pytest.mark.parametrize("args", [("agent", "show"), ("agent", "doctor"), ("session", "new", "--agent")])
@@ -109,29 +109,29 @@ def test_an_unknown_name_is_guessed(live: Live, args: tuple[str, ...]) -> None:
 
 def test_an_agent_of_the_users_own(live: Live) -> None:
     define(live, "mine", title="My agent", login="my login")
-    one = listed(live)["mine"]
-    assert (one["title"], one["state"], one["source"]) == (
+    mine = listed(live)["mine"]
+    assert (mine["title"], mine["state"], mine["source"]) == (
         "My agent",
         "installed",
         str(live.home / "agents" / "mine.toml"),
     )
-    assert read(live, "agent", "show", "mine") == one
+    assert read(live, "agent", "show", "mine") == mine
 
 
 def test_its_environment_is_what_the_file_says(live: Live) -> None:
     workspace_agent(
         live, "mine", f'argv = {json.dumps(ECHO)}\nenv = {{ COLOUR = "red" }}\ndrop_env = ["SECRET_PLAN"]\n'
     )
-    done = live.agh(
+    result = live.agh(
         "session",
         "new",
         "--agent",
         "mine",
         env={"SECRET_PLAN": "x", "ANTHROPIC_API_KEY": "k", "COLOUR": "blue"},
     )
-    session = live.session(done.stdout.strip())
-    said = session.say("/env COLOUR\n/env SECRET_PLAN\n/env ANTHROPIC_API_KEY").splitlines()
-    assert said == ["COLOUR=red", "SECRET_PLAN is not set", "ANTHROPIC_API_KEY=k"]
+    session = live.session(result.stdout.strip())
+    lines = session.say("/env COLOUR\n/env SECRET_PLAN\n/env ANTHROPIC_API_KEY").splitlines()
+    assert lines == ["COLOUR=red", "SECRET_PLAN is not set", "ANTHROPIC_API_KEY=k"]
     assert session.meta()["agent_name"] == "mine"
 
 
@@ -139,8 +139,8 @@ def test_the_workspace_wins_over_the_home_and_both_over_plugins(live: Live) -> N
     define(live, "mine", title="of the home")
     define(live, "echo", title="of the home")
     workspace_agent(live, "mine", 'argv = ["ours"]\ntitle = "of the workspace"\n')
-    found = listed(live)
-    assert (found["mine"]["title"], found["echo"]["title"]) == ("of the workspace", "of the home")
+    rows = listed(live)
+    assert (rows["mine"]["title"], rows["echo"]["title"]) == ("of the workspace", "of the home")
     assert read(live, "agent", "show", "mine")["title"] == "of the workspace"
     elsewhere = {"cwd": live.home}
     assert listed(live, **elsewhere)["mine"]["title"] == "of the home"
@@ -164,12 +164,12 @@ def test_a_broken_file_is_skipped_in_a_list_and_an_error_when_it_is_named(
     live: Live, toml: str, words: str
 ) -> None:
     workspace_agent(live, "mine", toml)
-    done = live.agh("agent", "list")
-    (warning,) = done.stderr.splitlines()
+    result = live.agh("agent", "list")
+    (warning,) = result.stderr.splitlines()
     assert words in warning
     assert "mine.toml" in warning
     assert warning.endswith("it is skipped")
-    assert "claude" in done.stdout
+    assert "claude" in result.stdout
     error = failed(live, "agent", "show", "mine", code=2)
     assert error["code"] == "agent_invalid"
     assert words in error["message"]
@@ -194,26 +194,26 @@ def test_the_doctor_knows_the_agents_of_the_workspace(live: Live) -> None:
 
 def test_whatever_is_listed_can_be_named(live: Live) -> None:
     workspace_agent(live, "mine", 'argv = ["x"]\nname = "other"\n')
-    for one in listed(live).values():
-        if one["source"] != "built-in":
-            read(live, "agent", "show", one["name"])
+    for value in listed(live).values():
+        if value["source"] != "built-in":
+            read(live, "agent", "show", value["name"])
 
 
 def test_a_number_in_the_environment_is_refused_or_taken_as_text(live: Live) -> None:
     workspace_agent(live, "mine", f"argv = {json.dumps(ECHO)}\nenv = {{ PORT = 8080 }}\n")
-    done = live.agh("session", "new", "--agent", "mine", code=None)
-    assert done.returncode in (0, 2), done.stderr
-    if done.returncode == 0:
-        assert live.session(done.stdout.strip()).say("/env PORT") == "PORT=8080"
+    result = live.agh("session", "new", "--agent", "mine", code=None)
+    assert result.returncode in (0, 2), result.stderr
+    if result.returncode == 0:
+        assert live.session(result.stdout.strip()).say("/env PORT") == "PORT=8080"
     else:
-        assert "PORT" in done.stderr
+        assert "PORT" in result.stderr
 
 
 # The doctor.
 
 
 def gone(live: Live) -> None:
-    wait_until(lambda: not live.processes(), 5, "the agent on trial is ended")
+    wait_until(lambda: not live.processes(), what="the agent on trial is ended")
 
 
 @pytest.mark.parametrize(
@@ -221,23 +221,23 @@ def gone(live: Live) -> None:
     [("", "native_resume"), ("--caps load,fork", "native_load"), ("--caps none", "inject_history")],
 )
 def test_an_agent_that_works(live: Live, options: str, strategy: str) -> None:
-    one = read(live, "agent", "doctor", "echo", env={"AGH_ECHO_OPTIONS": options})
+    agent = read(live, "agent", "doctor", "echo", env={"AGH_ECHO_OPTIONS": options})
     gone(live)
-    assert (one["name"], one["state"]) == ("echo", "works")
-    assert one["restore_strategy"] == strategy
-    assert one["capabilities"]["loadSession"] is (options != "--caps none")
-    assert one["choices"] == {"model": ["small", "large"], "mode": ["ask", "code"]}
-    assert one["protocol"] == 1
-    assert one["version"].startswith("agh-echo ")
-    assert one["initialize_ms"] >= 0 and one["session_new_ms"] >= 0
+    assert (agent["name"], agent["state"]) == ("echo", "works")
+    assert agent["restore_strategy"] == strategy
+    assert agent["capabilities"]["loadSession"] is (options != "--caps none")
+    assert agent["choices"] == {"model": ["small", "large"], "mode": ["ask", "code"]}
+    assert agent["protocol"] == 1
+    assert agent["version"].startswith("agh-echo ")
+    assert agent["initialize_ms"] >= 0 and agent["session_new_ms"] >= 0
     assert live.sessions() == []
 
 
 def test_the_doctor_speaks_to_people(live: Live) -> None:
-    shown = live.agh("agent", "doctor", "echo").stdout
-    assert "works" in shown
-    assert "native_resume" in shown
-    assert "small large" in shown
+    printed = live.agh("agent", "doctor", "echo").stdout
+    assert "works" in printed
+    assert "native_resume" in printed
+    assert "small large" in printed
     gone(live)
 
 
@@ -248,8 +248,8 @@ def test_an_agent_that_wants_a_log_in(live: Live) -> None:
     assert error["code"] == "agent_needs_login"
     assert error["hint"] == "log in: mine login --now"
     assert error["details"]["methods"] == ["Echo log-in"]
-    said = live.agh("agent", "doctor", "mine", code=9).stderr
-    assert said.splitlines()[-1] == "hint: log in: mine login --now"
+    printed = live.agh("agent", "doctor", "mine", code=9).stderr
+    assert printed.splitlines()[-1] == "hint: log in: mine login --now"
     bare = failed(live, "agent", "doctor", "echo", code=9, env={"AGH_ECHO_OPTIONS": "--auth-required"})
     assert "log in" in bare["hint"]
 
@@ -270,8 +270,8 @@ def test_an_agent_that_nobody_knows_how_to_install(live: Live) -> None:
 
 
 def test_any_program_can_be_tried(live: Live) -> None:
-    one = read(live, "agent", "doctor", "--command", f"{sys.executable} -m agh_echo --caps load")
-    assert one["restore_strategy"] == "native_load"
+    agent = read(live, "agent", "doctor", "--command", f"{sys.executable} -m agh_echo --caps load")
+    assert agent["restore_strategy"] == "native_load"
     assert (
         failed(live, "agent", "doctor", "--command", "no-such-agent --acp", code=9)["code"]
         == "agent_not_installed"
@@ -282,10 +282,10 @@ def test_any_program_can_be_tried(live: Live) -> None:
 @pytest.mark.parametrize("options", ["--init-hang", "--bogus"])
 def test_an_agent_that_does_not_work(live: Live, options: str) -> None:
     live.configure('[timeouts]\ninitialize = "1s"\n')
-    done = live.agh("agent", "doctor", "echo", code=None, env={"AGH_ECHO_OPTIONS": options})
-    assert done.returncode in (1, 3, 7)
-    assert done.stdout == ""
-    assert "echo" in done.stderr
+    result = live.agh("agent", "doctor", "echo", code=None, env={"AGH_ECHO_OPTIONS": options})
+    assert result.returncode in (1, 3, 7)
+    assert result.stdout == ""
+    assert "echo" in result.stderr
     gone(live)
 
 
@@ -293,9 +293,9 @@ def test_an_agent_that_does_not_work(live: Live, options: str) -> None:
 
 
 def test_a_record_is_what_it_says(tmp_path: Path) -> None:
-    one = AgentRecord("mine", ("mine", "--acp"), package="@me/mine", env={"A": "1"}, drop_env=("B",))
-    assert one.environment({"A": "0", "B": "2", "C": "3"}) == {"A": "1", "C": "3"}
-    assert one.command(path_with(tmp_path / "one")["PATH"]) is None
+    record = AgentRecord("mine", ("mine", "--acp"), package="@me/mine", env={"A": "1"}, drop_env=("B",))
+    assert record.environment({"A": "0", "B": "2", "C": "3"}) == {"A": "1", "C": "3"}
+    assert record.command(path_with(tmp_path / "one")["PATH"]) is None
     by_npx = ["npx", "--prefix", os.path.expanduser("~"), "-y", "@me/mine", "--acp"]
-    assert one.command(path_with(tmp_path / "two", "npx")["PATH"]) == by_npx
-    assert one.command(path_with(tmp_path / "three", "npx", "mine")["PATH"]) == ["mine", "--acp"]
+    assert record.command(path_with(tmp_path / "two", "npx")["PATH"]) == by_npx
+    assert record.command(path_with(tmp_path / "three", "npx", "mine")["PATH"]) == ["mine", "--acp"]

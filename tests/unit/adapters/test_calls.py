@@ -32,10 +32,10 @@ def warnings(site: Site, *args: str) -> list[str]:
 def test_an_implementation_may_leave_out_its_parameters(site: Site) -> None:
     site.add("bare", hook("agh_register_agents", "    print('called')\n"))
     site.add("zmine", agents(BOT))
-    done = site.agh("agent", "list")
-    assert done.stderr == ""
-    assert "called" in done.stdout
-    assert "bot" in done.stdout
+    result = site.agh("agent", "list")
+    assert result.stderr == ""
+    assert "called" in result.stdout
+    assert "bot" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -125,21 +125,21 @@ def test_a_wrapper_that_fails_is_named_and_skipped(site: Site, options: str, bod
     site.add("broken", hook("agh_register_agents", body, options))
     site.add("another", wrapper("agh_register_agents", "register", after=f"register({BOT!r})"))
     site.add("zmine", agents({**BOT, "name": "zbot"}))
-    done = site.agh("agent", "list")
-    (warning,) = done.stderr.splitlines()
+    result = site.agh("agent", "list")
+    (warning,) = result.stderr.splitlines()
     assert warning.startswith("agh: plugin broken: agh_register_agents failed: ")
     assert why in warning
-    names = {line.split()[0] for line in done.stdout.splitlines()}
+    names = {line.split()[0] for line in result.stdout.splitlines()}
     assert {"bot", "zbot", "claude"} <= names
 
 
 def test_an_implementation_that_fails_is_unseen_by_a_wrapper(site: Site) -> None:
     site.add("broken", hook("agh_register_agents", "    raise KeyError('x')\n"))
     site.add("wrapper", wrapper("agh_register_agents", "register", after=f"register({BOT!r})"))
-    done = site.agh("agent", "list")
-    (warning,) = done.stderr.splitlines()
+    result = site.agh("agent", "list")
+    (warning,) = result.stderr.splitlines()
     assert warning == "agh: plugin broken: agh_register_agents failed: 'x'"
-    assert "bot" in done.stdout
+    assert "bot" in result.stdout
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -175,20 +175,20 @@ def test_a_wrapper_that_cannot_yield_is_refused_when_it_is_loaded(site: Site) ->
 def test_a_misspelt_hook_is_named(site: Site) -> None:
     site.add("broken", hook("agh_register_agent", "    pass\n"))
     site.add("zmine", agents(BOT))
-    done = site.agh("agent", "list")
-    (warning,) = done.stderr.splitlines()
+    result = site.agh("agent", "list")
+    (warning,) = result.stderr.splitlines()
     assert warning.startswith("agh: plugin broken (agh_broken-1.0) is skipped: ")
     assert "unknown hook 'agh_register_agent'" in warning
-    assert "bot" in done.stdout
+    assert "bot" in result.stdout
 
 
 def test_a_hook_may_use_what_other_hooks_offer(site: Site) -> None:
     body = "    from agh.adapters import registry\n    print(*registry.agents())\n    1 / 0\n"
     site.add("curious", hook("agh_register_commands", body))
     site.add("broken", hook("agh_register_agents", "    raise KeyError('x')\n"))
-    done = site.agh("--help")
-    assert "claude" in done.stdout
-    assert done.stderr.splitlines() == [
+    result = site.agh("--help")
+    assert "claude" in result.stdout
+    assert result.stderr.splitlines() == [
         "agh: plugin broken: agh_register_agents failed: 'x'",
         "agh: plugin curious: its commands are skipped: division by zero",
     ]
@@ -199,6 +199,6 @@ def test_agh_offers_hookimpl_and_costs_nothing_until_it_is_used() -> None:
         "import sys; before = set(sys.modules); import agh; added = set(sys.modules) - before;"
         "print(*added); print(agh.hookimpl.project_name); agh.nonsense"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
-    assert done.stdout.splitlines() == ["agh", "agh"]
-    assert "AttributeError: module 'agh' has no attribute 'nonsense'" in done.stderr
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert result.stdout.splitlines() == ["agh", "agh"]
+    assert "AttributeError: module 'agh' has no attribute 'nonsense'" in result.stderr

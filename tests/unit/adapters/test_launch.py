@@ -25,8 +25,8 @@ def agh_prepare_launch(launch):
 def test_a_plugin_takes_an_agent_elsewhere(site: Site) -> None:
     site.add("moon", MOON)
     assert site.plugins()["moon"]["hooks"] == ["agh_prepare_launch"]
-    found = site.read("agent", "doctor", "echo", "--on", "moon")
-    assert (found["state"], found["place"], found["directory"]) == ("works", "moon", "/mare")
+    agent = site.read("agent", "doctor", "echo", "--on", "moon")
+    assert (agent["state"], agent["place"], agent["directory"]) == ("works", "moon", "/mare")
     error = json.loads(site.agh("agent", "doctor", "echo", "--on", "mars", "-o", "json", code=4).stderr)[
         "error"
     ]
@@ -41,6 +41,6 @@ def test_a_plugin_wraps_every_launch(site: Site) -> None:
 def test_an_agent_does_not_run_where_it_was_not_meant_to(site: Site) -> None:
     """Unlike other hooks this one is not skipped when it fails: it may be somebody's sandbox."""
     site.add("broken", BROKEN)
-    done = site.agh("agent", "doctor", "echo", "-o", "json", code=1)
-    message = json.loads(done.stderr)["error"]["message"]
+    result = site.agh("agent", "doctor", "echo", "-o", "json", code=1)
+    message = json.loads(result.stderr)["error"]["message"]
     assert message == "agent echo failed: plugin broken: RuntimeError: no rocket"

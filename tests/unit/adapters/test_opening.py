@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from agh.adapters.agents import AgentRecord, record
+from agh.adapters.agents import AgentRecord, parse_agent
 from agh.adapters.builtin import AGENTS
 from agh.adapters.opening import opening
 from agh.errors import AgentInvalid, SystemPromptRefused
 
 PLAIN = AgentRecord("plain", ("plain",))
-CLAUDE = record(next(one for one in AGENTS if one["name"] == "claude"), "built-in")
+CLAUDE = parse_agent(next(agent for agent in AGENTS if agent["name"] == "claude"), "built-in")
 APPEND, OVERRIDE = {"mode": "append", "text": "be brief"}, {"mode": "override", "text": "be brief"}
 
 
@@ -39,10 +39,10 @@ def test_claude_takes_them_in_meta() -> None:
 def test_the_capability_of_the_protocol_comes_first() -> None:
     content = [{"type": "text", "text": "be brief"}]
     for agent in (PLAIN, CLAUDE):
-        found = opening(agent, advertised(), APPEND, [])
-        assert found == {"systemPrompt": {"mode": "append", "content": content}}
-        found = opening(agent, advertised(override={}), OVERRIDE, [])
-        assert found == {"systemPrompt": {"mode": "override", "content": content}}
+        fields = opening(agent, advertised(), APPEND, [])
+        assert fields == {"systemPrompt": {"mode": "append", "content": content}}
+        fields = opening(agent, advertised(override={}), OVERRIDE, [])
+        assert fields == {"systemPrompt": {"mode": "override", "content": content}}
         with pytest.raises(SystemPromptRefused) as caught:
             opening(agent, advertised(), OVERRIDE, [])
         assert caught.value.hint == "use --append-system-prompt"
@@ -60,4 +60,4 @@ def test_an_agent_that_takes_none_is_an_error(capabilities: dict[str, Any], prom
 @pytest.mark.parametrize("value", [{"colour": "x"}, {"system_prompt": 5}, {"system_prompt": ""}])
 def test_a_record_that_says_it_wrongly(value: Any) -> None:
     with pytest.raises(AgentInvalid, match="session_meta"):
-        record({"name": "x", "argv": ["x"], "session_meta": value}, "here")
+        parse_agent({"name": "x", "argv": ["x"], "session_meta": value}, "here")

@@ -27,8 +27,8 @@ WHY = {
 
 def test_a_plugin_is_found_and_described(site: Site) -> None:
     folder = site.add("mine", agents(BOT))
-    found = site.plugins()
-    assert found["mine"] == {
+    plugins = site.plugins()
+    assert plugins["mine"] == {
         "name": "mine",
         "module": "agh_mine",
         "distribution": folder.name.removesuffix(".dist-info"),
@@ -36,7 +36,7 @@ def test_a_plugin_is_found_and_described(site: Site) -> None:
         "hooks": ["agh_register_agents"],
         "error": None,
     }
-    assert found["echo"]["hooks"] == ["agh_register_agents"], "the embedded agent is a plugin too"
+    assert plugins["echo"]["hooks"] == ["agh_register_agents"], "the embedded agent is a plugin too"
     assert site.agents()["bot"]["source"] == "plugin mine"
     head, *rows = site.agh("plugins", "list").stdout.splitlines()
     assert head.split() == ["PLUGIN", "FROM", "OFFERS"]
@@ -60,16 +60,16 @@ def test_only_those_that_are_wanted(site: Site) -> None:
 def test_a_broken_plugin_is_named_and_skipped(site: Site, kind: str) -> None:
     site.add("broken", BROKEN[kind])
     site.add("zmine", agents(BOT))
-    done = site.agh("agent", "list")
-    (warning,) = done.stderr.splitlines()
+    result = site.agh("agent", "list")
+    (warning,) = result.stderr.splitlines()
     assert warning.startswith("agh: plugin broken (agh_broken-1.0) is skipped: ")
     assert WHY[kind] in warning
-    assert "bot" in done.stdout
-    assert "claude" in done.stdout
-    found = site.plugins()
-    assert WHY[kind] in found["broken"]["error"]
-    assert found["broken"]["hooks"] == []
-    assert (found["zmine"]["hooks"], found["zmine"]["error"]) == (["agh_register_agents"], None)
+    assert "bot" in result.stdout
+    assert "claude" in result.stdout
+    plugins = site.plugins()
+    assert WHY[kind] in plugins["broken"]["error"]
+    assert plugins["broken"]["hooks"] == []
+    assert (plugins["zmine"]["hooks"], plugins["zmine"]["error"]) == (["agh_register_agents"], None)
 
 
 def test_a_plugin_that_exits_is_skipped_too(site: Site) -> None:
@@ -104,16 +104,16 @@ def test_what_a_hook_gets_wrong_is_named(site: Site) -> None:
     site.add("odd", agents({**BOT, "name": "odd", "colour": "red"}))
     site.add("fails", f"{HEAD}@hookimpl\ndef agh_register_agents(register):\n    raise KeyError('x')\n")
     site.add("zgood", agents({**BOT, "name": "good"}))
-    done = site.agh("agent", "list")
+    result = site.agh("agent", "list")
     half, odd, fails = (
-        next(line for line in done.stderr.splitlines() if f"plugin {name}: " in line)
+        next(line for line in result.stderr.splitlines() if f"plugin {name}: " in line)
         for name in ("half", "odd", "fails")
     )
     assert "needs a name and an argv" in half
     assert "unknown key 'colour'" in odd
     assert "agh_register_agents failed" in fails
-    assert len(done.stderr.splitlines()) == 3
-    found = {line.split()[0] for line in done.stdout.splitlines()}
+    assert len(result.stderr.splitlines()) == 3
+    found = {line.split()[0] for line in result.stdout.splitlines()}
     assert {"bot", "good", "claude"} <= found
     assert not {"armless", "odd"} & found
 
@@ -139,9 +139,9 @@ def test_other_groups_and_lines_are_passed_over(site: Site) -> None:
     )
     (site.path / "d-1.dist-info").mkdir()
     (site.path / "e-1.dist-info").write_text("a file")
-    found = site.plugins()
-    assert set(found) == {"mine"} | OURS
-    assert found["mine"]["module"] == "agh_mine"
+    plugins = site.plugins()
+    assert set(plugins) == {"mine"} | OURS
+    assert plugins["mine"]["module"] == "agh_mine"
 
 
 def test_a_comment_is_no_plugin(site: Site) -> None:
@@ -164,8 +164,8 @@ def test_the_built_in_plugin_is_not_replaced(site: Site) -> None:
 def test_one_module_under_two_names_is_loaded_once(site: Site) -> None:
     site.add("mine", agents(BOT))
     site.register("again-1", "[agh]\nagain = agh_mine\n")
-    found = site.plugins()
-    assert sorted(bool(found[name]["error"]) for name in ("mine", "again")) == [False, True]
+    plugins = site.plugins()
+    assert sorted(bool(plugins[name]["error"]) for name in ("mine", "again")) == [False, True]
     assert "bot" in site.agents()
 
 

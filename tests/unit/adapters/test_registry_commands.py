@@ -41,9 +41,9 @@ def test_a_failure_in_a_command_is_reported_like_any_other(site: Site) -> None:
 def test_one_that_cannot_add_its_commands_is_named_and_the_others_are_there(site: Site) -> None:
     site.add("broken", f"{HEAD}@hookimpl\ndef agh_register_commands(group):\n    raise RuntimeError('no')\n")
     site.add("zmine", command("greet"))
-    done = site.agh("greet")
-    assert done.stdout == "done\n"
-    (warning,) = done.stderr.splitlines()
+    result = site.agh("greet")
+    assert result.stdout == "done\n"
+    (warning,) = result.stderr.splitlines()
     assert "broken" in warning and "no" in warning
     site.agh("session", "list")
     assert "greet" in site.agh("--help").stdout

@@ -34,12 +34,12 @@ def crowded(site: Site, home: Home) -> Site:
 
 
 def run(site: Site, *args: str) -> tuple[set[str], str]:
-    """The modules that a command imports, and what it opens.
+    """Return the modules that a command imports, and what it opens.
 
     The first does not have those that `import_module` gets; the files of these are in the second.
     """
     log = site.cwd / "opened"
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "agh", *args],
         env=site.environ(OPENED=str(log)),
         cwd=site.cwd,
@@ -49,8 +49,8 @@ def run(site: Site, *args: str) -> tuple[set[str], str]:
         timeout=30,
         check=True,
     )
-    assert done.stdout
-    lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    assert result.stdout
+    lines = [line for line in result.stderr.splitlines() if line.startswith("import time:")]
     return {line.rsplit("|", 1)[1].strip() for line in lines}, log.read_text()
 
 

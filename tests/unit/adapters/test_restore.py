@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.live import Session
-from tests.support.resume import HEADER, RECALL, SEEN, WORDS, define, ends, refused, restored
+from tests.support.resume import HEADER, RECALL, SEEN, WORDS, define, refused, restored, wait_until_gone
 from tests.support.site import HEAD, Site
 
 MEMENTO = """
@@ -37,13 +37,13 @@ def memento(site: Site, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_the_lowest_rank_is_tried_first(talked: Session, memento: Any) -> None:
     memento(WORKS)
-    found = restored(talked)
-    assert (found["strategy"], found["context_lost"]) == ("memento", False)
+    restore = restored(talked)
+    assert (restore["strategy"], restore["context_lost"]) == ("memento", False)
     assert talked.events("session_resumed")[0].content["strategy"] == "memento"
     assert talked.meta()["restore"]["strategy"] == "memento"
     talked.agh("stop")
-    found = json.loads(talked.agh("resume", "-o", "json", env={"AGH_PLUGINS": "echo"}).stdout)["restore"]
-    assert found["strategy"] == "native_resume"
+    restore = json.loads(talked.agh("resume", "-o", "json", env={"AGH_PLUGINS": "echo"}).stdout)["restore"]
+    assert restore["strategy"] == "native_resume"
 
 
 def test_a_higher_rank_is_tried_later(talked: Session, memento: Any) -> None:
@@ -55,31 +55,31 @@ def test_a_higher_rank_is_tried_later(talked: Session, memento: Any) -> None:
 
 def test_one_that_cannot_passes_it_on(talked: Session, memento: Any) -> None:
     memento('raise Impossible("no polaroids")')
-    found = restored(talked)
-    assert found["strategy"] == "native_resume"
-    assert "memento: no polaroids" in found["reason"]
+    restore = restored(talked)
+    assert restore["strategy"] == "native_resume"
+    assert "memento: no polaroids" in restore["reason"]
     assert talked.say(RECALL) == SEEN
 
 
 def test_one_that_knows_it_is_gone_is_believed(talked: Session, memento: Any) -> None:
     memento('raise Gone("the photos are burnt")')
-    found = restored(talked)
-    assert (found["strategy"], found["context_lost"]) == ("inject_history", True)
-    assert "the photos are burnt" in found["reason"]
+    restore = restored(talked)
+    assert (restore["strategy"], restore["context_lost"]) == ("inject_history", True)
+    assert "the photos are burnt" in restore["reason"]
     assert HEADER in talked.say(RECALL)
 
 
 def test_one_that_crashes_leaves_the_way_back(talked: Session, memento: Any) -> None:
     token = talked.meta()["acp_session_id"]
     memento("return 1 / 0")
-    done = talked.agh("resume", code=None)
-    assert done.returncode != 0
-    assert "ZeroDivisionError" in done.stderr
-    ends(talked)
+    result = talked.agh("resume", code=None)
+    assert result.returncode != 0
+    assert "ZeroDivisionError" in result.stderr
+    wait_until_gone(talked)
     status = talked.status()
     assert (status["state"], status["acp_session_id"]) == ("stopped", token)
-    found = json.loads(talked.agh("resume", "-o", "json", env={"AGH_PLUGINS": "echo"}).stdout)["restore"]
-    assert found["strategy"] == "native_resume"
+    restore = json.loads(talked.agh("resume", "-o", "json", env={"AGH_PLUGINS": "echo"}).stdout)["restore"]
+    assert restore["strategy"] == "native_resume"
     assert talked.say(RECALL) == SEEN
 
 
@@ -102,11 +102,11 @@ def test_an_agents_record_forbids_a_step(talked: Session) -> None:
 def test_an_agent_restores_by_its_own_flags(talked: Session) -> None:
     before, state = talked.meta(), talked.live.home / "flags"
     define(talked.live, "echo", "--caps", "none", resume_argv=["--state", f"{state}/{{id}}"])
-    found = restored(talked)
-    assert (found["strategy"], found["context_lost"]) == ("cli_resume", False)
+    restore = restored(talked)
+    assert (restore["strategy"], restore["context_lost"]) == ("cli_resume", False)
     assert (state / before["acp_session_id"]).is_dir(), "the agent was started again with the id in its argv"
-    agents = [one for one in talked.live.processes() if one.argv[1:4] == ["-P", "-m", "agh_echo"]]
-    assert [one.pid for one in agents] == [talked.agent], "there is one agent"
+    agents = [process for process in talked.live.processes() if process.argv[1:4] == ["-P", "-m", "agh_echo"]]
+    assert [agent.pid for agent in agents] == [talked.agent], "there is one agent"
     assert talked.say("hello") == "echo: hello"
     meta = talked.meta()
     assert meta["acp_session_ids"] == [before["acp_session_id"], meta["acp_session_id"]]

@@ -36,39 +36,50 @@ def three(home: Home) -> Home:
 def test_every_command_is_offered_by_its_group() -> None:
     for path, one in commands(root):
         if path:
-            found = offered(*path[:-1], path[-1][:1])
-            assert path[-1] in found
-            assert found[path[-1]] == one.get_short_help_str(200)
+            offers = offered(*path[:-1], path[-1][:1])
+            assert path[-1] in offers
+            assert offers[path[-1]] == one.get_short_help_str(200)
 
 
 def test_every_option_is_offered() -> None:
-    found = offered("session", "resume", "-")
-    assert {"--latest", "--agent", "--fresh", "--ttl", "--output", "--help"} <= set(found)
-    assert found["--steal"] == "Take the lease from another holder."
+    offers = offered("session", "resume", "-")
+    assert {"--latest", "--agent", "--fresh", "--ttl", "--output", "--help"} <= set(offers)
+    assert offers["--steal"] == "Take the lease from another holder."
     assert "--latest" not in offered("session", "resume", "--latest", "-")
     assert "--type" in offered("session", "events", "--type", "done", "-")
     assert offered("session", "resume", "--", "-") == {}
 
 
 def test_sessions(three: Home) -> None:
-    found = offered("session", "status", "")
-    assert found["fix-login"] == "claude · stopped · sess-aaaa000001"
-    assert found["sess-aaaa000001"] == "fix-login · claude · stopped"
-    assert found["sess-aabb000002"] == "codex · failed"
+    offers = offered("session", "status", "")
+    assert offers["fix-login"] == "claude · stopped · sess-aaaa000001"
+    assert offers["sess-aaaa000001"] == "fix-login · claude · stopped"
+    assert offers["sess-aabb000002"] == "codex · failed"
     ids = ["sess-bbbb000003", "sess-aabb000002", "sess-aaaa000001"]
-    assert list(found) == ["@last", "two words", "fix-login", *ids]
+    assert list(offers) == ["@last", "two words", "fix-login", *ids]
     assert list(offered("session", "status", "sess-aa")) == ["sess-aabb000002", "sess-aaaa000001"]
     assert list(offered("session", "status", "two")) == ["two words"]
     assert offered("session", "status", "fix-login", "") == {}
     assert "fix-login" in offered("session", "events", "two words", "")  # takes many
 
 
+def test_a_name_is_offered_once_for_the_session_it_means_here(three: Home) -> None:
+    three.directory(id="sess-cccc000004", name="fix-login", agent_name="echo", workspace_path=os.getcwd())
+    three.directory(id="sess-cccc000005", name="fix-login", workspace_path=os.getcwd(), archived=True)
+    assert offered("session", "status", "fix") == {"fix-login": "echo · stopped · sess-cccc000004"}
+    assert [word for word, _ in complete.candidates(["status", ""])][:3] == [
+        "@last",
+        "fix-login",
+        "two words",
+    ]
+
+
 def test_of_many_the_newest_are_described(three: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(complete, "DESCRIBED", 1)
     assert list(offered("session", "status", "")) == ["@last", "two words", "sess-bbbb000003"]
-    found = offered("session", "status", "s")
-    assert list(found) == ["sess-bbbb000003", "sess-aabb000002", "sess-aaaa000001"]
-    assert found["sess-aaaa000001"] == ""
+    offers = offered("session", "status", "s")
+    assert list(offers) == ["sess-bbbb000003", "sess-aabb000002", "sess-aaaa000001"]
+    assert offers["sess-aaaa000001"] == ""
 
 
 def test_a_live_session_says_so(three: Home) -> None:
@@ -84,18 +95,18 @@ def test_a_session_that_cannot_be_read(three: Home) -> None:
 
 
 def test_agents() -> None:
-    found = offered("run", "--agent", "")
-    assert found["echo"].endswith("installed")
-    assert "claude" in found
+    offers = offered("run", "--agent", "")
+    assert offers["echo"].endswith("installed")
+    assert "claude" in offers
     assert list(offered("agent", "show", "ec")) == ["echo"]
     assert list(offered("run", "--agent=ec")) == ["--agent=echo"]
     assert "echo" in offered("session", "resume", "fix-login", "--agent", "e")
 
 
 def test_workspaces(three: Home) -> None:
-    found = offered("session", "list", "--workspace", "")
-    assert found["/src/app"] == "repo-alpha"
-    assert found[""] == "dir"
+    offers = offered("session", "list", "--workspace", "")
+    assert offers["/src/app"] == "repo-alpha"
+    assert offers[""] == "dir"
     entry = '[[workspaces]]\nid = "ws-1"\nname = "shop"\npath = "/src/shop"\n'
     (three.path / "workspaces.toml").write_text(entry)
     assert offered("run", "--workspace", "sh") == {"shop": "/src/shop", "": "dir"}
@@ -143,9 +154,9 @@ def test_nothing_heavy_is_imported(three: Home, words: list[str]) -> None:
 
 def test_the_answer_is_plain_text(agh: Agh, three: Home) -> None:
     three.directory(id="sess-dddd000005", name="Grüße", agent_name="evil\x1b]0;x\x07\tagent\nline")
-    done = agh("__complete", "session", "status", "sess-d", env={**os.environ, "LC_ALL": "C"})
-    assert done.stdout == "sess-dddd000005\tGrüße · evil\\x1b]0;x\\x07 agent line · stopped\n"
-    assert done.stderr == ""
+    result = agh("__complete", "session", "status", "sess-d", env={**os.environ, "LC_ALL": "C"})
+    assert result.stdout == "sess-dddd000005\tGrüße · evil\\x1b]0;x\\x07 agent line · stopped\n"
+    assert result.stderr == ""
 
 
 @pytest.mark.parametrize("trouble", ["unsafe", "file", "none"])
@@ -155,8 +166,8 @@ def test_trouble_is_silence(agh: Agh, home: Home, trouble: str) -> None:
         home.path.chmod(0o777)
     elif trouble == "file":
         home.path.write_text("x")
-    done = agh("__complete", "session", "status", "")
-    assert (done.stdout, done.stderr) == ("", "")
+    result = agh("__complete", "session", "status", "")
+    assert (result.stdout, result.stderr) == ("", "")
     assert agh("__complete").stdout.startswith("agent\t")
     assert home.path.exists() == (trouble != "none")
 
@@ -181,7 +192,7 @@ def test_a_shell_that_is_not_known(agh: Agh) -> None:
 
 
 def test_a_reader_that_went_away() -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", "-c", f"{AGH} __complete session '' | :"], capture_output=True, text=True, timeout=20
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (result.returncode, result.stderr) == (0, "")

@@ -87,9 +87,9 @@ class Shell:
     def sees(self, *wanted: str) -> str:
         """Wait until all of it was shown."""
         deadline = time.monotonic() + PATIENCE
-        while not all(one in self.screen for one in wanted):
+        while not all(text in self.screen for text in wanted):
             left = deadline - time.monotonic()
-            assert left > 0, f"{[one for one in wanted if one not in self.screen]} not in {self.screen!r}"
+            assert left > 0, f"{[text for text in wanted if text not in self.screen]} not in {self.screen!r}"
             if select.select([self.fd], [], [], left)[0]:
                 data = os.read(self.fd, 65536)
                 if b"\x1b[c" in data or b"\x1b[0c" in data:  # "who are you?", asked by fish
@@ -113,9 +113,9 @@ def shell(request: pytest.FixtureRequest, home: Home, tmp_path: Path) -> Iterato
     (tmp_path / "scratch" / "folder").mkdir(parents=True)
     (tmp_path / "user" / "programs").mkdir()
     (tmp_path / "user" / "programs" / "agh").symlink_to(AGH)
-    one = Shell(request.param, tmp_path / "scratch")
-    yield one
-    one.close()
+    running = Shell(request.param, tmp_path / "scratch")
+    yield running
+    running.close()
 
 
 WORDS = (

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from agh import config as table
-from tests.support.program import Agh, in_process, tree
+from tests.support.files import tree
+from tests.support.program import Agh, in_process
 
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory."""
+    """Return the working directory."""
     folder = tmp_path / "work"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -23,9 +24,9 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def config(*args: str, code: int = 0) -> Any:
-    done = in_process("config", *args, "-o", "json")
-    assert done.returncode == code, (done.stdout, done.stderr)
-    return json.loads(done.stdout or done.stderr)
+    result = in_process("config", *args, "-o", "json")
+    assert result.returncode == code, (result.stdout, result.stderr)
+    return json.loads(result.stdout or result.stderr)
 
 
 def value(key: str, *args: str) -> Any:
@@ -38,29 +39,29 @@ def trust(home: Path, workspace: Path) -> None:
 
 
 def refused(*args: str) -> dict[str, str]:
-    found: dict[str, str] = config(*args, code=2)["error"]
-    return found
+    error: dict[str, str] = config(*args, code=2)["error"]
+    return error
 
 
 def test_show_has_every_setting_and_where_it_comes_from(private_home: Path, work: Path) -> None:
     before = tree(work)
-    shown = {one["key"]: one for one in config("show")["settings"]}
-    assert set(shown) == set(table.SETTINGS)
-    assert {one["source"] for one in shown.values()} == {"default"}
+    settings = {setting["key"]: setting for setting in config("show")["settings"]}
+    assert set(settings) == set(table.SETTINGS)
+    assert {value["source"] for value in settings.values()} == {"default"}
     assert not private_home.exists() and tree(work) == before, "reading makes nothing"
     trust(private_home, work)
     config("set", "session.idle_after", "1h")
     config("set", "agent", "codex")
     config("set", "agent", "claude", "--workspace", ".")
-    shown = {one["key"]: one for one in config("show")["settings"]}
-    assert shown["session.idle_after"] | {"default": 0, "meaning": 0} == {
+    settings = {setting["key"]: setting for setting in config("show")["settings"]}
+    assert settings["session.idle_after"] | {"default": 0, "meaning": 0} == {
         "key": "session.idle_after",
         "value": "1h",
         "source": str(private_home / "config.toml"),
         "default": 0,
         "meaning": 0,
     }
-    assert (shown["agent"]["value"], shown["agent"]["source"]) == (
+    assert (settings["agent"]["value"], settings["agent"]["source"]) == (
         "claude",
         str(work / ".agh" / "config.toml"),
     )
@@ -68,8 +69,8 @@ def test_show_has_every_setting_and_where_it_comes_from(private_home: Path, work
 
 
 def test_show_a_part_for_people(work: Path) -> None:
-    done = in_process("config", "show", "permissions")
-    lines = done.stdout.splitlines()
+    result = in_process("config", "show", "permissions")
+    lines = result.stdout.splitlines()
     assert lines[0].split() == ["KEY", "VALUE", "FROM", "MEANING"]
     assert [line.split()[0] for line in lines[1:]] == [
         "permissions.mode",
@@ -96,7 +97,7 @@ def test_set_keeps_the_rest_of_the_file(private_home: Path, work: Path) -> None:
     config("set", "session.queue_cap", "--unset")
     assert "queue_cap" not in path.read_text()
     assert value("session.queue_cap") == 10
-    assert not [one for one in private_home.iterdir() if one.name.startswith(".config")]
+    assert not [path for path in private_home.iterdir() if path.name.startswith(".config")]
 
 
 def test_a_value_is_written_as_its_setting_wants_it(work: Path) -> None:
@@ -168,8 +169,8 @@ def test_a_workspaces_file_is_for_everyone_who_has_the_workspace(private_home: P
     assert path.read_text() == '[permissions]\nmode = "deny-all"\n'
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
     assert config("path", "--workspace", ".")["path"] == {"path": str(path), "exists": True}
-    done = in_process("config", "set", "permissions.mode", "approve-all")
-    assert f"{path} sets permissions.mode too" in done.stderr, "it has no effect here, and that is told"
+    result = in_process("config", "set", "permissions.mode", "approve-all")
+    assert f"{path} sets permissions.mode too" in result.stderr, "it has no effect here, and that is told"
 
 
 def test_path(private_home: Path, work: Path) -> None:
@@ -179,7 +180,7 @@ def test_path(private_home: Path, work: Path) -> None:
 
 def test_validate_tells_everything_that_is_wrong(private_home: Path, work: Path) -> None:
     files = config("validate")["files"]
-    assert [(one["ok"], one["exists"]) for one in files] == [(True, False)] * 2
+    assert [(file["ok"], file["exists"]) for file in files] == [(True, False)] * 2
     private_home.mkdir(mode=0o700)
     (private_home / "config.toml").write_text('agent = "a"\nagnet = "b"\n[timeouts]\nload = "soon"\n')
     found, other = config("validate", code=2)["files"]
@@ -189,13 +190,13 @@ def test_validate_tells_everything_that_is_wrong(private_home: Path, work: Path)
         "timeouts.load",
     ]
     assert found["problems"][0]["hint"] == "did you mean agent?"
-    done = in_process("config", "validate")
-    assert (done.returncode, done.stdout.count("FAIL"), done.stderr) == (2, 2, "")
+    result = in_process("config", "validate")
+    assert (result.returncode, result.stdout.count("FAIL"), result.stderr) == (2, 2, "")
 
 
 def test_many_changes_at_once_are_all_kept(private_home: Path, work: Path, agh: Agh) -> None:
     keys = [f"session.supervision.{name}" for name in ("heartbeat", "inactivity_timeout", "prompt_deadline")]
     keys += ["timeouts.new", "timeouts.load", "timeouts.initialize"]
     racers = [agh.start("config", "set", key, f"{number}s") for number, key in enumerate(keys, 1)]
-    assert [one.wait(30) for one in racers] == [0] * len(keys)
+    assert [racer.wait(30) for racer in racers] == [0] * len(keys)
     assert [value(key) for key in keys] == [f"{number}s" for number in range(1, len(keys) + 1)]

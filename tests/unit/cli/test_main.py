@@ -14,7 +14,8 @@ import pytest
 from agh import __version__
 from agh.cli.main import root
 from tests.support.build import Home, conversation
-from tests.support.program import Agh, error_of, in_process, said
+from tests.support.output import error_of, message_of
+from tests.support.program import Agh, in_process
 
 READING = [
     ["session", "list"],
@@ -34,21 +35,21 @@ def commands(group: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple
     if isinstance(group, click.Group):
         context = click.Context(group)
         for name in group.list_commands(context):
-            found = group.get_command(context, name)
-            assert found is not None
-            yield from commands(found, (*path, name))
+            subcommand = group.get_command(context, name)
+            assert subcommand is not None
+            yield from commands(subcommand, (*path, name))
 
 
 @pytest.mark.parametrize("path", list(commands(root)), ids=" ".join)
 def test_help_for_every_command(
     agh: Agh, home: Home, path: tuple[str, ...], request: pytest.FixtureRequest
 ) -> None:
-    done = agh(*path, "--help")
-    assert done.stderr == ""
-    assert done.stdout.startswith(f"Usage: {' '.join(['agh', *path])} ")
-    assert "Example" in done.stdout
-    assert in_process(*path, "-h").stdout == done.stdout
-    assert all(len(line) <= 120 for line in done.stdout.splitlines())
+    result = agh(*path, "--help")
+    assert result.stderr == ""
+    assert result.stdout.startswith(f"Usage: {' '.join(['agh', *path])} ")
+    assert "Example" in result.stdout
+    assert in_process(*path, "-h").stdout == result.stdout
+    assert all(len(line) <= 120 for line in result.stdout.splitlines())
     assert not home.path.exists()
 
 
@@ -69,8 +70,8 @@ def test_every_command_that_has_an_output_format_has_json_and_json_lines() -> No
 @pytest.mark.parametrize("path", list(commands(root)), ids=" ".join)
 def test_an_example_stays_on_its_line(path: tuple[str, ...], request: pytest.FixtureRequest) -> None:
     """A person copies it: an example must not be broken in the middle by the width of the help."""
-    shown = in_process(*path, "--help").stdout
-    example = shown[shown.index("Example") :].rstrip() if "Example" in shown else ""
+    printed = in_process(*path, "--help").stdout
+    example = printed[printed.index("Example") :].rstrip() if "Example" in printed else ""
     assert all(line.strip().startswith(("Example", "agh ")) for line in example.splitlines())
 
 
@@ -96,9 +97,9 @@ def test_every_command_has_the_three_forms(
     home: Home, command: list[str], output: str, request: pytest.FixtureRequest
 ) -> None:
     home.session(conversation(), name="talk")
-    done = in_process(*command, "-o", output)
-    assert done.returncode == 0, done.stderr
-    out = done.stdout
+    result = in_process(*command, "-o", output)
+    assert result.returncode == 0, result.stderr
+    out = result.stdout
     assert out or command[1:2] == ["list"]
     if output == "json":
         assert len(json.loads(out)) == 1 or "repair" in command
@@ -111,13 +112,13 @@ def test_every_command_has_the_three_forms(
     ("args", "exit", "message", "hint"),
     [
         (["sesion"], 2, "agh has no command 'sesion'", "agh session"),
-        (["session", "evnets", "x"], 2, "agh session has no command 'evnets'", "agh session events"),
+        (["session", "evnets", "x"], 2, "agh session has no command 'evnets'", "agh session events x"),
         (["session", "xyzzy"], 2, "agh session has no command 'xyzzy'", "agh session --help"),
         (["--bogus"], 2, "No such option '--bogus'", "agh --help"),
         (["session", "list", "--bogus"], 2, "No such option '--bogus'", "agh session list --help"),
-        (["session", "status"], 2, "Missing argument 'ID'", "agh session status --help"),
+        (["session", "rename", "x"], 2, "Missing argument 'NAME'", "agh session rename --help"),
         (["session", "list", "--limt", "1"], 2, "No such option '--limt'", "agh session list --limit"),
-        (["agent", "lst"], 2, "No such command 'lst'", "agh agent list"),
+        (["agent", "lst"], 2, "agh agent has no command 'lst'", "agh agent list"),
         (["agent", "show", "ehco"], 4, "no agent is called ehco", "did you mean echo?"),
         (
             ["session", "wait", "x", "--until", "idel"],
@@ -129,30 +130,30 @@ def test_every_command_has_the_three_forms(
     ],
 )
 def test_errors_for_people(agh: Agh, args: list[str], exit: int, message: str, hint: str) -> None:
-    done = agh(*args, code=exit)
-    assert done.stdout == ""
-    assert said(done) == message
-    assert done.stderr.splitlines()[1] == f"hint: {hint}"
+    result = agh(*args, code=exit)
+    assert result.stdout == ""
+    assert message_of(result) == message
+    assert result.stderr.splitlines()[1] == f"hint: {hint}"
 
 
 @pytest.mark.parametrize("option", [["-o", "json"], ["-ojson"], ["--output", "json"], ["--output=json"]])
 def test_errors_as_json(agh: Agh, option: list[str]) -> None:
-    done = agh("session", "status", "nope", *option, code=None)
-    error = error_of(done, "session_not_found", 4)
+    result = agh("session", "status", "nope", *option, code=None)
+    error = error_of(result, "session_not_found", 4)
     assert error == {
         "code": "session_not_found",
         "message": "no session matches 'nope'",
         "hint": "agh session list --all",
         "details": {},
     }
-    assert done.stderr.count("\n") == 1
+    assert result.stderr.count("\n") == 1
     lines = agh("session", "status", "nope", "-o", "jsonl", code=4)
-    assert lines.stderr == done.stderr
+    assert lines.stderr == result.stderr
 
 
 @pytest.mark.parametrize("args", [["session", "events", "--", "-x"], ["session", "events", "-f", "x"]])
 def test_an_id_is_not_an_option(agh: Agh, args: list[str]) -> None:
-    said(agh(*args, code=4))
+    message_of(agh(*args, code=4))
 
 
 def test_a_home_that_is_not_private(agh: Agh, home: Home) -> None:
@@ -168,18 +169,18 @@ def test_a_home_that_is_a_file(agh: Agh, home: Home) -> None:
     home.path.unlink()
     home.path.mkdir(0o700)
     (home.path / "sessions").write_text("x")
-    done = agh("session", "list", code=None)
-    assert done.returncode not in (1, 70), done.stderr
+    result = agh("session", "list", code=None)
+    assert result.returncode not in (1, 70), result.stderr
 
 
 @pytest.mark.parametrize("command", READING[1:7], ids=" ".join)
 def test_nothing_is_made_by_reading(agh: Agh, home: Home, tmp_path: Path, command: list[str]) -> None:
-    said(agh(*command, code=4))
+    message_of(agh(*command, code=4))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["user"]
     assert list((tmp_path / "user").iterdir()) == []
 
 
 @pytest.mark.parametrize("command", ["run", "session prompt"])
 def test_without_a_prompt_the_hint_is_the_help_of_that_command(agh: Agh, command: str) -> None:
-    done = agh(*command.split(), *(["@last"] if command == "session prompt" else []), code=2)
-    assert done.stderr.splitlines()[-1] == f"hint: agh {command} --help"
+    result = agh(*command.split(), *(["@last"] if command == "session prompt" else []), code=2)
+    assert result.stderr.splitlines()[-1] == f"hint: agh {command} --help"

@@ -12,23 +12,24 @@ import pytest
 
 from agh.cli import skill
 from agh.cli.main import root
-from tests.support.program import in_process, tree
+from tests.support.files import tree
+from tests.support.program import in_process
 
 LINES = re.findall(r"^(?:.*\| )?agh ([a-z].*)$", skill.text(), re.MULTILINE)
 
 
 def install(*args: str, code: int = 0) -> list[str]:
-    done = in_process("skill", "install", *args, "-o", "json")
-    assert done.returncode == code, (done.stdout, done.stderr)
-    return [one["was"] for one in json.loads(done.stdout)["installed"]] if not code else []
+    result = in_process("skill", "install", *args, "-o", "json")
+    assert result.returncode == code, (result.stdout, result.stderr)
+    return [one["was"] for one in json.loads(result.stdout)["installed"]] if not code else []
 
 
 def test_it_is_a_skill_file() -> None:
-    shown = in_process("skill", "show").stdout
-    assert shown == skill.text()
-    assert re.match(r"---\nname: agh\ndescription: \S.{50,1000}\n---\n", shown)
-    assert len(shown) < 6000, "an agent reads it whole"
-    assert json.loads(in_process("skill", "show", "-o", "json").stdout)["skill"]["text"] == shown
+    printed = in_process("skill", "show").stdout
+    assert printed == skill.text()
+    assert re.match(r"---\nname: agh\ndescription: \S.{50,1000}\n---\n", printed)
+    assert len(printed) < 6000, "an agent reads it whole"
+    assert json.loads(in_process("skill", "show", "-o", "json").stdout)["skill"]["text"] == printed
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -37,11 +38,11 @@ def test_every_command_in_it_exists(line: str) -> None:
     command: click.Command = root
     context = click.Context(root, **root.context_settings)
     while isinstance(command, click.Group):
-        found = command.get_command(context, words.pop(0))
-        assert found is not None, line
-        command = found
-    known = {opt for param in command.params for opt in (*param.opts, *param.secondary_opts)}
-    assert {word for word in words if word.startswith("-") and word != "-"} <= known
+        subcommand = command.get_command(context, words.pop(0))
+        assert subcommand is not None, line
+        command = subcommand
+    earlier = {opt for param in command.params for opt in (*param.opts, *param.secondary_opts)}
+    assert {word for word in words if word.startswith("-") and word != "-"} <= earlier
     with command.make_context(command.name, words, parent=context) as parsed:
         assert parsed.params
 
@@ -67,8 +68,8 @@ def test_a_file_that_was_changed_stays(tmp_path: Path) -> None:
     path = tmp_path / "user" / ".claude" / "skills" / "agh" / "SKILL.md"
     changed = path.read_text().replace("stdout is data", "stdout is DATA")
     path.write_text(changed)
-    done = in_process("skill", "install", "codex", "claude", "-o", "json")
-    assert (done.returncode, json.loads(done.stderr)["error"]["code"]) == (6, "skill_changed")
+    result = in_process("skill", "install", "codex", "claude", "-o", "json")
+    assert (result.returncode, json.loads(result.stderr)["error"]["code"]) == (6, "skill_changed")
     assert path.read_text() == changed
     assert not (tmp_path / "user" / ".agents").exists(), "all or nothing"
     assert install("claude", "--force") == ["changed"]

@@ -13,9 +13,9 @@ from tests.support.program import in_process
 
 
 def workspace(*args: object, code: int = 0) -> Any:
-    done = in_process("workspace", *map(str, args), "-o", "json")
-    assert done.returncode == code, (done.stdout, done.stderr)
-    return json.loads(done.stdout or done.stderr)
+    result = in_process("workspace", *map(str, args), "-o", "json")
+    assert result.returncode == code, (result.stdout, result.stderr)
+    return json.loads(result.stdout or result.stderr)
 
 
 @pytest.fixture
@@ -26,23 +26,21 @@ def shop(tmp_path: Path) -> Path:
 
 
 def test_add_list_show_remove(home: Home, shop: Path) -> None:
-    made = workspace("add", shop)["workspace"]
-    assert (made["name"], made["path"]) == ("shop", str(shop))
-    home.session(workspace_path=str(shop), workspace_id=made["id"])
+    added = workspace("add", shop)["workspace"]
+    assert (added["name"], added["path"]) == ("shop", str(shop))
+    home.session(workspace_path=str(shop), workspace_id=added["id"])
     home.session(workspace_path=str(shop), workspace_id=None)
     home.session(workspace_path=str(shop / "sub"), workspace_id=None)
     (listed,) = workspace("list")["workspaces"]
     assert (listed["sessions"], listed["live"], listed["exists"]) == (2, 0, True)
-    for reference in ("shop", made["id"], shop):
+    for reference in ("shop", added["id"], shop):
         assert workspace("show", reference)["workspace"] == listed
     assert in_process("workspace", "list").stdout.split()[:5] == ["NAME", "ID", "SESSIONS", "PATH", "shop"]
-    assert workspace("remove", "shop")["workspace"] == made
+    assert workspace("remove", "shop")["workspace"] == added
     assert workspace("list") == {"workspaces": []}
     assert len(list((home.path / "sessions").iterdir())) == 3
-    shown = workspace("show", shop)["workspace"]
-    assert (shown["id"], shown["name"], shown["sessions"]) == (None, None, 2), (
-        "every directory is a workspace"
-    )
+    view = workspace("show", shop)["workspace"]
+    assert (view["id"], view["name"], view["sessions"]) == (None, None, 2), "every directory is a workspace"
 
 
 def test_errors_have_their_own_codes(shop: Path, tmp_path: Path) -> None:
@@ -58,16 +56,16 @@ def test_errors_have_their_own_codes(shop: Path, tmp_path: Path) -> None:
 
 
 def test_a_list_of_the_sessions_of_a_workspace(home: Home, shop: Path, tmp_path: Path) -> None:
-    made = workspace("add", shop, "--name", "store")["workspace"]
+    added = workspace("add", shop, "--name", "store")["workspace"]
     inside = home.session(workspace_path=str(shop)).name
     home.session(workspace_path=str(tmp_path))
-    for reference in ("store", made["id"], str(shop)):
-        done = in_process("session", "list", "--all", "--workspace", reference, "-o", "json")
-        assert [one["id"] for one in json.loads(done.stdout)["sessions"]] == [inside]
-    done = in_process("session", "list", "--all", "--workspace", "stroe")
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (4, "hint: did you mean store?")
-    done = in_process("session", "resume", "--latest", "--workspace", "stroe")
-    assert done.returncode == 4
+    for reference in ("store", added["id"], str(shop)):
+        result = in_process("session", "list", "--all", "--workspace", reference, "-o", "json")
+        assert [session["id"] for session in json.loads(result.stdout)["sessions"]] == [inside]
+    result = in_process("session", "list", "--all", "--workspace", "stroe")
+    assert (result.returncode, result.stderr.splitlines()[-1]) == (4, "hint: did you mean store?")
+    result = in_process("session", "resume", "--latest", "--workspace", "stroe")
+    assert result.returncode == 4
 
 
 def test_the_agents_and_settings_of_a_workspace_by_its_name(private_home: Path, shop: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from agh.console.progress import progress
 from tests.support.build import Home, conversation
-from tests.support.program import _until_end
+from tests.support.terminal import read_to_end
 
 WORK = """
 import sys
@@ -27,7 +27,7 @@ print("rich" in sys.modules)
 
 
 def watched(stops_at: int = 9, **env: str) -> tuple[str, str]:
-    """What the work writes to stdout, a pipe, and to stderr, a terminal."""
+    """Return what the work writes to stdout, a pipe, and to stderr, a terminal."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-c", WORK, str(stops_at)],
@@ -38,41 +38,41 @@ def watched(stops_at: int = 9, **env: str) -> tuple[str, str]:
         env={**os.environ, "TERM": "xterm", **env},
     ) as process:
         os.close(theirs)
-        shown = _until_end(ours).decode()
+        text = read_to_end(ours).decode()
         os.close(ours)
         out, _ = process.communicate(timeout=20)
     assert process.returncode == (3 if stops_at < 9 else 0)
-    return out, shown
+    return out, text
 
 
 def test_on_a_terminal() -> None:
-    out, shown = watched()
+    out, output = watched()
     assert out == "0\n1\n2\n3\nTrue\n"
-    assert "counting" in shown
-    assert "/4" in shown
+    assert "counting" in output
+    assert "/4" in output
     for number in range(4):
-        assert f"talk {number}" in shown
-    assert shown.endswith("\x1b[2K")  # the bar's line is cleared
-    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")  # the cursor is back
+        assert f"talk {number}" in output
+    assert output.endswith("\x1b[2K")  # the bar's line is cleared
+    assert output.rindex("\x1b[?25h") > output.rindex("\x1b[?25l")  # the cursor is back
 
 
 def test_work_that_fails_leaves_a_clean_terminal() -> None:
-    out, shown = watched(stops_at=2)
+    out, output = watched(stops_at=2)
     assert out == "0\n1\n2\n"
-    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
+    assert output.rindex("\x1b[?25h") > output.rindex("\x1b[?25l")
 
 
 @pytest.mark.parametrize("term", ["dumb", ""])
 def test_a_terminal_that_can_nothing(term: str) -> None:
-    out, shown = watched(TERM=term)
+    out, output = watched(TERM=term)
     assert out.endswith("False\n")
-    assert shown == "".join(f"talk {number}\r\n" for number in range(4))
+    assert output == "".join(f"talk {number}\r\n" for number in range(4))
 
 
 def test_in_a_pipe() -> None:
-    done = subprocess.run([sys.executable, "-c", WORK, "9"], capture_output=True, text=True, timeout=20)
-    assert done.stdout == "0\n1\n2\n3\nFalse\n"
-    assert done.stderr == "".join(f"talk {number}\n" for number in range(4))
+    result = subprocess.run([sys.executable, "-c", WORK, "9"], capture_output=True, text=True, timeout=20)
+    assert result.stdout == "0\n1\n2\n3\nFalse\n"
+    assert result.stderr == "".join(f"talk {number}\n" for number in range(4))
 
 
 def test_it_hands_on_what_it_is_given() -> None:
@@ -93,9 +93,9 @@ def test_repair_and_prune_show_one(home: Home) -> None:
             env={**os.environ, "TERM": "xterm"},
         ) as process:
             os.close(theirs)
-            shown = _until_end(ours).decode()
+            text = read_to_end(ours).decode()
             os.close(ours)
             out, _ = process.communicate(timeout=20)
-        assert ("repairing" if "repair" in args else "removing") in shown
+        assert ("repairing" if "repair" in args else "removing") in text
         assert out.decode().count("sess-") == (3 if "repair" in args else 2)
         assert "\x1b" not in out.decode()

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agh.console.terminal import clean, clean_json, one_line
-from tests.support.program import UNSAFE
+from tests.support.output import UNSAFE
 
 TEXTS = st.text(
     st.one_of(
@@ -73,15 +73,15 @@ def test_the_width_is_that_of_the_terminal_unless_columns_says_otherwise(
     try:
         for columns, expected in (("", 133), ("90", 90), ("0", 133), ("wide", 133)):
             monkeypatch.setenv("COLUMNS", columns)
-            done = subprocess.run(
+            result = subprocess.run(
                 [sys.executable, "-c", code], stdout=theirs, stderr=subprocess.PIPE, text=True
             )
-            assert done.stderr == f"{expected}\n"
+            assert result.stderr == f"{expected}\n"
         monkeypatch.delenv("COLUMNS")
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
-        assert done.stderr == "80\n"
+        assert result.stderr == "80\n"
     finally:
         os.close(ours)
         os.close(theirs)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agh.console.when import age, moment, span
+from agh.console.when import age, parse_duration, parse_time
 from agh.core.events import timestamp
 from agh.errors import Usage
 
@@ -15,13 +15,13 @@ NOW = datetime(2026, 4, 16, 1, 10, 6, tzinfo=UTC)
     ("text", "seconds"), [("90s", 90), ("5m", 300), ("2h", 7200), ("3d", 259200), ("1.5h", 5400), ("45", 45)]
 )
 def test_spans(text: str, seconds: float) -> None:
-    assert span(text, "--timeout") == seconds
+    assert parse_duration(text, "--timeout") == seconds
 
 
 @pytest.mark.parametrize("text", ["", "x", "-5m", "5M", "m", "nan", "inf", "1e999", "5m5s", " "])
 def test_what_is_no_span(text: str) -> None:
     with pytest.raises(Usage, match="--timeout"):
-        span(text, "--timeout")
+        parse_duration(text, "--timeout")
 
 
 @pytest.mark.parametrize(
@@ -29,18 +29,18 @@ def test_what_is_no_span(text: str) -> None:
     ["2026-04-16T01:10:06Z", "2026-04-16T03:10:06+02:00", "2026-04-16T01:10:06.000Z", "20260416T011006Z"],
 )
 def test_moments(text: str) -> None:
-    assert moment(text, "--since") == "2026-04-16T01:10:06.000Z"
+    assert parse_time(text, "--since") == "2026-04-16T01:10:06.000Z"
 
 
 def test_how_long_ago() -> None:
     before, after = (timestamp(datetime.now(UTC) - timedelta(minutes=5, seconds=off)) for off in (1, -5))
-    assert before <= moment("5m", "--since") <= after
+    assert before <= parse_time("5m", "--since") <= after
 
 
 @pytest.mark.parametrize("text", ["", "now", "2026-04-16T01:10:06", "2026-13-01T00:00:00Z", "-5m", "5x"])
 def test_what_is_no_moment(text: str) -> None:
     with pytest.raises(Usage, match="--since"):
-        moment(text, "--since")
+        parse_time(text, "--since")
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_what_is_no_moment(text: str) -> None:
 )
 def test_moments_outside_the_calendar(text: str) -> None:
     with pytest.raises(Usage, match="--since"):
-        moment(text, "--since")
+        parse_time(text, "--since")
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_more_names_than_are_remembered() -> None:
     rows = [Row(n, f"turn-{n}", "system", "a", "{}", "at") for n in range(1, 20_050)]
     rows += rows[:5]
     seen = [orjson.loads(line) for line in envelopes(rows, "s", None, None)]
-    assert [one["turn_id"] for one in seen] == [row.turn_id for row in rows]
+    assert [event["turn_id"] for event in seen] == [row.turn_id for row in rows]
 
 
 # An event as scripts read it; see docs/spec.md.
@@ -169,7 +169,7 @@ ENVELOPE = """
 
 
 def test_the_envelope_is_reproduced_to_the_byte() -> None:
-    made = draft(
+    event = draft(
         "tool_result",
         turn_id="turn-9abc",
         agent_session="acp-session-77",
@@ -180,7 +180,7 @@ def test_the_envelope_is_reproduced_to_the_byte() -> None:
         tool_error=False,
         raw={"status": "completed"},
     )
-    row = Row(42, made.turn_id, made.type, "general", made.content, made.timestamp)
+    row = Row(42, event.turn_id, event.type, "general", event.content, event.timestamp)
     (line,) = envelopes([row], "sess-1234", "repo-alpha", "/absolute/path/to/repo")
     assert line == json.dumps(json.loads(ENVELOPE), separators=(",", ":"))
 
@@ -192,9 +192,9 @@ def test_the_envelope_is_reproduced_to_the_byte() -> None:
 def test_a_draft_has_the_shared_fields_first_and_none_is_left_out(
     fields: dict[str, Any], turn: str, session: str
 ) -> None:
-    made = draft("plan", turn_id=turn, agent_session=session, at="then", **fields)
-    assert (made.type, made.turn_id, made.timestamp) == ("plan", turn, "then")
-    content = parse_content(made.content)
+    event = draft("plan", turn_id=turn, agent_session=session, at="then", **fields)
+    assert (event.type, event.turn_id, event.timestamp) == ("plan", turn, "then")
+    content = parse_content(event.content)
     assert list(content)[:5] == ["schema", "type", "session_id", "turn_id", "timestamp"]
     assert content == {
         "schema": "agh.session.event.v1",
@@ -207,9 +207,9 @@ def test_a_draft_has_the_shared_fields_first_and_none_is_left_out(
 
 
 def test_a_marker_says_what_when_and_how_bad() -> None:
-    made = marker("context_reset", "the agent forgot", severity="warning", at="then", diagnostic="why")
-    assert (made.type, made.turn_id, made.timestamp) == ("transcript_marker.created", "", "then")
-    content = parse_content(made.content)
+    event = marker("context_reset", "the agent forgot", severity="warning", at="then", diagnostic="why")
+    assert (event.type, event.turn_id, event.timestamp) == ("transcript_marker.created", "", "then")
+    content = parse_content(event.content)
     assert {key: content[key] for key in ("kind", "severity", "summary", "occurred_at", "diagnostic")} == {
         "kind": "context_reset",
         "severity": "warning",
@@ -226,12 +226,12 @@ def test_content_reads_as_a_mapping_or_as_empty(text: str) -> None:
         expected = json.loads(text)
     except ValueError:
         expected = None
-    found = parse_content(text)
-    assert isinstance(found, dict)
-    if isinstance(expected, dict) and found:
-        assert found == expected
+    content = parse_content(text)
+    assert isinstance(content, dict)
+    if isinstance(expected, dict) and content:
+        assert content == expected
     elif not isinstance(expected, dict):
-        assert found == {}
+        assert content == {}
 
 
 def test_content_that_is_no_text_at_all_reads_as_empty() -> None:

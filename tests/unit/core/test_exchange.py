@@ -59,7 +59,7 @@ def test_what_a_session_may_do_is_taken_over_only_when_trusted() -> None:
         "worktree": {"path": "/w"},
     }
     assert set(dangerous) == set(TRUSTED)
-    given = {
+    fields = {
         **SESSION,
         **dangerous,
         "title": "a title",
@@ -67,8 +67,8 @@ def test_what_a_session_may_do_is_taken_over_only_when_trusted() -> None:
         "launch": {"cookie": "c"},
         "state": "active",
     }
-    assert select_metadata(given, trust=False) == {**SESSION, "title": "a title"}
-    assert select_metadata(given, trust=True) == {**SESSION, "title": "a title", **dangerous}
+    assert select_metadata(fields, trust=False) == {**SESSION, "title": "a title"}
+    assert select_metadata(fields, trust=True) == {**SESSION, "title": "a title", **dangerous}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agh.core.events import LIFECYCLE_TYPES, TYPES, Draft, Row, draft
 from agh.core.history import turns
-from tests.support.build import conversation, done, rows, says, user
+from tests.support.build import conversation, finishes, rows, says, user
 
 LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -21,7 +21,7 @@ POOL = [
 
 
 def _log(drafts: list[Draft]) -> list[Row]:
-    return rows([one._replace(timestamp=f"at-{number:03d}") for number, one in enumerate(drafts)])
+    return rows([draft._replace(timestamp=f"at-{number:03d}") for number, draft in enumerate(drafts)])
 
 
 logs = st.lists(st.sampled_from(POOL), max_size=25).map(_log)
@@ -30,11 +30,13 @@ logs = st.lists(st.sampled_from(POOL), max_size=25).map(_log)
 @given(logs)
 @LAW
 def test_every_row_of_a_turn_is_in_it_once_and_in_order(log: list[Row]) -> None:
-    found = turns(iter(log))
-    assert [turn.turn_id for turn in found] == list(dict.fromkeys(row.turn_id for row in log if row.turn_id))
-    for turn in found:
+    history = turns(iter(log))
+    assert [turn.turn_id for turn in history] == list(
+        dict.fromkeys(row.turn_id for row in log if row.turn_id)
+    )
+    for turn in history:
         assert turn.rows == [row for row in log if row.turn_id == turn.turn_id]
-    assert sorted(row for turn in found for row in turn.rows) == [row for row in log if row.turn_id]
+    assert sorted(row for turn in history for row in turn.rows) == [row for row in log if row.turn_id]
 
 
 @given(logs)
@@ -57,7 +59,9 @@ def test_lifecycle_is_outside_of_any_turn() -> None:
 
 
 def test_late_news_belongs_to_its_turn_and_does_not_open_it_again() -> None:
-    log = rows([user("a"), done(at="first"), user("b", turn="turn-2"), says("late"), done(at="second")])
+    log = rows(
+        [user("a"), finishes(at="first"), user("b", turn="turn-2"), says("late"), finishes(at="second")]
+    )
     first, second = turns(log)
     assert [row.sequence for row in first.rows] == [1, 2, 4, 5]
     assert (first.ended_at, first.stop_reason) == ("first", "end_turn")

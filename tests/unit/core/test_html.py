@@ -171,9 +171,9 @@ def test_every_message_has_its_anchor_and_a_time_that_links_to_it() -> None:
 
 
 def test_prompts_are_listed_when_there_are_several() -> None:
-    asked = [said("user", number, content=f"prompt <{number}>\nmore") for number in range(1, 4)]
-    assert "<nav>" not in html_page.page({}, asked[:2], generated_at=AT)
-    text = html_page.page({}, asked, generated_at=AT)
+    prompts = [said("user", number, content=f"prompt <{number}>\nmore") for number in range(1, 4)]
+    assert "<nav>" not in html_page.page({}, prompts[:2], generated_at=AT)
+    text = html_page.page({}, prompts, generated_at=AT)
     assert '<li><a href="#evt-000002"><bdi>prompt &lt;2&gt; more</bdi></a></li>' in text
 
 

@@ -83,12 +83,12 @@ def test_long_texts_are_cut_between_characters(filling: str) -> None:
         (assistant(long), "[ASSISTANT]: ", MESSAGE_LIMIT),
         (result({"stdout": long}), "[TOOL RESULT: Read] ", RESULT_LIMIT),
     ):
-        said = told(message).removeprefix(label)
-        assert len(said) <= limit
-        assert said.endswith("…")
-        assert long.startswith(said[:-1])
-        assert len(said) >= limit - 1
-        assert said.encode().decode() == said
+        text = told(message).removeprefix(label)
+        assert len(text) <= limit
+        assert text.endswith("…")
+        assert long.startswith(text[:-1])
+        assert len(text) >= limit - 1
+        assert text.encode().decode() == text
 
 
 def test_a_text_at_the_limit_is_whole() -> None:
@@ -113,22 +113,22 @@ messages = st.lists(
 @given(messages, st.integers(2_100, 20_000))
 def test_the_newest_part_is_kept(given_messages: list[Message], budget: int) -> None:
     """Also: what is kept is a tail of the whole, and what is missing is counted."""
-    whole, said = history(given_messages), history(given_messages, budget)
-    if whole is None or said is None:
-        assert whole is said is None
+    whole, text = history(given_messages), history(given_messages, budget)
+    if whole is None or text is None:
+        assert whole is text is None
         return
-    said.encode()
+    text.encode()
     lines = [line for message in given_messages if (line := history([message]))]
     assert whole == "\n".join(lines)
-    if said == whole:
+    if text == whole:
         return
-    first, _, kept = said.partition("\n")
-    found = LEFT_OUT.fullmatch(first)
-    assert found, "what was left out is said first"
-    left_out = int(found[1])
+    first, _, rest = text.partition("\n")
+    match = LEFT_OUT.fullmatch(first)
+    assert match, "what was left out is said first"
+    left_out = int(match[1])
     assert 0 < left_out < len(lines)
-    assert kept == "\n".join(lines[left_out:])
-    assert len(kept) <= budget
+    assert rest == "\n".join(lines[left_out:])
+    assert len(rest) <= budget
     assert len("\n".join(lines[left_out - 1 :])) + 1 > budget - 100, "no more is left out than must be"
 
 
@@ -143,9 +143,9 @@ def test_the_budget_is_never_exceeded(given_messages: list[Message], data: st.Da
 
 
 def test_the_budget_holds() -> None:
-    said = told(*(user("x" * 91) for _ in range(100)), budget=1_000)
-    assert LEFT_OUT.match(said)
-    assert len(said) <= 1_000
+    text = told(*(user("x" * 91) for _ in range(100)), budget=1_000)
+    assert LEFT_OUT.match(text)
+    assert len(text) <= 1_000
 
 
 def test_a_budget_too_small_for_the_newest_says_at_least_what_is_missing() -> None:

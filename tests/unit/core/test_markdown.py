@@ -98,24 +98,24 @@ def test_what_a_tool_said(result: Any, text: str) -> None:
 @given(st.text(alphabet="`ab \n", max_size=30))
 @LAW
 def test_output_cannot_leave_its_fence(said: str) -> None:
-    made = markdown(_messages(returns("c", tool_result={"stdout": said})))
+    document = markdown(_messages(returns("c", tool_result={"stdout": said})))
     if not said:
-        assert "```" not in made
+        assert "```" not in document
         return
-    opening = re.search(r"^(`{3,})$", made, re.MULTILINE)
+    opening = re.search(r"^(`{3,})$", document, re.MULTILINE)
     assert opening is not None
     fence = opening[1]
     assert fence not in said
-    assert made.endswith(f"{fence}\n{said}\n{fence}\n")
+    assert document.endswith(f"{fence}\n{said}\n{fence}\n")
 
 
 @given(st.dictionaries(st.text(), st.text() | st.integers(0, 9), min_size=1, max_size=3))
 @LAW
 def test_what_a_tool_was_given_is_there_as_json(given_input: dict[str, Any]) -> None:
-    made = markdown(_messages(calls("c", tool_input=given_input)))
-    opening = re.search(r"^(`{3,})json$", made, re.MULTILINE)
+    document = markdown(_messages(calls("c", tool_input=given_input)))
+    opening = re.search(r"^(`{3,})json$", document, re.MULTILINE)
     assert opening is not None
-    body = made[opening.end() : made.rindex(opening[1])]
+    body = document[opening.end() : document.rindex(opening[1])]
     assert orjson.loads(body) == given_input
 
 

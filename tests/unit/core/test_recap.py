@@ -14,7 +14,7 @@ from agh.core.events import draft, marker
 from agh.core.recap import recap
 from agh.core.redact import redactor
 from agh.core.transcript import Message, transcript
-from tests.support.build import AT, calls, conversation, done, returns, rows, says, user
+from tests.support.build import AT, calls, conversation, finishes, returns, rows, says, user
 
 LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SESSION = {"id": "sess-abcdefgh", "badge": "stopped", "state": "stopped", "name": "not shown"}
@@ -32,7 +32,7 @@ POOL = [
     *(marker(kind, "x", at=AT) for kind in KINDS),
     user("hi", turn="turn-2"),
     says("ho", turn="turn-2"),
-    done("turn-2"),
+    finishes("turn-2"),
 ]
 
 
@@ -59,24 +59,28 @@ def test_the_newest_are_shown_and_the_rest_is_counted(
     messages: list[Message], limit: int, messages_before: int
 ) -> None:
     before = copy.deepcopy(messages)
-    made = _recap(messages, limit, omitted_messages=messages_before)
+    summary = _recap(messages, limit, omitted_messages=messages_before)
     assert messages == before
-    assert json.dumps(made) == json.dumps(_recap(messages, limit, omitted_messages=messages_before))
-    talk = [one for one in messages if one["role"] != "marker"]
-    markers = [one for one in messages if one["role"] == "marker"]
-    assert len(made["recent_messages"]) <= limit and len(made["recent_markers"]) <= limit
-    assert [one["id"] for one in made["recent_messages"]] == [one["id"] for one in talk[-limit:]]
-    assert [one["id"] for one in made["recent_markers"]] == [one["id"] for one in markers[-limit:]]
-    assert made["omitted"] == {
-        "messages": messages_before + len(talk) - len(made["recent_messages"]),
-        "markers": len(markers) - len(made["recent_markers"]),
+    assert json.dumps(summary) == json.dumps(_recap(messages, limit, omitted_messages=messages_before))
+    talk = [message for message in messages if message["role"] != "marker"]
+    markers = [message for message in messages if message["role"] == "marker"]
+    assert len(summary["recent_messages"]) <= limit and len(summary["recent_markers"]) <= limit
+    assert [message["id"] for message in summary["recent_messages"]] == [
+        message["id"] for message in talk[-limit:]
+    ]
+    assert [marker["id"] for marker in summary["recent_markers"]] == [
+        marker["id"] for marker in markers[-limit:]
+    ]
+    assert summary["omitted"] == {
+        "messages": messages_before + len(talk) - len(summary["recent_messages"]),
+        "markers": len(markers) - len(summary["recent_markers"]),
     }
-    assert 0 <= made["pending_markers"] <= len(markers)
+    assert 0 <= summary["pending_markers"] <= len(markers)
 
 
 def test_the_shape_is_that_of_the_contract() -> None:
-    made = _recap(transcript(rows(conversation())))
-    assert list(made) == [
+    summary = _recap(transcript(rows(conversation())))
+    assert list(summary) == [
         "session",
         "recent_markers",
         "recent_messages",
@@ -86,18 +90,18 @@ def test_the_shape_is_that_of_the_contract() -> None:
         "omitted",
         "snapshot",
     ]
-    assert made["session"] == {"id": "sess-abcdefgh", "badge": "stopped", "state": "stopped"}
-    assert (made["pending_inputs"], made["pending_permissions"]) == (1, 2)
-    assert made["snapshot"] == {
+    assert summary["session"] == {"id": "sess-abcdefgh", "badge": "stopped", "state": "stopped"}
+    assert (summary["pending_inputs"], summary["pending_permissions"]) == (1, 2)
+    assert summary["snapshot"] == {
         "generated_at": AT,
         "event_cursor": 7,
         "transcript_cursor": 7,
         "queue_generation": 3,
         "consistency": "persisted_reads",
     }
-    (note,) = made["recent_markers"]
+    (note,) = summary["recent_markers"]
     assert "role" not in note and note["kind"] == "context_reset"
-    assert [one["role"] for one in made["recent_messages"]] == [
+    assert [message["role"] for message in summary["recent_messages"]] == [
         "user",
         "assistant",
         "tool_call",
@@ -138,9 +142,9 @@ def test_secrets_do_not_leave() -> None:
         marker("provider_failure", f"{key} was refused", diagnostic=token),
         draft("done", turn_id="turn-1"),
     ]
-    made = json.dumps(_recap(transcript(rows(drafts)), secrets={"MY_API_KEY": key}))
-    assert key not in made and token not in made and "a1B2a1B2" not in made
-    assert "[redacted]" in made
+    text = json.dumps(_recap(transcript(rows(drafts)), secrets={"MY_API_KEY": key}))
+    assert key not in text and token not in text and "a1B2a1B2" not in text
+    assert "[redacted]" in text
     unredacted = json.dumps(_recap(transcript(rows(conversation()))))
     assert "[redacted]" not in unredacted
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agh.core.exchange import Copy
+from agh.core.exchange import Snapshot
 from agh.core.redact import MARK, redactor
-from agh.core.redacted import redacted, redacted_rows
+from agh.core.redacted import redact_copy, redacted_rows
 from agh.core.transcript import transcript
 from tests.support.build import calls, conversation, draft, returns, rows, says, thinks, user
 
@@ -53,7 +53,7 @@ def test_every_place_is_looked_at() -> None:
         "command": ["x", secret],
         "mcp_servers": [{"env": [{"name": "API_KEY", "value": "zzz"}]}],
     }
-    clean = redacted(Copy(session, 5, tables, lambda: iter(rows(drafts)), lambda path: None), HIDE)
+    clean = redact_copy(Snapshot(session, 5, tables, lambda: iter(rows(drafts)), lambda path: None), HIDE)
     everything = f"{clean.session} {clean.tables} {list(clean.rows())}"
     assert not [one for one in (secret, TOKEN, "hunter2", "zzz") if one in everything]
     assert clean.tables["inputs"][0]["status"] == "sent" and MARK in clean.tables["inputs"][0]["prompt"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agh.core.events import TYPES, Draft, Row, draft
 from agh.core.repair import Permission, Plan, plan
-from tests.support.build import AT, calls, done, returns, rows, says, user
+from tests.support.build import AT, calls, finishes, returns, rows, says, user
 
 LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 TURNS = ("turn-1", "turn-2", "turn-3")
@@ -50,7 +50,7 @@ def _open_turns(log: list[Row]) -> list[str]:
 
 
 def _calls(log: list[Row], turn: str) -> tuple[set[str], set[str]]:
-    """The calls of a turn that never had a result, and those whose last word was not a result."""
+    """Return the calls of a turn that never had a result, and those whose last word was not a result."""
     called, answered, last = set(), set(), {}
     for row in log:
         if row.turn_id == turn and row.type in ("tool_call", "tool_result"):
@@ -74,22 +74,22 @@ def test_the_prefix_is_untouched_and_the_plan_is_a_pure_function(
 ) -> None:
     log, asked = case
     before = list(log)
-    made = plan(iter(log), AT, iter(asked))
+    repair = plan(iter(log), AT, iter(asked))
     assert log == before
-    assert made == plan(log, AT, asked)
-    assert _applied(log, made)[: len(log)] == before
-    assert all(one.timestamp == AT for one in made.drafts)
+    assert repair == plan(log, AT, asked)
+    assert _applied(log, repair)[: len(log)] == before
+    assert all(draft.timestamp == AT for draft in repair.drafts)
 
 
 @given(cases)
 @LAW
 def test_every_open_turn_is_closed_and_only_those(case: tuple[list[Row], list[Permission]]) -> None:
     log, asked = case
-    made = plan(log, AT, asked)
-    assert _open_turns(_applied(log, made)) == []
-    ends = [one.turn_id for one in made.drafts if one.type == "error"]
+    repair = plan(log, AT, asked)
+    assert _open_turns(_applied(log, repair)) == []
+    ends = [draft.turn_id for draft in repair.drafts if draft.type == "error"]
     assert sorted(ends) == sorted(_open_turns(log))
-    assert {one.turn_id for one in made.drafts if one.type == "tool_result"} <= set(ends)
+    assert {draft.turn_id for draft in repair.drafts if draft.type == "tool_result"} <= set(ends)
 
 
 @given(cases)
@@ -98,9 +98,9 @@ def test_every_dangling_call_gets_one_result_that_claims_nothing(
     case: tuple[list[Row], list[Permission]],
 ) -> None:
     log, asked = case
-    made = plan(log, AT, asked)
+    repair = plan(log, AT, asked)
     for turn in _open_turns(log):
-        mine = [one for one in made.drafts if one.turn_id == turn and one.type != "permission"]
+        mine = [draft for draft in repair.drafts if draft.turn_id == turn and draft.type != "permission"]
         *results, end = rows(mine)
         assert end.type == "error" and end.parsed()["error"] and end.parsed()["stop_reason"] == "interrupted"
         assert [row.type for row in results] == ["tool_result"] * len(results)
@@ -118,8 +118,8 @@ def test_every_dangling_call_gets_one_result_that_claims_nothing(
 @LAW
 def test_every_request_is_expired_before_its_turn_is_closed(case: tuple[list[Row], list[Permission]]) -> None:
     log, asked = case
-    made = plan(log, AT, asked)
-    first = rows(made.drafts[: len(asked)])
+    repair = plan(log, AT, asked)
+    first = rows(repair.drafts[: len(asked)])
     assert [(row.type, row.turn_id) for row in first] == [("permission", one.turn_id) for one in asked]
     for row, one in zip(first, asked, strict=True):
         content = row.parsed()
@@ -137,18 +137,18 @@ def test_the_report_has_one_action_per_event_and_an_issue_for_each_thing_wrong(
     case: tuple[list[Row], list[Permission]],
 ) -> None:
     log, asked = case
-    made = plan(log, AT, asked)
+    repair = plan(log, AT, asked)
     codes = {"permission": "expire_permission", "tool_result": "append_tool_result", "error": "append_error"}
-    assert [one["code"] for one in made.actions] == [codes[one.type] for one in made.drafts]
-    assert [one["turn_id"] for one in made.actions] == [one.turn_id for one in made.drafts]
-    for one in made.actions:
-        assert list(one) == ["code", "turn_id", "event_id", "tool_call_id", "tool_name", "persisted"]
-        assert one["persisted"] is False
+    assert [action["code"] for action in repair.actions] == [codes[draft.type] for draft in repair.drafts]
+    assert [action["turn_id"] for action in repair.actions] == [draft.turn_id for draft in repair.drafts]
+    for action in repair.actions:
+        assert list(action) == ["code", "turn_id", "event_id", "tool_call_id", "tool_name", "persisted"]
+        assert action["persisted"] is False
     ids = {row.id for row in log} | {None}
-    for issue in made.issues:
+    for issue in repair.issues:
         assert list(issue) == ["code", "severity", "turn_id", "event_id", "detail"]
         assert issue["event_id"] in ids and issue["severity"] in ("error", "warning")
-    assert len(made.issues) == len(made.actions)
+    assert len(repair.issues) == len(repair.actions)
 
 
 @given(logs)
@@ -161,13 +161,16 @@ def test_the_rows_of_open_turns_are_enough(log: list[Row]) -> None:
 def test_a_log_in_order_needs_nothing() -> None:
     assert plan([], AT) == Plan([], [], [])
     assert (
-        plan(rows([user("a"), calls("c"), returns("c"), done(), draft("session_stopped")]), AT).drafts == []
+        plan(rows([user("a"), calls("c"), returns("c"), finishes(), draft("session_stopped")]), AT).drafts
+        == []
     )
 
 
 def test_not_only_the_last_turn() -> None:
-    log = rows([user("a"), calls("c"), user("b", turn="turn-2"), user("c", turn="turn-3"), done("turn-2")])
-    assert [(one.type, one.turn_id) for one in plan(log, AT).drafts] == [
+    log = rows(
+        [user("a"), calls("c"), user("b", turn="turn-2"), user("c", turn="turn-3"), finishes("turn-2")]
+    )
+    assert [(draft.type, draft.turn_id) for draft in plan(log, AT).drafts] == [
         ("tool_result", "turn-1"),
         ("error", "turn-1"),
         ("error", "turn-3"),
@@ -187,26 +190,26 @@ def test_the_result_carries_what_is_known_of_the_call() -> None:
     assert (content["tool_name"], content["title"], content["session_id"]) == ("Bash", "ls -l", "acp-1")
     assert end.parsed()["session_id"] == "acp-1"
     issues = plan(log, AT).issues
-    assert [(one["code"], one["event_id"]) for one in issues] == [
+    assert [(issue["code"], issue["event_id"]) for issue in issues] == [
         ("open_turn", "evt-000003"),
         ("dangling_tool_call", "evt-000003"),
     ]
 
 
 def test_late_news_does_not_open_a_turn_again() -> None:
-    log = rows([user("a"), done(), says("late"), calls("c"), draft("usage", turn_id="turn-1")])
+    log = rows([user("a"), finishes(), says("late"), calls("c"), draft("usage", turn_id="turn-1")])
     assert plan(log, AT) == Plan([], [], [])
 
 
 def test_late_news_of_a_finished_call_does_not_make_its_outcome_unknown() -> None:
     log = rows([user("a"), calls("c"), returns("c"), calls("c", title="done in 2 s")])
-    assert [one.type for one in plan(log, AT).drafts] == ["error"]
+    assert [draft.type for draft in plan(log, AT).drafts] == ["error"]
 
 
 def test_the_same_call_id_in_two_turns_is_two_calls() -> None:
     log = rows([user("a"), calls("c"), returns("c", turn="turn-2"), user("b", turn="turn-2")])
     made: list[Draft] = plan(log, AT).drafts
-    assert [(one.type, one.turn_id) for one in made] == [
+    assert [(draft.type, draft.turn_id) for draft in made] == [
         ("tool_result", "turn-1"),
         ("error", "turn-1"),
         ("error", "turn-2"),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agh.core.search import CLOSE, MOST, OPEN, Collector, Text, expression, highlights
-from tests.support.build import calls, conversation, done, returns, rows, says, thinks, user
+from tests.support.build import calls, conversation, finishes, returns, rows, says, thinks, user
 
 
 def texts(*drafts: object) -> list[Text]:
@@ -18,19 +18,19 @@ def texts(*drafts: object) -> list[Text]:
 
 
 def test_a_message_is_one_text_whatever_its_chunks() -> None:
-    found = texts(user("go"), says("hel"), says("lo wo"), says("rld"), done())
-    assert [(one.sequence, one.turn_id, one.role, one.text) for one in found] == [
+    texts_of_log = texts(user("go"), says("hel"), says("lo wo"), says("rld"), finishes())
+    assert [(item.sequence, item.turn_id, item.role, item.text) for item in texts_of_log] == [
         (1, "turn-1", "user", "go"),
         (2, "turn-1", "assistant", "hello world"),
     ]
 
 
 def test_everything_that_is_said_or_done_has_a_text() -> None:
-    found = {one.role: one.text for one in texts(*conversation())}
-    assert found["thinking"] == "Need the lifecycle code path."
-    assert found["tool_call"] == "Read\nRead session.go\nsession.go"
-    assert found["tool_result"] == "package session"
-    assert found["marker"] == "context_reset\nthe agent forgot"
+    by_role = {text.role: text.text for text in texts(*conversation())}
+    assert by_role["thinking"] == "Need the lifecycle code path."
+    assert by_role["tool_call"] == "Read\nRead session.go\nsession.go"
+    assert by_role["tool_result"] == "package session"
+    assert by_role["marker"] == "context_reset\nthe agent forgot"
 
 
 def test_input_of_tools_is_searched_as_text_not_as_json() -> None:
@@ -39,8 +39,8 @@ def test_input_of_tools_is_searched_as_text_not_as_json() -> None:
 
 
 def test_a_text_has_an_end() -> None:
-    (one,) = texts(user("x" * (MOST + 5)))
-    assert len(one.text) == MOST
+    (text,) = texts(user("x" * (MOST + 5)))
+    assert len(text.text) == MOST
 
 
 def test_the_open_prompt_is_where_a_grown_log_is_read_from() -> None:
@@ -54,7 +54,7 @@ def test_the_open_prompt_is_where_a_grown_log_is_read_from() -> None:
         calls("z", turn="turn-2"),
         returns("z", turn="turn-2"),
         says("b", turn="turn-2"),
-        done("turn-2"),
+        finishes("turn-2"),
     ]
     stored, expected = rows(whole), texts(*whole)
     for cut in range(len(stored) + 1):

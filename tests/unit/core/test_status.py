@@ -87,28 +87,28 @@ metas: Any = st.fixed_dictionaries(
 @LAW
 def test_settling_is_pure_and_twice_is_once(meta: dict[str, Any], held: bool) -> None:
     before = copy.deepcopy(meta)
-    once = status.settled(meta, held)
+    once = status.effective_meta(meta, held)
     assert meta == before
-    assert status.settled(once, held) == once
+    assert status.effective_meta(once, held) == once
     assert once == meta or once["state"] == "stopped"
 
 
 @given(metas, st.booleans())
 @LAW
 def test_a_session_that_nobody_holds_is_never_shown_as_live(meta: dict[str, Any], held: bool) -> None:
-    shown = status.view(meta, held, AT)
-    assert shown["phase"] in PHASES and shown["badge"] in BADGES
+    view = status.view(meta, held, AT)
+    assert view["phase"] in PHASES and view["badge"] in BADGES
     if not held:
-        assert shown["state"] not in status.LIVE_STATES
-        assert not shown["attachable"]
-        assert shown["badge"] in {"failed", "paused", "stopped", "unknown"}
+        assert view["state"] not in status.LIVE_STATES
+        assert not view["attachable"]
+        assert view["badge"] in {"failed", "paused", "stopped", "unknown"}
 
 
 def test_a_held_or_stopped_session_reads_as_it_is_stored() -> None:
     active = {"state": "active", "keeper": {"pid": 1}}
-    assert status.settled(active, lock_held=True) == active
+    assert status.effective_meta(active, lock_held=True) == active
     stopped = {"state": "stopped", "stop_reason": "completed"}
-    assert status.settled(stopped, lock_held=False) == stopped
+    assert status.effective_meta(stopped, lock_held=False) == stopped
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_held_or_stopped_session_reads_as_it_is_stored() -> None:
     ],
 )
 def test_a_vanished_keeper_is_classified(state: str, reason: str, kind: str) -> None:
-    shown = status.settled(
+    shown = status.effective_meta(
         {"state": state, "keeper": {"pid": 1}, "activity": {"turn_id": "t"}, "attach": {"attached_to": "me"}},
         lock_held=False,
     )
@@ -206,7 +206,7 @@ def test_phase_and_badge(meta: dict[str, Any], phase: str, badge: str) -> None:
     ],
 )
 def test_attachable(fields: dict[str, Any], holder: str | None, expected: bool) -> None:
-    assert status.attachable({"state": "active", **fields}, AT, holder) is expected
+    assert status.is_attachable({"state": "active", **fields}, AT, holder) is expected
 
 
 VANISHED = {"state": "stopped", "stop_reason": "agent_crashed", "stop_detail": status.KEEPER_VANISHED}
@@ -241,8 +241,8 @@ def test_should_it_be_resumed(
 
 def test_the_answer_is_the_same_before_and_after_the_end_is_persisted() -> None:
     meta = {"state": "active", "acp_session_id": "acp-1"}
-    shown = status.settled(meta, lock_held=False)
-    stored = status.settled(shown, lock_held=False)
+    shown = status.effective_meta(meta, lock_held=False)
+    stored = status.effective_meta(shown, lock_held=False)
     assert status.recovery(shown, False, False) == status.recovery(stored, False, False)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from agh.core.events import TYPES, Draft, Row, draft, marker
 from agh.core.transcript import Assembler, transcript
-from tests.support.build import calls, conversation, done, returns, rows, says, thinks, user
+from tests.support.build import calls, conversation, finishes, returns, rows, says, thinks, user
 
 LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 TURNS = ("", "turn-1", "turn-2", "turn-3")
@@ -25,7 +25,7 @@ LETTERS = dict(zip(TURNS, "abcd", strict=True))
 
 
 def _events() -> Iterator[Draft]:
-    """Every kind of event in every turn; chunks and tools are likelier than the rest."""
+    """Yield every kind of event in every turn; chunks and tools are likelier than the rest."""
     at = "2026-04-16T01:00:00.000Z"
     for turn, letter in LETTERS.items():
         for text, id, kind in product(
@@ -91,11 +91,11 @@ def test_every_chunk_is_kept_in_order(log: list[Row]) -> None:
 def test_a_turn_keeps_its_text_to_itself(log: list[Row]) -> None:
     answers = [message for message in transcript(log) if message["role"] == "assistant"]
     for turn, own in LETTERS.items():
-        mine = [one for one in answers if own in one["content"] + one.get("thinking", "")]
-        kept = "".join(one["content"] for one in mine)
+        mine = [answer for answer in answers if own in answer["content"] + answer.get("thinking", "")]
+        kept = "".join(message["content"] for message in mine)
         assert kept.count(own) == _texts(log, "agent_message", turn).count(own)
         assert not (set(LETTERS.values()) - {own}) & set(
-            kept + "".join(one.get("thinking", "") for one in mine)
+            kept + "".join(message.get("thinking", "") for message in mine)
         )
 
 
@@ -112,10 +112,10 @@ def test_tools_are_stitched_within_their_turn_only(log: list[Row]) -> None:
                 content = row.parsed()
                 key = (row.turn_id, content["tool_call_id"])
                 first.setdefault(key, row.id)
-                given = {
+                fields = {
                     name: content[name] for name in ("tool_name", "title", "tool_input") if name in content
                 }
-                last[key] = {**last.get(key, {}), **given}
+                last[key] = {**last.get(key, {}), **fields}
         assert [card["id"] for card in cards] == list(first.values())
         for card, key in zip(cards, first, strict=True):
             assert card["tool_call_id"] == key[1]
@@ -143,7 +143,7 @@ def test_every_message_has_the_id_and_time_of_a_row_of_its_kind(log: list[Row]) 
 @given(logs)
 @LAW
 def test_thinking_is_complete_unless_the_log_ends_in_it(log: list[Row]) -> None:
-    messages = transcript([*log, *rows([done()], len(log) + 1)])
+    messages = transcript([*log, *rows([finishes()], len(log) + 1)])
     assert all(message["thinking_complete"] for message in messages if "thinking" in message)
 
 
@@ -190,12 +190,12 @@ def test_the_example_is_reproduced() -> None:
             says("AGH first marks ", at="2026-04-16T01:00:02Z"),
             draft("usage", turn_id="turn-1", at="2026-04-16T01:00:02Z", usage={"input_tokens": 1}),
             says("the session stopping...", at="2026-04-16T01:00:03Z"),
-            done(at="2026-04-16T01:00:04Z"),
+            finishes(at="2026-04-16T01:00:04Z"),
         ]
     )
     expected = EXAMPLE.replace("evt-user", "evt-000001").replace("evt-agent", "evt-000004")
-    made = json.dumps({"messages": transcript(log)}, indent=2)
-    assert made == expected.strip()
+    text = json.dumps({"messages": transcript(log)}, indent=2)
+    assert text == expected.strip()
 
 
 def test_a_whole_turn() -> None:
@@ -221,7 +221,7 @@ def test_the_same_call_id_in_two_turns_is_two_calls() -> None:
     log = rows(
         [calls("c", "Read"), returns("c"), calls("c", "Bash", turn="turn-2"), returns("c", turn="turn-2")]
     )
-    assert [(one["role"], one["tool_name"]) for one in transcript(log)] == [
+    assert [(message["role"], message["tool_name"]) for message in transcript(log)] == [
         ("tool_call", "Read"),
         ("tool_result", "Read"),
         ("tool_call", "Bash"),
@@ -244,7 +244,7 @@ def test_tools_without_an_id_stay_apart() -> None:
     log = rows(
         [draft("tool_call", turn_id="turn-1", title="a"), draft("tool_call", turn_id="turn-1", title="b")]
     )
-    assert [(one["tool_call_id"], one["title"]) for one in transcript(log)] == [
+    assert [(message["tool_call_id"], message["title"]) for message in transcript(log)] == [
         ("evt-000001", "a"),
         ("evt-000002", "b"),
     ]
@@ -265,19 +265,19 @@ def test_text_that_is_not_text_is_no_text() -> None:
             draft("user_message", turn_id="turn-1", text=["x"]),
         ]
     )
-    assert [(one["role"], one["content"]) for one in transcript(log)] == [("user", "")]
+    assert [(message["role"], message["content"]) for message in transcript(log)] == [("user", "")]
 
 
 @pytest.mark.parametrize("kind", ["plan", "system", "done", "error", "session_stopped"])
 def test_what_is_not_chat_only_ends_the_message(kind: str) -> None:
     log = rows([says("a"), draft(kind, turn_id="turn-1", text="not shown"), says("b")])
-    assert [one["content"] for one in transcript(log)] == ["a", "b"]
+    assert [message["content"] for message in transcript(log)] == ["a", "b"]
 
 
 @pytest.mark.parametrize("kind", ["usage", "runtime_progress", "runtime_warning", "permission"])
 def test_passing_news_does_not_cut_a_message(kind: str) -> None:
     log = rows([says("a"), draft(kind, turn_id="turn-1", text="not shown"), says("b")])
-    assert [one["content"] for one in transcript(log)] == ["ab"]
+    assert [message["content"] for message in transcript(log)] == ["ab"]
 
 
 def test_thinking_is_open_until_something_follows() -> None:
@@ -290,12 +290,12 @@ def test_messages_with_different_ids_are_different_messages() -> None:
     log = rows(
         [says("a", message_id="m1"), says("b", message_id="m1"), says("c", message_id="m2"), says("d")]
     )
-    assert [one["content"] for one in transcript(log)] == ["ab", "cd"]
+    assert [message["content"] for message in transcript(log)] == ["ab", "cd"]
 
 
 def test_an_answer_that_began_without_an_id_takes_the_first_that_comes() -> None:
     log = rows([thinks("hm"), says("a", message_id="m1"), says("b", message_id="m2")])
-    assert [one["content"] for one in transcript(log)] == ["a", "b"]
+    assert [message["content"] for message in transcript(log)] == ["a", "b"]
 
 
 def test_a_redaction_takes_the_diagnostic_of_its_marker_away() -> None:

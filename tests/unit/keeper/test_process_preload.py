@@ -28,7 +28,7 @@ NOT_IN_A_KEEPER = {
 
 
 def lazy_imports(path: Path) -> Iterator[str]:
-    """The modules that functions of a file import."""
+    """Yield the modules that functions of a file import."""
     for function in ast.walk(ast.parse(path.read_text())):
         if isinstance(function, ast.FunctionDef):
             for node in ast.walk(function):
@@ -60,7 +60,7 @@ def test_every_lazy_import_is_loaded_at_the_start() -> None:
 
 
 def _import_agh(env: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
-    """What a keeper gets as agh: it starts with -P, too."""
+    """Return what a keeper gets as agh: it starts with -P, too."""
     command = [sys.executable, "-P", "-c", "import agh; print(agh.__file__)"]
     return subprocess.run(command, env={**os.environ, **env}, capture_output=True)
 
@@ -79,10 +79,10 @@ def test_a_keeper_works_on_when_its_files_are_replaced(live: Live, tmp_path: Pat
 
     for session in sessions:
         assert session.tell("hello") == "echo: hello"
-        session.begin("/ask path=a.txt Edit a.txt")
+        session.send("/ask path=a.txt Edit a.txt")
         wait_until(lambda: session.fetch("SELECT 1 FROM permissions WHERE status = 'pending'"))  # noqa: B023
         session.agh("approve")
-        session.settle()
+        session.wait_idle()
         assert session.text().endswith("permission: allow_once")
 
     crashes.prompt("/crash", code=None)

@@ -9,14 +9,15 @@ from collections.abc import Iterator
 import pytest
 
 from agh.keeper import spawn
-from tests.support.live import Live, is_alive, kill, processes
+from tests.support.live import Live
+from tests.support.processes import is_alive, kill, processes
 from tests.support.program import AGH
 from tests.support.wait import wait_until
 
 
 @pytest.fixture
 def waiting(live: Live) -> Iterator[spawn.KeeperProcess]:
-    """A keeper that was started ahead, as `agh session new` does first of all."""
+    """Yield a keeper that was started ahead, as `agh session new` does first of all."""
     spawn.start_ahead()
     waiting = spawn._ahead
     assert waiting is not None
@@ -67,14 +68,16 @@ def test_one_that_has_waited_long_is_not_used(
 @pytest.mark.parametrize("args", [("run",), ("session", "new")])
 def test_a_command_that_fails_leaves_no_keeper(live: Live, args: tuple[str, ...]) -> None:
     live.agh(*args, "--agent", "nobody", *(["hello"] if args == ("run",) else []), code=4)
-    wait_until(lambda: not [one for one in processes() if one.environ.get("AGH_HOME") == str(live.home)])
+    wait_until(
+        lambda: not [process for process in processes() if process.environ.get("AGH_HOME") == str(live.home)]
+    )
     assert not (live.home / "sessions").exists()
 
 
 def test_killed_with_its_command_it_leaves_nothing(live: Live) -> None:
     """The command waits for its prompt, and its keeper for the command."""
     command = live.start("run", "-", stdin=-1)
-    wait_until(lambda: [one for one in live.processes() if spawn.DEFAULT_MODULE in one.argv])
+    wait_until(lambda: [process for process in live.processes() if spawn.DEFAULT_MODULE in process.argv])
     command.kill()
     command.wait(10)
     wait_until(lambda: not live.processes())
@@ -85,7 +88,9 @@ def test_its_socket_is_not_taken_for_a_stream(live: Live) -> None:
     """The command was started with its output closed; what it opens first must not get those numbers."""
     closed = ["sh", "-c", 'exec "$0" run - >&- 2>&-', AGH]
     with subprocess.Popen(closed, stdin=subprocess.PIPE, cwd=live.workspace) as command:
-        (keeper,) = wait_until(lambda: [one for one in live.processes() if spawn.DEFAULT_MODULE in one.argv])
+        (keeper,) = wait_until(
+            lambda: [process for process in live.processes() if spawn.DEFAULT_MODULE in process.argv]
+        )
         assert int(keeper.argv[-1]) > 2
         streams = [os.readlink(f"/proc/{command.pid}/fd/{stream}") for stream in (1, 2)]
         command.kill()

@@ -27,14 +27,14 @@ from tests.support.build import (
     calls,
     child,
     conversation,
-    done,
-    held,
+    finishes,
     returns,
     rows,
     says,
-    tree,
+    take_lock,
     user,
 )
+from tests.support.files import tree
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -54,8 +54,8 @@ for line in sys.stdin:
 DIES = """
 import os, sys
 from pathlib import Path
-from tests.support.build import Writer, calls, held, user
-log = Writer(held(Path(sys.argv[1])), "general")
+from tests.support.build import Writer, calls, take_lock, user
+log = Writer(take_lock(Path(sys.argv[1])), "general")
 log.append([user("a"), calls("c1")])
 os._exit(0)
 """
@@ -68,7 +68,7 @@ def interrupted() -> list[Any]:
         calls("c2", "Read"),
         returns("c2"),
         user("b", turn="turn-2"),
-        done("turn-2"),
+        finishes("turn-2"),
         user("c", turn="turn-3"),
         says("half an ans", turn="turn-3"),
     ]
@@ -96,13 +96,13 @@ def _ask(directory: Path, sql: str) -> list[Any]:
 
 
 def _execute(directory: Path, *statements: str) -> None:
-    with held(directory) as owner, Writer(owner, "general") as log, log.transaction() as db:
+    with take_lock(directory) as owner, Writer(owner, "general") as log, log.transaction() as db:
         for statement in statements:
             db.execute(statement)
 
 
 def _codes(found: list[dict[str, Any]]) -> list[str]:
-    return [one["code"] for one in found]
+    return [item["code"] for item in found]
 
 
 def test_open_turns_are_closed_and_metadata_is_put_right(home: Home) -> None:
@@ -123,14 +123,14 @@ def test_open_turns_are_closed_and_metadata_is_put_right(home: Home) -> None:
     assert report["session_id"] == directory.name and report["persisted"] is True
     assert _codes(report["issues"]) == ["open_turn", "dangling_tool_call", "open_turn", "stale_metadata"]
     assert _codes(report["actions"]) == ["append_tool_result", "append_error", "append_error", "fix_metadata"]
-    assert all(one["persisted"] for one in report["actions"])
+    assert all(action["persisted"] for action in report["actions"])
     json.dumps(report)
-    stored = meta.read(Session.at(directory))
-    assert (stored["state"], stored["stop_reason"]) == ("stopped", "agent_crashed")
-    assert stored["stop_detail"] == "keeper ended without closing the session"
-    assert stored["last_sequence"] == len(after) and stored["keeper"] is None
-    assert stored["acp_session_id"] == "acp-1", "the way back is kept"
-    assert stored["updated_at"] > AT
+    record = meta.read(Session.at(directory))
+    assert (record["state"], record["stop_reason"]) == ("stopped", "agent_crashed")
+    assert record["stop_detail"] == "keeper ended without closing the session"
+    assert record["last_sequence"] == len(after) and record["keeper"] is None
+    assert record["acp_session_id"] == "acp-1", "the way back is kept"
+    assert record["updated_at"] > AT
     assert not lock.is_held(Session.at(directory))
 
 
@@ -150,7 +150,7 @@ def test_a_dry_run_says_the_same_and_changes_nothing(home: Home) -> None:
     before = tree(directory)
     planned = repair(Session.at(directory), dry_run=True)
     assert tree(directory) == before
-    assert planned["persisted"] is False and not any(one["persisted"] for one in planned["actions"])
+    assert planned["persisted"] is False and not any(action["persisted"] for action in planned["actions"])
     report = repair(Session.at(directory))
     assert report["issues"] == planned["issues"]
     assert _codes(report["actions"]) == _codes(planned["actions"])
@@ -159,8 +159,8 @@ def test_a_dry_run_says_the_same_and_changes_nothing(home: Home) -> None:
 def test_a_starting_session_has_failed_to_start(home: Home) -> None:
     directory = _crashed(home, [], state="starting")
     assert _codes(repair(Session.at(directory))["actions"]) == ["fix_metadata"]
-    stored = meta.read(Session.at(directory))
-    assert (stored["stop_reason"], (stored["failure"] or {})["kind"]) == ("error", "startup_failure")
+    record = meta.read(Session.at(directory))
+    assert (record["stop_reason"], (record["failure"] or {})["kind"]) == ("error", "startup_failure")
 
 
 @pytest.mark.parametrize("reason", ["completed", "user_canceled", "paused", "timeout"])
@@ -171,8 +171,8 @@ def test_a_session_that_stopped_cleanly_is_looked_at_by_force_only(home: Home, r
     assert tree(directory) == before
     report = repair(Session.at(directory), force=True)
     assert _codes(report["actions"]) == ["append_tool_result", "append_error", "append_error"]
-    stored = meta.read(Session.at(directory))
-    assert (stored["state"], stored["stop_reason"]) == ("stopped", reason), "how it ended stays as it was"
+    record = meta.read(Session.at(directory))
+    assert (record["state"], record["stop_reason"]) == ("stopped", reason), "how it ended stays as it was"
 
 
 @pytest.mark.parametrize("reason", ["agent_crashed", "error"])
@@ -196,7 +196,7 @@ def test_a_session_in_order_is_left_as_it_is(home: Home) -> None:
 def test_a_live_session_is_refused_and_left_alone(home: Home) -> None:
     directory = _crashed(home)
     before = tree(directory)
-    with held(directory):
+    with take_lock(directory):
         for options in ({}, {"dry_run": True}, {"force": True}):
             with pytest.raises(SessionLive):
                 repair(Session.at(directory), **options)
@@ -206,14 +206,14 @@ def test_a_live_session_is_refused_and_left_alone(home: Home) -> None:
 def test_a_session_that_comes_alive_meanwhile_is_refused(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = _crashed(home)
     monkeypatch.setattr(recovering.locks, "is_held", lambda path: False)
-    with held(directory), pytest.raises(SessionBusy):
+    with take_lock(directory), pytest.raises(SessionBusy):
         repair(Session.at(directory))
     assert len(_read(directory)) == len(interrupted())
 
 
 def test_a_keeper_repairs_with_the_lock_it_holds(home: Home) -> None:
     directory = _crashed(home)
-    with held(directory) as owner:
+    with take_lock(directory) as owner:
         report = repair_locked(owner)
         assert report["persisted"] and owner.fd >= 0 and lock.is_held(Session.at(directory))
         assert repair_locked(owner)["persisted"] is False
@@ -284,17 +284,17 @@ def test_after_a_kill_the_hot_wal_is_repaired(home: Home) -> None:
 def test_several_at_once_do_it_once(home: Home) -> None:
     with ExitStack() as stack:
         repairers = [stack.enter_context(child(REPAIRS)) for _ in range(4)]
-        for one in repairers:
-            assert one.stdout is not None and one.stdout.readline() == "ready\n"
+        for repairer in repairers:
+            assert repairer.stdout is not None and repairer.stdout.readline() == "ready\n"
         for _ in range(8):
             directory = _crashed(home)
-            for one in repairers:
-                assert one.stdin is not None
-                one.stdin.write(f"{directory}\n")
-                one.stdin.flush()
-            said = [json.loads(one.stdout.readline()) for one in repairers if one.stdout]
-            assert said.count(True) == 1, said
-            assert set(map(str, said)) <= {"True", "False", "session_live", "session_busy"}
+            for repairer in repairers:
+                assert repairer.stdin is not None
+                repairer.stdin.write(f"{directory}\n")
+                repairer.stdin.flush()
+            documents = [json.loads(repairer.stdout.readline()) for repairer in repairers if repairer.stdout]
+            assert documents.count(True) == 1, documents
+            assert set(map(str, documents)) <= {"True", "False", "session_live", "session_busy"}
             assert len(_read(directory)) == len(interrupted()) + 3
             assert meta.read(Session.at(directory))["state"] == "stopped"
 
@@ -400,7 +400,7 @@ def test_the_log_is_repaired_as_the_plan_says(home: Home, drafts: list[Any]) -> 
     after = _read(directory)
     assert after[: len(log)] == rows(log)
     assert [(row.type, row.turn_id) for row in after[len(log) :]] == [
-        (one.type, one.turn_id) for one in expected.drafts
+        (draft.type, draft.turn_id) for draft in expected.drafts
     ]
     assert report["issues"] == expected.issues
     assert repair(Session.at(directory), force=True)["actions"] == []

@@ -8,13 +8,13 @@ import pytest
 from agh.store import inputs
 from agh.store.inputs import Input
 from agh.store.writer import Writer
-from tests.support.build import Home, held
+from tests.support.build import Home, take_lock
 
 
 @pytest.fixture
 def db(home: Home) -> Iterator[sqlite3.Connection]:
     with (
-        held(home.session()) as owner,
+        take_lock(home.session()) as owner,
         Writer(owner, "general") as writer,
         writer.transaction() as connection,
     ):
@@ -29,17 +29,17 @@ def add(
 
 
 def words(found: list[Input]) -> list[str]:
-    return [one.prompt[0]["text"] for one in found]
+    return [item.prompt[0]["text"] for item in found]
 
 
 def test_what_is_added_waits_in_order(db: sqlite3.Connection) -> None:
-    made = [add(db, word) for word in "abc"]
-    assert [one.id for one in made] == [1, 2, 3]
-    assert {one.status for one in made} == {"queued"}
-    assert inputs.queued(db) == made
-    assert inputs.next_queued(db) == made[0]
+    items = [add(db, word) for word in "abc"]
+    assert [draft.id for draft in items] == [1, 2, 3]
+    assert {draft.status for draft in items} == {"queued"}
+    assert inputs.queued(db) == items
+    assert inputs.next_queued(db) == items[0]
     assert inputs.count_queued(db) == 3
-    assert inputs.by_id(db, 2) == made[1]
+    assert inputs.by_id(db, 2) == items[1]
 
 
 def test_nothing_waits(db: sqlite3.Connection) -> None:
@@ -70,15 +70,15 @@ def test_only_what_is_queued_waits(db: sqlite3.Connection, status: str) -> None:
     inputs.set_status(db, 1, status, "because")
     assert words(inputs.queued(db)) == ["b"]
     assert inputs.count_queued(db) == 1
-    found = inputs.by_id(db, 1)
-    assert found is not None
-    assert found.status == status
+    row = inputs.by_id(db, 1)
+    assert row is not None
+    assert row.status == status
     assert db.execute("SELECT detail FROM inputs ORDER BY id").fetchall() == [("because",), (None,)]
 
 
 def test_a_key_is_given_once(db: sqlite3.Connection) -> None:
-    made = add(db, "a", key="k")
-    assert inputs.by_key(db, "k") == made
+    item = add(db, "a", key="k")
+    assert inputs.by_key(db, "k") == item
     with pytest.raises(sqlite3.IntegrityError):
         add(db, "b", key="k")
     add(db, "c")
@@ -100,7 +100,7 @@ def test_the_prompt_comes_back_as_it_was(db: sqlite3.Connection) -> None:
         {"type": "text", "text": 'a "quoted" \u2028 line\n\x1b[31m ž'},
         {"type": "image", "mimeType": "image/png", "data": "AAAA"},
     ]
-    made = inputs.add(db, generation=0, mode="queue", prompt=blocks, turn_id="turn-1", key=None)
-    found = inputs.by_id(db, made.id)
-    assert found is not None
-    assert found.prompt == blocks
+    item = inputs.add(db, generation=0, mode="queue", prompt=blocks, turn_id="turn-1", key=None)
+    row = inputs.by_id(db, item.id)
+    assert row is not None
+    assert row.prompt == blocks

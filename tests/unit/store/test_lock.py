@@ -16,7 +16,7 @@ from agh.errors import HomeUnsafe
 from agh.home import Session
 from agh.store import lock
 from agh.store.reader import Reader
-from tests.support.build import Home, child, held, user
+from tests.support.build import Home, child, take_lock, user
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.timeout(60)
@@ -98,13 +98,13 @@ def test_taken_held_released(tmp_path: Path) -> None:
     owner.release()
     assert not lock.is_held(here)
     assert (tmp_path / "lock").exists(), "the file stays"
-    with held(tmp_path):
+    with take_lock(tmp_path):
         assert lock.is_held(here)
     assert not lock.is_held(here)
 
 
 def test_asking_leaves_no_descriptor(tmp_path: Path) -> None:
-    with held(tmp_path):
+    with take_lock(tmp_path):
         before = os.listdir("/proc/self/fd")
         for _ in range(50):
             assert lock.is_held(Session.at(tmp_path))
@@ -155,11 +155,11 @@ def test_the_kernel_frees_the_lock_of_the_dead(tmp_path: Path) -> None:
         holder.send_signal(signal.SIGKILL)
         holder.wait(10)
         assert not lock.is_held(Session.at(tmp_path))
-        held(tmp_path).release()
+        take_lock(tmp_path).release()
 
 
 def test_a_program_does_not_inherit_the_lock(tmp_path: Path) -> None:
-    owner = held(tmp_path)
+    owner = take_lock(tmp_path)
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, close_fds=False) as program:
         owner.release()
         assert program.poll() is None
@@ -190,9 +190,9 @@ def test_without_ofd_locks_flock_stands_in(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(lock, "_OFD", False)
     monkeypatch.setattr(lock, "_FLOCK_RETRY", 0.01)
     assert not lock.is_held(Session.at(tmp_path))
-    with held(tmp_path):
+    with take_lock(tmp_path):
         assert lock.is_held(Session.at(tmp_path))
         assert lock.take(Session.at(tmp_path)) is None
     assert not lock.is_held(Session.at(tmp_path))
-    with held(tmp_path):
+    with take_lock(tmp_path):
         assert lock.is_held(Session.at(tmp_path))

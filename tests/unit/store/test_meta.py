@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from agh.errors import MetaInvalid
 from agh.home import Session
 from agh.store import meta
-from tests.support.build import Home, child, tree
+from tests.support.build import Home, child
+from tests.support.files import tree
 
 ID = "sess-abcdefgh"
 LEAST = {"id": ID, "state": "stopped", "agent_name": "general", "workspace_path": "/work"}
@@ -52,9 +53,9 @@ def directory(tmp_path: Path) -> Path:
 def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, fields: dict[str, Any]) -> None:
     directory = tmp_path_factory.getbasetemp() / ID
     directory.mkdir(exist_ok=True)
-    stored: Any = {**fields, **LEAST}
-    meta.write(Session.at(directory), stored, sync=False)
-    assert meta.read(Session.at(directory)) == stored
+    record: Any = {**fields, **LEAST}
+    meta.write(Session.at(directory), record, sync=False)
+    assert meta.read(Session.at(directory)) == record
     assert [path.name for path in directory.iterdir()] == ["meta.json"]
 
 
@@ -141,9 +142,9 @@ def test_a_reader_never_sees_a_torn_text(home: Home) -> None:
         turns = []
         deadline = time.monotonic() + 10
         while len(turns) < 2000 or (turns[-1] == turns[0] and time.monotonic() < deadline):
-            found = meta.read(Session.at(directory))
-            number = found.get("turns", 0)
-            assert number == 0 or len(found["title"] or "") == number * 997 % 9000
+            record = meta.read(Session.at(directory))
+            number = record.get("turns", 0)
+            assert number == 0 or len(record["title"] or "") == number * 997 % 9000
             turns.append(number)
     assert turns == sorted(turns)
     assert turns[-1] > turns[0], "the writer did not write"

@@ -17,7 +17,7 @@ from agh.store.milestones import START, Milestone, mark, tail
 from agh.store.reader import Reader
 from agh.store.views import recap_view
 from agh.store.writer import Writer
-from tests.support.build import AT, Home, calls, done, held, returns, says, user
+from tests.support.build import AT, Home, calls, finishes, returns, says, take_lock, user
 
 
 def _turn(number: int, dice: random.Random) -> list[Draft]:
@@ -31,14 +31,14 @@ def _turn(number: int, dice: random.Random) -> list[Draft]:
     ]
     middle = [dice.choice(pieces) for _ in range(dice.randrange(12))]
     late = [says("late", turn=turn)] if dice.random() < 0.3 else []
-    return [user(f"question {number}", turn=turn), *middle, done(turn), *late]
+    return [user(f"question {number}", turn=turn), *middle, finishes(turn), *late]
 
 
 def _log(home: Home, turns: int, seed: int) -> Path:
-    """A log that was written turn by turn, as a keeper does it."""
+    """Return a log that was written turn by turn, as a keeper does it."""
     dice = random.Random(seed)
     directory = home.session()
-    with held(directory) as owner, Writer(owner, "general") as log:
+    with take_lock(directory) as owner, Writer(owner, "general") as log:
         for number in range(turns):
             before = log.last_sequence
             log.append(_turn(number, dice))
@@ -52,7 +52,7 @@ def test_the_tail_is_the_end_of_the_whole(home: Home, seed: int, monkeypatch: py
     directory = _log(home, 40, seed)
     with Reader(Session.at(directory)) as reader:
         assert len(reader.fetch("SELECT 1 FROM milestones")) > 5
-        whole = [one for one in transcript(reader.rows()) if one["role"] != "marker"]
+        whole = [message for message in transcript(reader.rows()) if message["role"] != "marker"]
         for count in (1, 2, 7, 30, len(whole), len(whole) + 1):
             before, talk = tail(reader, count)
             assert talk == whole[before.messages :]
@@ -71,19 +71,19 @@ def test_a_recap_and_a_history_do_not_depend_on_milestones(
     with Reader(Session.at(directory)) as reader:
         before, talk = tail(reader, 30)
         assert before != START
-        whole = [one for one in transcript(reader.rows()) if one["role"] != "marker"]
+        whole = [message for message in transcript(reader.rows()) if message["role"] != "marker"]
     assert history(talk, 300, omitted=before.messages) == history(whole, 300)
     monkeypatch.setattr(milestones, "_newest", lambda reader, messages=None: START)
     assert [recap_view(Session.at(directory), limit, redactor(), AT) for limit in (1, 20, 100)] == with_them
 
 
 def test_a_milestone_is_set_only_where_the_last_is_far(home: Home) -> None:
-    directory = home.session([user("hi"), says("ho"), done()])
-    with held(directory) as owner, Writer(owner, "general") as log:
+    directory = home.session([user("hi"), says("ho"), finishes()])
+    with take_lock(directory) as owner, Writer(owner, "general") as log:
         mark(log, log.last_sequence)
         assert log.connection.execute("SELECT count(*) FROM milestones").fetchone() == (0,)
         log.append([says("x") for _ in range(milestones.STRIDE)])
         mark(log, log.last_sequence)
         mark(log, log.last_sequence)
-        (found,) = log.connection.execute("SELECT * FROM milestones").fetchall()
-    assert Milestone(*found) == Milestone(3 + milestones.STRIDE, 3)
+        (rows,) = log.connection.execute("SELECT * FROM milestones").fetchall()
+    assert Milestone(*rows) == Milestone(3 + milestones.STRIDE, 3)

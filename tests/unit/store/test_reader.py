@@ -27,14 +27,15 @@ from agh.home import Session
 from agh.store import reader as reading
 from agh.store.reader import EVERYTHING, Query, Reader
 from agh.store.writer import Writer
-from tests.support.build import Home, calls, child, conversation, done, held, says, tree, user
+from tests.support.build import Home, calls, child, conversation, finishes, says, take_lock, user
+from tests.support.files import tree
 
 # Appends two events to a log and dies without closing it: the rows are in the WAL only.
 DIES_WRITING = """
 import os, sys
 from pathlib import Path
-from tests.support.build import Writer, held, user
-log = Writer(held(Path(sys.argv[1])), "general")
+from tests.support.build import Writer, take_lock, user
+log = Writer(take_lock(Path(sys.argv[1])), "general")
 log.append([user("one"), user("two")])
 os._exit(0)
 """
@@ -64,16 +65,16 @@ def _big(home: Home) -> Path:
 
 def test_rows_come_back_as_they_were_stored(home: Home) -> None:
     drafts = conversation()
-    found = _read(home.session(drafts))
-    assert [row.sequence for row in found] == list(range(1, len(drafts) + 1))
-    assert [(row.type, row.turn_id, row.content, row.timestamp) for row in found] == [
+    rows = _read(home.session(drafts))
+    assert [row.sequence for row in rows] == list(range(1, len(drafts) + 1))
+    assert [(row.type, row.turn_id, row.content, row.timestamp) for row in rows] == [
         tuple(one) for one in _fields(drafts)
     ]
-    assert {row.agent_name for row in found} == {"general"}
+    assert {row.agent_name for row in rows} == {"general"}
 
 
 def _fields(drafts: list[Any]) -> list[tuple[str, str, str, str]]:
-    return [(one.type, one.turn_id, one.content, one.timestamp) for one in drafts]
+    return [(draft.type, draft.turn_id, draft.content, draft.timestamp) for draft in drafts]
 
 
 def test_reading_a_stopped_session_changes_nothing(home: Home) -> None:
@@ -111,7 +112,8 @@ def test_a_hot_wal_without_its_index_is_read(home: Home) -> None:
     (directory / "events.db-shm").unlink()
     assert [row.parsed()["text"] for row in _read(directory)] == ["zero", "one", "two"]
     after = tree(directory)
-    del before["events.db-shm"], after["events.db-shm"]
+    for name in (".", "events.db-shm"):  # a new file changes its directory
+        del before[name], after[name]
     assert after == before
 
 
@@ -125,7 +127,7 @@ def test_new_rows_are_seen_when_a_writer_comes(home: Home) -> None:
     directory = home.session([user("a")])
     with Reader(Session.at(directory)) as reader:
         assert reader.last_sequence() == 1
-        with held(directory) as owner, Writer(owner, "general") as log:
+        with take_lock(directory) as owner, Writer(owner, "general") as log:
             log.append([user("b")])
             assert reader.last_sequence() == 2
             log.append([user("c")])
@@ -138,7 +140,7 @@ def test_new_rows_are_seen_when_a_writer_has_come_and_gone(home: Home) -> None:
     with Reader(Session.at(directory)) as reader:
         assert reader.last_sequence() == 1
         for number in range(2, 5):
-            with held(directory) as owner, Writer(owner, "general") as log:
+            with take_lock(directory) as owner, Writer(owner, "general") as log:
                 log.append([user("b")])
             assert reader.last_sequence() == number
             assert len(reader.newest(EVERYTHING, 10)) == number
@@ -150,7 +152,7 @@ def test_a_writer_that_goes_while_the_header_is_read_is_no_damage(
     """The size is looked at first: then the WAL is folded in, so the header tells of more pages."""
     directory = home.session(conversation())
     look = os.lstat
-    with held(directory) as owner:
+    with take_lock(directory) as owner:
         log = Writer(owner, "general")
         log.append([user("x" * 100_000, turn="turn-9")])
 
@@ -166,7 +168,7 @@ def test_a_writer_that_goes_while_the_header_is_read_is_no_damage(
 
 def test_a_snapshot_is_one_moment(home: Home) -> None:
     directory = home.session([user("a")])
-    with held(directory) as owner, Writer(owner, "general") as log:
+    with take_lock(directory) as owner, Writer(owner, "general") as log:
         log.append([user("b")])
         with Reader(Session.at(directory)) as reader:
 
@@ -188,7 +190,7 @@ def test_a_snapshot_is_one_moment_even_if_a_writer_comes(home: Home, gone_again:
         def read() -> tuple[int, int]:
             first = reader.last_sequence()
             if not writers:
-                writers.append(Writer(held(directory), "general"))
+                writers.append(Writer(take_lock(directory), "general"))
                 writers[0].append([user("b")])
                 if gone_again:
                     writers[0].close()
@@ -218,12 +220,12 @@ def mixed(home: Home) -> Path:
         [
             user("a", at="2026-04-16T01:00:00.000Z"),
             calls("c", "Bash", at="2026-04-16T01:00:01.000Z"),
-            done(at="2026-04-16T01:00:02.000Z"),
+            finishes(at="2026-04-16T01:00:02.000Z"),
             user("b", turn="turn-2", at="2026-04-16T01:00:03.000Z"),
             draft("session_stopped", at="2026-04-16T01:00:04.000Z"),
         ]
     )
-    with held(directory) as owner, Writer(owner, "other") as log:
+    with take_lock(directory) as owner, Writer(owner, "other") as log:
         log.append([says("it's", turn="turn-2", at="2026-04-16T01:00:05.000Z")])
     return directory
 
@@ -260,8 +262,12 @@ def test_every_filter(mixed: Path, query: Query, expected: list[int]) -> None:
         assert [row.sequence for row in reader.rows(query)] == expected
         assert [row.sequence for row in reader.newest(query, 100)] == expected
         assert [row.sequence for row in reader.newest(query, 1)] == expected[-1:]
-        assert [row.sequence for row in reader.rows(query, after=3)] == [one for one in expected if one > 3]
-        assert [row.sequence for row in reader.page(query, 1, 4)] == [one for one in expected if 1 < one <= 4]
+        assert [row.sequence for row in reader.rows(query, after=3)] == [
+            item for item in expected if item > 3
+        ]
+        assert [row.sequence for row in reader.page(query, 1, 4)] == [
+            item for item in expected if 1 < item <= 4
+        ]
 
 
 @pytest.mark.parametrize(
@@ -332,7 +338,7 @@ def test_pages_of_a_thousand_rows(home: Home) -> None:
 
 def test_a_page_is_not_held_open_while_it_is_printed(home: Home) -> None:
     directory = home.session([says("x" * 1000) for _ in range(1500)])
-    with held(directory) as owner, Writer(owner, "general") as log:
+    with take_lock(directory) as owner, Writer(owner, "general") as log:
         log.append([says("y")])
         with Reader(Session.at(directory)) as reader:
             pages = reader.pages()
@@ -423,9 +429,9 @@ def test_flipped_bits_give_rows_or_a_named_error(home: Home) -> None:
             broken[chance.randrange(len(broken))] ^= 1 << chance.randrange(8)
         path.write_bytes(broken)
         try:
-            found = _read(directory)
+            rows = _read(directory)
             outcomes.add("rows")
-            assert all(isinstance(row, Row) for row in found)
+            assert all(isinstance(row, Row) for row in rows)
         except AghError as error:
             outcomes.add(error.code)
     assert {"rows", "events_damaged"} <= outcomes

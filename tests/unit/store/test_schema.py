@@ -14,7 +14,8 @@ from agh.home import Session
 from agh.store import inputs, schema
 from agh.store.reader import Reader
 from agh.store.writer import Writer
-from tests.support.build import Home, conversation, held, tree, user
+from tests.support.build import Home, conversation, take_lock, user
+from tests.support.files import tree
 from tests.support.program import Agh
 
 Connection = sqlite3.Connection
@@ -39,11 +40,11 @@ def three(fresh: Connection) -> Connection:
 
 
 def _shape(connection: Connection) -> list[tuple[object, ...]]:
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name"
     ).fetchall()
     pragmas = [connection.execute(f"PRAGMA {name}").fetchone() for name in ("user_version", "application_id")]
-    return [(kind, name, table, sql and " ".join(sql.split())) for kind, name, table, sql in found] + pragmas
+    return [(kind, name, table, sql and " ".join(sql.split())) for kind, name, table, sql in rows] + pragmas
 
 
 def test_the_snapshot_is_what_the_migrations_lead_to() -> None:
@@ -74,9 +75,9 @@ def test_the_generated_id_is_the_one_the_code_knows(fresh: Connection) -> None:
     with_gaps.execute("DROP TRIGGER events_have_no_gaps")
     numbers = [1, 42, 999_999, 1_000_000, 123_456_789, 2**63 - 1]
     with_gaps.executemany(INSERT, [(number,) for number in numbers])
-    found = with_gaps.execute("SELECT sequence, id FROM events ORDER BY sequence").fetchall()
+    rows = with_gaps.execute("SELECT sequence, id FROM events ORDER BY sequence").fetchall()
     with_gaps.close()
-    assert found == [(number, event_id(number)) for number in numbers]
+    assert rows == [(number, event_id(number)) for number in numbers]
 
 
 @pytest.mark.parametrize("sequence", [0, -1, None, 2, 7, 2**63 - 1])
@@ -157,7 +158,7 @@ def test_an_older_log_is_brought_up_and_keeps_its_rows(home: Home, monkeypatch: 
 
     monkeypatch.setattr(schema, "MIGRATIONS", [*schema.MIGRATIONS, add_a_table])
     monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
-    with held(directory) as owner, Writer(owner, "general") as log:
+    with take_lock(directory) as owner, Writer(owner, "general") as log:
         assert log.last_sequence == len(conversation())
         assert log.connection.execute("PRAGMA user_version").fetchone() == (schema.VERSION,)
         assert log.connection.execute("SELECT count(*) FROM later").fetchone() == (0,)
@@ -174,7 +175,7 @@ def test_a_log_of_the_first_version_is_read_as_it_is_and_brought_up_by_a_writer(
         agh("session", *command.split(), directory.name)
     with Reader(Session.at(directory)) as reader:
         assert reader.fetch("PRAGMA user_version") == [(1,)]
-    with held(directory) as owner, Writer(owner, "general") as log, log.transaction() as db:
+    with take_lock(directory) as owner, Writer(owner, "general") as log, log.transaction() as db:
         inputs.add(db, generation=0, mode="queue", prompt=[], turn_id="t", key=None, retries=2)
         assert [one.retries for one in inputs.queued(db)] == [2]
 
@@ -187,6 +188,6 @@ def test_a_newer_log_is_refused_by_name_and_left_alone(home: Home) -> None:
     before = tree(directory)
     with pytest.raises(EventsNewer, match=f"has format {schema.VERSION + 1}.*up to {schema.VERSION}"):
         Reader(Session.at(directory))
-    with held(directory) as owner, pytest.raises(EventsNewer):
+    with take_lock(directory) as owner, pytest.raises(EventsNewer):
         Writer(owner, "general")
     assert tree(directory) == before

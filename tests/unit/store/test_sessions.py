@@ -10,7 +10,8 @@ import pytest
 from agh.errors import AmbiguousSession, HomeUnsafe, MetaInvalid, SessionNotFound
 from agh.home import Session
 from agh.store import sessions
-from tests.support.build import Home, tree
+from tests.support.build import Home
+from tests.support.files import tree
 from tests.support.hostile import HOSTILE_IDS
 
 FIRST, SECOND, THIRD = "sess-0aaaaaaa1", "sess-0aaaaaab2", "sess-0bbbbbbb3"
@@ -143,7 +144,7 @@ def test_damaged_metadata_hides_no_other_session(three: Home) -> None:
     (broken / "meta.json").write_text('{"id": "sess-0zz')
     (three.path / "sessions" / "sess-0zzzzzzza").mkdir()
     (three.path / "sessions" / "sess-0zzzzzzzb").write_text("a file")
-    found = {os.path.basename(path): one for path, one in sessions.scan()}
+    found = {os.path.basename(path): record for path, record in sessions.scan()}
     assert {name for name, one in found.items() if isinstance(one, MetaInvalid)} == {
         "sess-0zzzzzzz9",
         "sess-0zzzzzzza",

@@ -13,7 +13,8 @@ from agh.errors import MetaInvalid
 from agh.home import Session
 from agh.store import views
 from agh.store.writer import Writer
-from tests.support.build import AT, Home, conversation, held, rows, says, tree, user
+from tests.support.build import AT, Home, conversation, rows, says, take_lock, user
+from tests.support.files import tree
 
 
 def test_a_session_is_its_metadata_and_what_follows(home: Home) -> None:
@@ -32,7 +33,7 @@ def test_a_session_is_its_metadata_and_what_follows(home: Home) -> None:
 def test_a_vanished_keeper_is_classified_on_read(home: Home, state: str, reason: str, kind: str) -> None:
     directory = home.session(conversation(), state=state, stop_reason=None, acp_session_id="acp-1")
     before = tree(home.path)
-    with held(directory):
+    with take_lock(directory):
         assert views.session_view(Session.at(directory))["state"] == state
     (listed,) = views.list_views()
     for view in (
@@ -67,10 +68,10 @@ def test_a_damaged_session_is_listed_as_such(home: Home) -> None:
     bad = home.directory()
     (bad / "meta.json").write_text('{"id": "se')
     before = tree(home.path)
-    found = {view["id"]: view for view in views.list_views()}
-    assert found[good.name]["badge"] == "stopped"
-    assert (found[bad.name]["state"], found[bad.name]["badge"]) == ("unknown", "unknown")
-    assert found[bad.name]["error"]["code"] == "meta_invalid"
+    by_id = {view["id"]: view for view in views.list_views()}
+    assert by_id[good.name]["badge"] == "stopped"
+    assert (by_id[bad.name]["state"], by_id[bad.name]["badge"]) == ("unknown", "unknown")
+    assert by_id[bad.name]["error"]["code"] == "meta_invalid"
     assert tree(home.path) == before
     with pytest.raises(MetaInvalid):
         views.session_view(Session.at(bad))
@@ -94,7 +95,7 @@ def test_the_keeper_is_asked_while_the_lock_is_held(
 ) -> None:
     directory = home.session(conversation(), state="active", stop_reason=None)
     asked = []
-    with held(directory):
+    with take_lock(directory):
         view = views.status_view(Session.at(directory), lambda path: bool(asked.append(path)) or answers)
     assert asked == [Session.at(directory)]
     assert (view["resume_reason"], view["is_agent_running"], view["needs_resume"]) == (reason, running, False)
@@ -141,7 +142,7 @@ def test_messages_are_the_transcript_of_the_log(home: Home) -> None:
 
 def test_a_recap_counts_what_waits(home: Home) -> None:
     directory = home.session(conversation(), state="active")
-    with held(directory) as owner:
+    with take_lock(directory) as owner:
         with Writer(owner, "general") as log, log.transaction() as db:
             for status, generation in (("queued", 2), ("queued", 3), ("sent", 1)):
                 db.execute(
@@ -155,11 +156,11 @@ def test_a_recap_counts_what_waits(home: Home) -> None:
                     "VALUES (?, 't', ?, 'write', '{}', '')",
                     [request, status],
                 )
-        found = views.recap_view(Session.at(directory), 2, redactor({}), AT)
-    assert found["session"] == {"id": directory.name, "badge": "idle", "state": "active"}
-    assert (found["pending_inputs"], found["pending_permissions"]) == (2, 1)
-    assert len(found["recent_messages"]) == 2 and found["omitted"]["messages"] == 3
-    assert found["snapshot"] == {
+        summary = views.recap_view(Session.at(directory), 2, redactor({}), AT)
+    assert summary["session"] == {"id": directory.name, "badge": "idle", "state": "active"}
+    assert (summary["pending_inputs"], summary["pending_permissions"]) == (2, 1)
+    assert len(summary["recent_messages"]) == 2 and summary["omitted"]["messages"] == 3
+    assert summary["snapshot"] == {
         "generated_at": AT,
         "event_cursor": len(conversation()),
         "transcript_cursor": len(conversation()),
@@ -172,9 +173,9 @@ def test_the_same_log_gives_the_same_recap_and_stays_as_it_is(home: Home) -> Non
     directory = home.session([*conversation(), user("use hunter2-hunter2"), says("ok")])
     before = tree(home.path)
     secrets = redactor({"MY_PASSWORD": "hunter2-hunter2"})
-    made = [json.dumps(views.recap_view(Session.at(directory), 20, secrets, AT)) for _ in range(2)]
-    assert made[0] == made[1]
-    assert "hunter2" not in made[0]
+    summaries = [json.dumps(views.recap_view(Session.at(directory), 20, secrets, AT)) for _ in range(2)]
+    assert summaries[0] == summaries[1]
+    assert "hunter2" not in summaries[0]
     later = views.recap_view(Session.at(directory), 20, secrets)
     assert later["snapshot"].pop("generated_at") > AT
     assert tree(home.path) == before

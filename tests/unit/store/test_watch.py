@@ -11,7 +11,7 @@ import pytest
 
 from agh.store import watch as watching
 from agh.store.watch import Watch
-from tests.support.build import Home, child, held
+from tests.support.build import Home, child, take_lock
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -123,7 +123,7 @@ def test_a_directory_that_cannot_be_watched_is_polled(directory: Path) -> None:
 
 
 def test_a_watch_leaves_no_descriptor(directory: Path) -> None:
-    with held(directory):
+    with take_lock(directory):
         before = os.listdir("/proc/self/fd")
         for _ in range(5):
             with Watch() as watch:

@@ -18,7 +18,7 @@ from agh.store import lock, writer
 from agh.store.create import create_log
 from agh.store.reader import Reader
 from agh.store.writer import Writer
-from tests.support.build import Home, child, conversation, held, rows, says, user
+from tests.support.build import Home, child, conversation, rows, says, take_lock, user
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -27,9 +27,9 @@ FULL = """
 import resource, sys
 from pathlib import Path
 from agh.errors import StoreFailed
-from tests.support.build import Writer, held, says
+from tests.support.build import Writer, take_lock, says
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
-log = Writer(held(Path(sys.argv[1])), "general")
+log = Writer(take_lock(Path(sys.argv[1])), "general")
 try:
     while True:
         log.append([says("x" * 3000) for _ in range(10)])
@@ -48,8 +48,8 @@ from pathlib import Path
 from agh.errors import StoreFailed
 from agh.store import writer
 from agh.store.create import create_log
-from tests.support.build import held
-owner = held(Path(sys.argv[1]))
+from tests.support.build import take_lock
+owner = take_lock(Path(sys.argv[1]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
 try:
     if sys.argv[2] == "create":
@@ -69,7 +69,7 @@ def _read(directory: Path) -> list[Row]:
 def test_what_is_appended_is_given_back_and_stored(home: Home) -> None:
     directory = home.session()
     drafts = conversation()
-    with held(directory) as owner, Writer(owner, "general") as log:
+    with take_lock(directory) as owner, Writer(owner, "general") as log:
         assert log.last_sequence == 0
         assert log.append(drafts[:4]) == rows(drafts[:4])
         assert log.append(iter(drafts[4:])) == rows(drafts[4:], 5)
@@ -77,17 +77,17 @@ def test_what_is_appended_is_given_back_and_stored(home: Home) -> None:
         assert log.last_sequence == len(drafts)
         assert _read(directory) == rows(drafts), "a reader sees it before the writer closes"
     assert _read(directory) == rows(drafts)
-    with held(directory) as owner, Writer(owner, "general") as log:
+    with take_lock(directory) as owner, Writer(owner, "general") as log:
         assert log.last_sequence == len(drafts)
 
 
 def test_no_lock_no_writer(home: Home) -> None:
     directory = home.session()
-    owner = held(directory)
+    owner = take_lock(directory)
     owner.release()
     with pytest.raises(SessionBusy):
         Writer(owner, "general")
-    with held(directory) as owner, Writer(owner, "general") as log:
+    with take_lock(directory) as owner, Writer(owner, "general") as log:
         log.append([user("a")])
         owner.release()
         for write in (lambda: log.append([user("b")]), lambda: log.transaction().__enter__()):
@@ -98,13 +98,13 @@ def test_no_lock_no_writer(home: Home) -> None:
 
 def test_a_writer_keeps_the_lock_with_its_owner(home: Home) -> None:
     directory = home.session()
-    with held(directory) as owner:
+    with take_lock(directory) as owner:
         Writer(owner, "general").close()
         assert lock.is_held(Session.at(directory))
 
 
 def test_every_commit_is_synced(home: Home) -> None:
-    with held(home.session()) as owner, Writer(owner, "general") as log:
+    with take_lock(home.session()) as owner, Writer(owner, "general") as log:
         assert log.connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert log.connection.execute("PRAGMA synchronous").fetchone() == (2,)
 
@@ -119,7 +119,7 @@ def test_every_commit_is_synced(home: Home) -> None:
 )
 def test_a_bad_draft_takes_its_batch_with_it(home: Home, bad: Draft, error: type[Exception]) -> None:
     directory = home.session([user("a")])
-    with held(directory) as owner, Writer(owner, "general") as log:
+    with take_lock(directory) as owner, Writer(owner, "general") as log:
         with pytest.raises(error):
             log.append([user("b"), bad, user("c")])
         assert log.last_sequence == 1 and not log.connection.in_transaction
@@ -131,7 +131,7 @@ def test_a_bad_draft_takes_its_batch_with_it(home: Home, bad: Draft, error: type
 def test_a_transaction_is_whole_or_not_at_all(home: Home) -> None:
     directory = home.session()
     usage = "INSERT INTO token_usage (turn_id, timestamp) VALUES ('turn-1', '')"
-    with held(directory) as owner, Writer(owner, "general") as log:
+    with take_lock(directory) as owner, Writer(owner, "general") as log:
         with log.transaction() as connection:
             log.append([user("a")])
             connection.execute(usage)
@@ -158,7 +158,7 @@ def test_a_failure_to_commit_is_a_failure_to_store(home: Home, monkeypatch: pyte
                 raise sqlite3.OperationalError("database or disk is full")
             return super().execute(sql, *args)
 
-    with held(directory) as owner, Writer(owner, "general") as log:
+    with take_lock(directory) as owner, Writer(owner, "general") as log:
         sound, log.connection = (
             log.connection,
             sqlite3.connect(directory / "events.db", factory=FullDisk, isolation_level=None),
@@ -176,7 +176,7 @@ def test_all_files_are_private(home: Home) -> None:
     directory = home.directory()
     before = os.umask(0)
     try:
-        with held(directory) as owner:
+        with take_lock(directory) as owner:
             create_log(owner)
             with Writer(owner, "general") as log:
                 log.append(conversation())
@@ -196,7 +196,7 @@ def test_a_new_log_appears_complete_or_not_at_all(home: Home, monkeypatch: pytes
     directory = home.directory()
     for name in ("events.db.new", "events.db.new-wal", "events.db.new-journal"):
         (directory / name).write_text("left by a creator that was killed")
-    with held(directory) as owner:
+    with take_lock(directory) as owner:
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(writer.schema, "create", _interrupt)
             create_log(owner)
@@ -214,7 +214,7 @@ def _interrupt(connection: sqlite3.Connection) -> None:
 
 def test_creating_does_not_destroy(home: Home) -> None:
     directory = home.session(conversation())
-    with held(directory) as owner:
+    with take_lock(directory) as owner:
         with contextlib.suppress(AghError, OSError):
             create_log(owner)
         assert len(_read(directory)) == len(conversation())
@@ -258,7 +258,7 @@ def test_a_log_that_cannot_be_written_is_refused_by_name(home: Home, kind: str) 
             file.write(b"\xa5" * 20000)
     else:
         (directory / "events.db-wal").mkdir()
-    with held(directory) as owner, pytest.raises(AghError):
+    with take_lock(directory) as owner, pytest.raises(AghError):
         Writer(owner, "general")
 
 
@@ -268,7 +268,7 @@ def test_long_content_is_stored_from_its_pieces(home: Home) -> None:
     pieces = (text[:9].encode(), memoryview(text.encode())[9:])
     long = Draft("agent_message", "turn-1", "", "2026-04-16T01:00:00.000Z", pieces)
     directory = home.session()
-    with held(directory) as owner, Writer(owner, "general") as log:
+    with take_lock(directory) as owner, Writer(owner, "general") as log:
         drafts = [user("a"), long, long, says("b"), long]
         log.store(drafts)
         assert drafts == [] and log.last_sequence == 5
@@ -284,7 +284,7 @@ def test_long_content_is_stored_from_its_pieces(home: Home) -> None:
 def test_a_refused_long_content_leaves_nothing_behind(home: Home) -> None:
     pieces = (b'{"text":"', b"x" * 2_000_000, b'"}')
     directory = home.session()
-    with held(directory) as owner, Writer(owner, "general") as log:
+    with take_lock(directory) as owner, Writer(owner, "general") as log:
         bad = Draft("agent_message", None, "", "2026-04-16T01:00:00.000Z", pieces)  # type: ignore[arg-type]
         with pytest.raises(StoreFailed):
             log.store([user("a"), bad])

@@ -74,7 +74,7 @@ def ensure_started(
     rules: list[dict[str, str]],
 ) -> StartedMember:
     """Start a member's session: the one with this id, else with this name, else a new one."""
-    session = _find(session_id, name)
+    session = _find(session_id, name, workspace)
     if session is None:
         try:
             session, _ = create(
@@ -87,7 +87,7 @@ def ensure_started(
                 rules=rules,
             )
         except NameTaken:
-            session = sessions.resolve(name)
+            session = sessions.resolve(name, workspace)
     ensure_live(session, skip=SKIPPED_STRATEGIES)
     session_meta = meta.read(session)
     restore = session_meta.get("restore")
@@ -100,11 +100,11 @@ def ensure_started(
     return StartedMember(session_meta["id"], session_meta.get("acp_session_id"), restore)
 
 
-def _find(session_id: str | None, name: str) -> Session | None:
+def _find(session_id: str | None, name: str, workspace: str) -> Session | None:
     if session_id is not None and os.path.isdir(session_of(session_id)):
         return session_of(session_id)
     try:
-        return sessions.resolve(name)
+        return sessions.resolve(name, workspace)
     except SessionNotFound:
         return None
 

@@ -16,7 +16,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.plugins.serve.server import Server, serve
-from tests.support.build import Home, done, says, user
+from tests.support.build import Home, finishes, says, user
 from tests.support.live import Live, Session
 from tests.support.wait import wait_until
 
@@ -47,7 +47,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    """A page that may load nothing but the server's own, and on which nothing fails."""
+    """Yield a page that may load nothing but the server's own, and on which nothing fails."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     problems: list[str] = []
     page = context.new_page()
@@ -128,7 +128,7 @@ def test_a_permission_is_approved(page: Page, live: Live, server: Server) -> Non
     visit(page, server)
     open_session(page, "deploy")
     expect(page.locator("#empty")).to_be_visible()
-    session.begin("/ask path=release.txt Write <i>release.txt</i>\n/ask path=other.txt Write other.txt")
+    session.send("/ask path=release.txt Write <i>release.txt</i>\n/ask path=other.txt Write other.txt")
     card = page.locator(".ask")
     expect(card).to_contain_text("Write <i>release.txt</i>")
     expect(card).to_contain_text("release.txt")
@@ -148,7 +148,7 @@ def test_reload_and_restart_of_the_server(page: Page, live: Live) -> None:
     session = live.new(args=("--name", "long"))
     visit(page, server)
     open_session(page, "long")
-    turn = session.begin("\n".join(["/stream 10 0.05", "/tool Read path=a.txt x"] * 8))
+    turn = session.send("\n".join(["/stream 10 0.05", "/tool Read path=a.txt x"] * 8))
     expect(page.locator("#transcript")).to_contain_text("chunk 10")
     page.reload()
     expect(page.locator("#title")).to_have_text("long")
@@ -168,9 +168,11 @@ def test_reload_and_restart_of_the_server(page: Page, live: Live) -> None:
 def test_search_and_keys(page: Page, server: Server, home: Home, live: Live) -> None:
     now = "2999-01-01T00:00:00.000Z"
     home.session(
-        [user("find the needle"), says("a needle, and **hay**"), done()], name="alpha", updated_at=now
+        [user("find the needle"), says("a needle, and **hay**"), finishes()], name="alpha", updated_at=now
     )
-    home.session([user("other things"), says("nothing"), done()], name="beta", updated_at="2998" + now[4:])
+    home.session(
+        [user("other things"), says("nothing"), finishes()], name="beta", updated_at="2998" + now[4:]
+    )
     visit(page, server)
     expect(page.locator("#list a")).to_have_count(2)
     page.keyboard.press("/")
@@ -207,7 +209,7 @@ def test_a_long_session_shows_its_beginning_on_demand(
     drafts = [
         draft
         for n in range(70)
-        for draft in (user(f"ask {n}.", f"t{n}"), says(f"yes {n}.", f"t{n}"), done(f"t{n}"))
+        for draft in (user(f"ask {n}.", f"t{n}"), says(f"yes {n}.", f"t{n}"), finishes(f"t{n}"))
     ]
     home.session(drafts, name="long", updated_at="2999-01-01T00:00:00.000Z")
     visit(page, server)
@@ -225,7 +227,7 @@ def test_a_long_session_shows_its_beginning_on_demand(
 def test_hostile_text_and_a_wrong_token(page: Page, server: Server, home: Home, live: Live) -> None:
     evil = "<img src=x onerror=alert(1)><script>alert(1)</script>\u202e"
     home.session(
-        [user(evil), says(evil), done()], name="evil", title=evil, updated_at="2999-01-01T00:00:00.000Z"
+        [user(evil), says(evil), finishes()], name="evil", title=evil, updated_at="2999-01-01T00:00:00.000Z"
     )
     page.goto(f"{server.address}/#token=not-the-token-at-all")
     expect(page.locator("#login")).to_be_visible()
@@ -260,9 +262,9 @@ def test_pictures(browser: Browser, server: Server, live: Live) -> None:
     stopped.tell("hello")
     stopped.stop()
     live.new(args=("--name", "flaky-agent")).prompt("/crash", code=None)
-    live.new(args=("--name", "long-run")).begin("/stream 5000 0.1")
+    live.new(args=("--name", "long-run")).send("/stream 5000 0.1")
     asking = live.new(args=("--name", "deploy"))
-    asking.begin(
+    asking.send(
         "Ship it.\n/say I write the release file first.\n/ask kind=edit path=release.txt Write release.txt"
     )
     wait_until(lambda: asking.fetch("SELECT 1 FROM permissions"))

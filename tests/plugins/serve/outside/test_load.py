@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.plugins.serve.server import Server
-from tests.support.live import Live, Session, cpu_ticks_of
+from tests.support.live import Live, Session
+from tests.support.processes import cpu_ticks_of
 
 FOLLOWERS = 200
 TURN = "/stream 150 0.02 60"
@@ -42,8 +43,8 @@ def last_sequence(session: Session) -> int:
 
 
 def seconds(session: Session, text: str) -> float:
-    """How long a turn took, by the log."""
-    turn = session.begin(text)
+    """Return how long a turn took, by the log."""
+    turn = session.send(text)
     while not session.has_ended(turn):
         session.agh("wait", "--until", "idle", "--timeout", "60s")
     rows = session.fetch("SELECT min(timestamp), max(timestamp) FROM events WHERE turn_id = ?", turn)

@@ -9,8 +9,19 @@ from typing import Any
 import pytest
 
 from agh.core.events import TYPES, timestamp
-from tests.support.build import Home, Writer, conversation, done, draft, held, says, shared_home, user
-from tests.support.program import Agh, error_of, said, sequences
+from tests.support.build import (
+    Home,
+    Writer,
+    conversation,
+    draft,
+    finishes,
+    says,
+    shared_home,
+    take_lock,
+    user,
+)
+from tests.support.output import error_of, message_of, sequences
+from tests.support.program import Agh
 
 MANY = 2500
 
@@ -19,8 +30,8 @@ MANY = 2500
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Home:
     with shared_home(tmp_path_factory) as home:
         talk = home.session(conversation(), id="sess-talk000000", name="talk")
-        with held(talk) as owner, Writer(owner, "codex") as log:
-            log.append([user("again", turn="turn-2"), says("Ja: äöü €", turn="turn-2"), done("turn-2")])
+        with take_lock(talk) as owner, Writer(owner, "codex") as log:
+            log.append([user("again", turn="turn-2"), says("Ja: äöü €", turn="turn-2"), finishes("turn-2")])
         home.session([says(f"chunk {n}") for n in range(MANY)], id="sess-many000000")
         home.session(id="sess-empty00000")
     return home
@@ -105,7 +116,10 @@ def test_since_a_moment(agh: Agh, home: Home, monkeypatch: pytest.MonkeyPatch) -
     for count, name in enumerate(["5m", "2h", "3d"], 1):
         assert len(events(agh, directory.name, "--since", name)) == count
     exact = timestamp(now - timedelta(seconds=ages["2h"]))
-    assert [one["content"]["text"] for one in events(agh, directory.name, "--since", exact)] == ["2h", "5m"]
+    assert [event["content"]["text"] for event in events(agh, directory.name, "--since", exact)] == [
+        "2h",
+        "5m",
+    ]
 
 
 def test_more_than_a_page(agh: Agh) -> None:
@@ -147,7 +161,7 @@ def test_several_sessions_in_order_of_time(agh: Agh, home: Home, monkeypatch: py
     home.session(id="sess-dddddddddd")
 
     def texts(*args: object) -> list[str]:
-        return [one["content"]["text"] for one in events(agh, *args)]
+        return [event["content"]["text"] for event in events(agh, *args)]
 
     assert texts("sess-aaaaaaaaaa", "sess-bbbbbbbbbb") == ["a1", "b2", "b3", "a4", "a5", "b6", "a9"]
     assert texts("aaaa", "aaaa") == ["a1", "a4", "a5", "a9"]
@@ -167,7 +181,7 @@ def test_many_sessions_of_many_pages(agh: Agh, home: Home, monkeypatch: pytest.M
     stamps = [f"2026-04-16T01:{n // 60 % 60:02d}:{n % 60:02d}.{n // 3600:03d}Z" for n in range(1200)]
     for name, odd in (("even", 0), ("odd0", 1)):
         home.session([says(str(n), at=stamps[n]) for n in range(1200) if n % 2 == odd], id=f"sess-{name}0000")
-    assert [one["content"]["text"] for one in events(agh, "--all")] == [str(n) for n in range(1200)]
+    assert [event["content"]["text"] for event in events(agh, "--all")] == [str(n) for n in range(1200)]
 
 
 def test_all_of_nothing(agh: Agh, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +226,7 @@ def test_content_comes_out_as_it_was_stored(agh: Agh, home: Home, monkeypatch: p
     directory = home.session()
     raw = '{"b" : 1.0,"a":1e2,"text":"\\u00e9\\n","big":12345678901234567890123,"b":2}'
     pretty = '{\n  "text": "x",\r\n  "y": [1,\n 2]\n}'
-    with held(directory), sqlite3.connect(directory / "events.db") as log:
+    with take_lock(directory), sqlite3.connect(directory / "events.db") as log:
         for number, content in enumerate((raw, pretty), 1):
             log.execute(
                 "INSERT INTO events (sequence, turn_id, type, agent_name, content, timestamp) "
@@ -247,7 +261,7 @@ def test_content_comes_out_as_it_was_stored(agh: Agh, home: Home, monkeypatch: p
         (["talk", "--where", "load_extension('x')"], "--where"),
         (["talk", "--follow", "-o", "json"], "--follow"),
         (["talk", "--all"], "--all"),
-        ([], "--all"),
+        ([], "needs a session"),
     ],
 )
 def test_wrong_usage(agh: Agh, args: list[str], word: str) -> None:
@@ -256,26 +270,26 @@ def test_wrong_usage(agh: Agh, args: list[str], word: str) -> None:
     if "json" in args:
         assert word in error_of(finished, "usage", 2)["message"]
     else:
-        assert word in said(finished)
+        assert word in message_of(finished)
 
 
 @pytest.mark.parametrize("where", ["1) OR (1", "1) /*", "1) UNION SELECT 1,2,3,4,5,6 --"])
 def test_an_expression_cannot_leave_its_place(agh: Agh, where: str) -> None:
-    said(agh("session", "events", "talk", "--after", "12", "--where", where, code=2, timeout=3))
+    message_of(agh("session", "events", "talk", "--after", "12", "--where", where, code=2, timeout=3))
 
 
 @pytest.mark.parametrize("option", ["--after", "--last"])
 def test_numbers_larger_than_any_sequence(agh: Agh, option: str) -> None:
-    done = agh("session", "events", "talk", option, "9" * 25, code=None)
-    assert done.returncode in (0, 2), done.stderr
+    result = agh("session", "events", "talk", option, "9" * 25, code=None)
+    assert result.returncode in (0, 2), result.stderr
 
 
 @pytest.mark.parametrize(
     "option", [*(pytest.param(one) for one in ("--agent", "--turn", "--where")), "--since"]
 )
 def test_arguments_that_are_not_text(agh: Agh, option: str) -> None:
-    done = agh("session", "events", "talk", option, "\udcff", code=None)
-    assert done.returncode in (0, 2), done.stderr
+    result = agh("session", "events", "talk", option, "\udcff", code=None)
+    assert result.returncode in (0, 2), result.stderr
 
 
 def test_a_where_cannot_write(agh: Agh, shared: Home) -> None:
@@ -295,9 +309,9 @@ def test_a_damaged_session_does_not_hide_the_events_of_others(
     (broken / "events.db").write_text("not a database")
     half = home.session([says("half")], id="sess-half000000")
     (half / "meta.json").write_text("{")
-    done = agh("session", "events", "--all", code=8)
-    assert '"fine"' in done.stdout
-    assert "sess-broken0000" in done.stderr
+    result = agh("session", "events", "--all", code=8)
+    assert '"fine"' in result.stdout
+    assert "sess-broken0000" in result.stderr
 
 
 SHAPES: list[Any] = ["text", 7, ["a", {"b": None}], {"c": ["d"]}, True]

@@ -13,7 +13,8 @@ import pytest
 
 from tests.support.build import Home, conversation, says
 from tests.support.log_writer import LogWriter
-from tests.support.program import AGH, Agh, Follower, error_of, sequences
+from tests.support.output import error_of, sequences
+from tests.support.program import AGH, Agh, Follower
 from tests.support.wait import PATIENCE
 
 

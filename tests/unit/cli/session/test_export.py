@@ -12,19 +12,22 @@ from pathlib import Path
 import pytest
 
 from agh.store.writer import Writer
-from tests.support.build import Home, conversation, held, says, tree, user
-from tests.support.program import Agh, error_of, in_process, on_terminal
+from tests.support.build import Home, conversation, says, take_lock, user
+from tests.support.files import tree
+from tests.support.output import error_of
+from tests.support.program import Agh, in_process
 from tests.support.site import HEAD, Site
+from tests.support.terminal import run_on_terminal
 
 FORMATS = ("jsonl", "markdown", "html", "db")
 
 
 def rich(home: Home) -> Path:
-    """A session with a row in every table."""
+    """Return a session with a row in every table."""
     directory = home.session(
         conversation(), name="full", acp_session_id="agent-1", acp_session_ids=["agent-1"]
     )
-    with held(directory) as owner, Writer(owner, "general") as log, log.transaction() as db:
+    with take_lock(directory) as owner, Writer(owner, "general") as log, log.transaction() as db:
         db.execute(
             "INSERT INTO token_usage (turn_id, input_tokens, cost_amount, timestamp) "
             "VALUES ('turn-1', 7, 0.5, 't')"
@@ -50,14 +53,14 @@ def test_a_file_and_stdout_are_the_same_and_the_session_is_not_touched(
 ) -> None:
     directory = rich(home)
     before = tree(directory)
-    agh("session", "export", "full", "-o", format, "--output", tmp_path / "out")
+    agh("session", "export", "full", "-o", format, "--to", tmp_path / "out")
     assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o600
-    said = agh("session", "export", "full", "-o", format, text=False).stdout
+    printed = agh("session", "export", "full", "-o", format, text=False).stdout
     whole = (tmp_path / "out").read_bytes()
     if format == "html":  # it says when it was made
-        assert whole.startswith(b"<!") and len(said) == len(whole)  # type: ignore[arg-type]
+        assert whole.startswith(b"<!") and len(printed) == len(whole)  # type: ignore[arg-type]
     else:
-        assert whole == said
+        assert whole == printed
     assert tree(directory) == before
     assert sorted(os.listdir(tmp_path)) == ["agh", "out", "user"]
 
@@ -80,7 +83,7 @@ def test_jsonl_is_the_events_as_they_are_printed_and_the_rest(home: Home, agh: A
 
 def test_the_database_is_one_file_that_anyone_can_read(home: Home, agh: Agh, tmp_path: Path) -> None:
     rich(home)
-    agh("session", "export", "full", "--output", tmp_path / "full.db")
+    agh("session", "export", "full", "--to", tmp_path / "full.db")
     db = sqlite3.connect(f"file:{tmp_path}/full.db?mode=ro", uri=True)
     assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
     assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -100,7 +103,7 @@ def test_the_suffix_says_the_format(home: Home, tmp_path: Path) -> None:
         "a.x": b'{"schema"',
     }
     for name, start in begins.items():
-        in_process("session", "export", "full", "--output", str(tmp_path / name))
+        in_process("session", "export", "full", "--to", str(tmp_path / name))
         assert (tmp_path / name).read_bytes()[: len(start)].lower() == start.lower()
 
 
@@ -108,23 +111,20 @@ def test_a_file_that_exists_is_not_replaced(home: Home, agh: Agh, tmp_path: Path
     rich(home)
     target = tmp_path / "mine.jsonl"
     target.write_text("precious")
-    done = agh("session", "export", "full", "-o", "jsonl", "--output", target, code=2)
+    done = agh("session", "export", "full", "-o", "jsonl", "--to", target, code=2)
     error_of(done, "file_taken", 2)
     link = tmp_path / "link.jsonl"
     link.symlink_to(tmp_path / "nowhere")
-    agh("session", "export", "full", "--output", link, code=2)
+    agh("session", "export", "full", "--to", link, code=2)
     assert target.read_text() == "precious" and not (tmp_path / "nowhere").exists()
-    agh("session", "export", "full", "--output", target, "--force")
+    agh("session", "export", "full", "--to", target, "--force")
     assert target.read_text().startswith('{"schema"')
     assert sorted(path.name for path in tmp_path.glob("*.jsonl*")) == ["link.jsonl", "mine.jsonl"]
 
 
 def test_what_cannot_be_written_is_told_and_leaves_nothing(home: Home, agh: Agh, tmp_path: Path) -> None:
     rich(home)
-    assert (
-        "No such file"
-        in agh("session", "export", "full", "--output", tmp_path / "no" / "x.db", code=1).stderr
-    )
+    assert "No such file" in agh("session", "export", "full", "--to", tmp_path / "no" / "x.db", code=1).stderr
     agh("session", "export", "full", "-o", "pdf", code=2)
     agh("session", "export", "nope", code=4)
     assert sorted(os.listdir(tmp_path)) == ["agh", "user"]
@@ -139,12 +139,12 @@ def test_redacted(home: Home, tmp_path: Path, format: str, monkeypatch: pytest.M
     (agents / "general.toml").write_text('argv = ["x"]\nenv = { AGENT_TOKEN = "tok-pineapple-77" }\n')
     home.session([user("swordfish-9000-xyz tok-pineapple-77"), says(token[:9]), says(token[9:])], name="s")
     monkeypatch.setenv("MY_API_KEY", "swordfish-9000-xyz")
-    out, how = tmp_path / "out", ("session", "export", "s", "-o", format, "--force", "--output")
+    out, how = tmp_path / "out", ("session", "export", "s", "-o", format, "--force", "--to")
     assert in_process(*how, str(out)).returncode == 0
     secrets = (b"swordfish", b"pineapple", token[9:].encode())
-    assert all(one in out.read_bytes() for one in secrets)
+    assert all(secret in out.read_bytes() for secret in secrets)
     assert in_process(*how, str(out), "--redact").returncode == 0
-    assert not any(one in out.read_bytes() for one in secrets)
+    assert not any(secret in out.read_bytes() for secret in secrets)
     assert b"[redacted]" in out.read_bytes()
 
 
@@ -157,7 +157,7 @@ def test_a_log_that_is_being_written_is_copied_at_one_moment(
     begun, stop = threading.Event(), threading.Event()
 
     def write() -> None:
-        with held(directory) as owner, Writer(owner, "general") as log:
+        with take_lock(directory) as owner, Writer(owner, "general") as log:
             number = 0
             while not stop.wait(0.0005):
                 number += 1
@@ -172,16 +172,16 @@ def test_a_log_that_is_being_written_is_copied_at_one_moment(
         assert begun.wait(20)
         for number in range(2):
             out = tmp_path / f"{number}"
-            agh("session", "export", directory.name, "-o", format, "--output", out)
+            agh("session", "export", directory.name, "-o", format, "--to", out)
             other = Home(tmp_path / f"home-{number}")
             env = {**os.environ, "AGH_HOME": str(other.path)}
-            (one,) = json.loads(agh("session", "import", out, "-o", "json", env=env).stdout)["imports"]
+            (report,) = json.loads(agh("session", "import", out, "-o", "json", env=env).stdout)["imports"]
             db = sqlite3.connect(other.path / "sessions" / directory.name / "events.db")
             counts = db.execute(
                 "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM token_usage)"
             ).fetchone()
             db.close()
-            assert counts == (one["events"], one["events"]) and one["events"] > 0
+            assert counts == (report["events"], report["events"]) and report["events"] > 0
     finally:
         stop.set()
         thread.join(20)
@@ -190,10 +190,19 @@ def test_a_log_that_is_being_written_is_copied_at_one_moment(
 def test_on_a_terminal_nothing_acts(home: Home) -> None:
     home.session([user("x\x1b]0;owned\x07\u202e")], name="s")
     for format in ("jsonl", "markdown"):
-        code, shown = on_terminal("session", "export", "s", "-o", format)
+        code, shown = run_on_terminal("session", "export", "s", "-o", format)
         assert code == 0 and "\x1b" not in shown and "\x07" not in shown
-    code, shown = on_terminal("session", "export", "s", "-o", "db")
-    assert code == 2 and "--output" in shown
+    code, shown = run_on_terminal("session", "export", "s", "-o", "db")
+    assert code == 2 and "--to" in shown
+
+
+def test_the_old_spelling_works_and_warns(home: Home, agh: Agh, tmp_path: Path) -> None:
+    home.session(conversation(), name="full")
+    done = agh("session", "export", "full", "--output", tmp_path / "full.html")
+    assert done.stderr.startswith("--output FILE is now --to FILE; the old spelling will go\n")
+    assert "<html" in (tmp_path / "full.html").read_text()
+    assert "give one of them" in agh("session", "export", "full", "--output", "a", "--to", "b", code=2).stderr
+    assert "--output" not in agh("session", "export", "--help").stdout
 
 
 def test_a_plugin_adds_a_format(home: Home, site: Site, tmp_path: Path) -> None:
@@ -207,6 +216,6 @@ def test_a_plugin_adds_a_format(home: Home, site: Site, tmp_path: Path) -> None:
         + "    register(Exporter('count', 'a number', write, ('.n',)))\n",
     )
     assert site.agh("session", "export", "s", "-o", "count").stdout == "10"
-    site.agh("session", "export", "s", "--output", tmp_path / "x.n")
+    site.agh("session", "export", "s", "--to", tmp_path / "x.n")
     assert (tmp_path / "x.n").read_text() == "10"
     assert "agh_register_exporters" in site.plugins()["count"]["hooks"]

@@ -5,24 +5,25 @@ from typing import Any
 
 import pytest
 
-from tests.support.build import Home, conversation, done, draft, marker, says, user
-from tests.support.program import Agh, said, sequences
+from tests.support.build import Home, conversation, draft, finishes, marker, says, user
+from tests.support.output import message_of, sequences
+from tests.support.program import Agh
 
 
 def turns(agh: Agh, *args: object) -> list[dict[str, Any]]:
-    found = json.loads(agh("session", "history", *args, "-o", "json").stdout)
-    assert list(found) == ["turns"]
-    listed: list[dict[str, Any]] = found["turns"]
+    document = json.loads(agh("session", "history", *args, "-o", "json").stdout)
+    assert list(document) == ["turns"]
+    listed: list[dict[str, Any]] = document["turns"]
     return listed
 
 
 @pytest.fixture
 def three(home: Home) -> str:
-    """A turn that ended, one that failed, one that is open, and what belongs to none."""
+    """Return a turn that ended, one that failed, one that is open, and what belongs to none."""
     return home.session(
         [
             user("one", at="2026-04-16T01:00:01.000Z"),
-            done(at="2026-04-16T01:00:02.000Z"),
+            finishes(at="2026-04-16T01:00:02.000Z"),
             marker("context_reset", "forgot"),
             user("two", turn="turn-2", at="2026-04-16T01:00:03.000Z"),
             draft("error", turn_id="turn-2", error="broke", at="2026-04-16T01:00:04.000Z"),
@@ -34,11 +35,11 @@ def three(home: Home) -> str:
 
 
 def test_rows_grouped_by_turn(agh: Agh, three: str) -> None:
-    found = turns(agh, three)
-    assert [list(turn) for turn in found] == [
+    history = turns(agh, three)
+    assert [list(turn) for turn in history] == [
         ["turn_id", "started_at", "ended_at", "stop_reason", "events"]
     ] * 3
-    assert [{key: turn[key] for key in list(turn)[:4]} for turn in found] == [
+    assert [{key: turn[key] for key in list(turn)[:4]} for turn in history] == [
         {
             "turn_id": "turn-1",
             "started_at": "2026-04-16T01:00:01.000Z",
@@ -58,7 +59,7 @@ def test_rows_grouped_by_turn(agh: Agh, three: str) -> None:
             "stop_reason": None,
         },
     ]
-    assert [[event["sequence"] for event in turn["events"]] for turn in found] == [[1, 2, 6], [4, 5], [7]]
+    assert [[event["sequence"] for event in turn["events"]] for turn in history] == [[1, 2, 6], [4, 5], [7]]
 
 
 def test_events_are_the_envelopes_of_the_log(agh: Agh, home: Home) -> None:
@@ -70,7 +71,7 @@ def test_events_are_the_envelopes_of_the_log(agh: Agh, home: Home) -> None:
 def test_only_the_newest_turns(agh: Agh, three: str) -> None:
     assert [turn["turn_id"] for turn in turns(agh, three, "--last", "2")] == ["turn-2", "turn-3"]
     assert [turn["turn_id"] for turn in turns(agh, three, "--limit", "9")] == ["turn-1", "turn-2", "turn-3"]
-    said(agh("session", "history", three, "--last", "0", code=2))
+    message_of(agh("session", "history", three, "--last", "0", code=2))
 
 
 def test_as_lines(agh: Agh, three: str) -> None:
@@ -96,8 +97,8 @@ def test_a_session_without_turns(agh: Agh, home: Home) -> None:
 
 def test_a_long_log(agh: Agh, home: Home) -> None:
     name = home.session(says(str(n), turn=f"turn-{n // 100}") for n in range(2500)).name
-    found = turns(agh, name)
-    assert len(found) == 25
-    assert sequences("\n".join(json.dumps(event) for turn in found for event in turn["events"])) == list(
+    history = turns(agh, name)
+    assert len(history) == 25
+    assert sequences("\n".join(json.dumps(event) for turn in history for event in turn["events"])) == list(
         range(1, 2501)
     )

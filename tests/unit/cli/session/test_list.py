@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from agh.core.events import timestamp
-from tests.support.build import Home, conversation, held
-from tests.support.program import Agh, error_of, said
+from tests.support.build import Home, conversation, take_lock
+from tests.support.output import error_of, message_of
+from tests.support.program import Agh
+
+FIRST_COMMAND = "no sessions yet; start one with: agh run 'what does this project do?'\n"
 
 
 def ago(**span: float) -> str:
@@ -19,7 +22,10 @@ def ago(**span: float) -> str:
 
 
 def ids(agh: Agh, *args: object) -> list[str]:
-    return [one["id"] for one in json.loads(agh("session", "list", "-o", "json", *args).stdout)["sessions"]]
+    return [
+        session["id"]
+        for session in json.loads(agh("session", "list", "-o", "json", *args).stdout)["sessions"]
+    ]
 
 
 def test_no_home_at_all_is_an_empty_list_and_makes_none(agh: Agh, home: Home) -> None:
@@ -27,8 +33,27 @@ def test_no_home_at_all_is_an_empty_list_and_makes_none(agh: Agh, home: Home) ->
     assert agh("session", "list", "-o", "jsonl").stdout == ""
     done = agh("session", "list")
     assert done.stdout == ""
-    assert "no recent sessions" in done.stderr
+    assert done.stderr == FIRST_COMMAND
+    assert agh("ls", "--all").stderr == FIRST_COMMAND
     assert not home.path.exists()
+    home.directory(updated_at=ago(days=30))
+    assert agh("ls").stderr == "no recent sessions; see older ones with --all\n"
+    assert agh("ls", "--all", "--badge", "failed").stderr == "no sessions\n"
+    assert agh("ls", "-o", "json", "--badge", "failed").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "valid"),
+    [("--state", "runing", "starting"), ("--badge", "runing", "running"), ("--badge", "active", "idle")],
+)
+def test_a_state_or_badge_that_does_not_exist_is_refused(
+    agh: Agh, home: Home, option: str, value: str, valid: str
+) -> None:
+    done = agh("ls", option, value, code=2)
+    assert f"'{value}' is not one of " in message_of(done)
+    assert f"'{valid}'" in message_of(done)
+    if value == "runing" and option == "--badge":
+        assert done.stderr.endswith("hint: did you mean running?\n")
 
 
 def test_newest_activity_first(agh: Agh, home: Home) -> None:
@@ -43,7 +68,7 @@ def test_live_and_recent_by_default(agh: Agh, home: Home) -> None:
     home.directory(id="sess-archived00", updated_at=ago(hours=1), archived=True)
     live = home.directory(id="sess-live000000", updated_at=ago(days=30), state="active", stop_reason=None)
     home.directory(id="sess-vanished00", updated_at=ago(days=30), state="active", stop_reason=None)
-    with held(live):
+    with take_lock(live):
         assert ids(agh) == ["sess-recent0000", "sess-live000000"]
         assert set(ids(agh, "--all")) == {
             "sess-recent0000",
@@ -102,12 +127,15 @@ def test_a_damaged_session_is_listed_as_unknown_and_hides_nothing(agh: Agh, home
     home.directory(id="sess-good000000", updated_at=ago(hours=1), name="fine")
     broken = home.directory(id="sess-broken0000", updated_at=ago(hours=1))
     (broken / "meta.json").write_text('{"id": "sess-bro')
-    found = {one["id"]: one for one in json.loads(agh("session", "list", "-o", "json").stdout)["sessions"]}
-    assert found["sess-good000000"]["badge"] == "stopped"
-    assert found["sess-broken0000"]["state"] == "unknown"
-    assert found["sess-broken0000"]["badge"] == "unknown"
-    assert found["sess-broken0000"]["attachable"] is False
-    assert found["sess-broken0000"]["error"]["code"] == "meta_invalid"
+    by_id = {
+        session["id"]: session
+        for session in json.loads(agh("session", "list", "-o", "json").stdout)["sessions"]
+    }
+    assert by_id["sess-good000000"]["badge"] == "stopped"
+    assert by_id["sess-broken0000"]["state"] == "unknown"
+    assert by_id["sess-broken0000"]["badge"] == "unknown"
+    assert by_id["sess-broken0000"]["attachable"] is False
+    assert by_id["sess-broken0000"]["error"]["code"] == "meta_invalid"
     lines = agh("session", "list").stdout.splitlines()
     assert len(lines) == 3
     assert "meta.json cannot be read" in next(line for line in lines if "sess-broken0000" in line)
@@ -123,8 +151,12 @@ def test_what_is_not_a_session_is_not_listed(agh: Agh, home: Home) -> None:
 def test_a_vanished_keeper_shows_at_once_and_reading_writes_nothing(agh: Agh, home: Home) -> None:
     directory = home.directory(state="active", stop_reason=None, updated_at=ago(hours=1))
     before = (directory / "meta.json").read_bytes()
-    (one,) = json.loads(agh("session", "list", "-o", "json").stdout)["sessions"]
-    assert (one["state"], one["stop_reason"], one["badge"]) == ("stopped", "agent_crashed", "failed")
+    (session,) = json.loads(agh("session", "list", "-o", "json").stdout)["sessions"]
+    assert (session["state"], session["stop_reason"], session["badge"]) == (
+        "stopped",
+        "agent_crashed",
+        "failed",
+    )
     assert (directory / "meta.json").read_bytes() == before
 
 
@@ -137,7 +169,7 @@ def test_forms(agh: Agh, home: Home) -> None:
     lines = agh("session", "list", "-o", "jsonl").stdout.splitlines()
     assert [json.loads(line) for line in lines] == listed
     human = agh("session", "list").stdout.splitlines()
-    assert human[0].split() == ["ID", "BADGE", "AGENT", "ACTIVE", "NAME"]
+    assert human[0].split() == ["ID", "BADGE", "AGENT", "ACTIVE", "NAME", "OR", "TITLE"]
     assert human[1].startswith("sess-second0000  stopped  general")
     assert human[1].endswith("A title")
     assert human[2].split() == ["sess-first00000", "stopped", "general", "1h", "first"]
@@ -146,17 +178,21 @@ def test_forms(agh: Agh, home: Home) -> None:
 
 def test_a_listed_session_has_its_metadata_and_what_follows_from_it(agh: Agh, home: Home) -> None:
     home.directory(name="x", model="m", acp_session_id="token", updated_at=ago(hours=1))
-    (one,) = json.loads(agh("session", "list", "-o", "json").stdout)["sessions"]
+    (session,) = json.loads(agh("session", "list", "-o", "json").stdout)["sessions"]
     derived = {"phase": "completed", "badge": "stopped", "attachable": False}
-    assert {key: one[key] for key in derived} == derived
-    assert (one["model"], one["acp_session_id"], one["workspace_id"]) == ("m", "token", "repo-alpha")
+    assert {key: session[key] for key in derived} == derived
+    assert (session["model"], session["acp_session_id"], session["workspace_id"]) == (
+        "m",
+        "token",
+        "repo-alpha",
+    )
 
 
 @pytest.mark.parametrize(
     "args", [["--limit", "-1"], ["--limit", "many"], ["-o", "xml"], ["--nonsense"], ["stray"]]
 )
 def test_wrong_usage(agh: Agh, args: list[str]) -> None:
-    said(agh("session", "list", *args, code=2))
+    message_of(agh("session", "list", *args, code=2))
 
 
 def test_wrong_usage_as_json(agh: Agh) -> None:
@@ -191,10 +227,10 @@ def test_metadata_of_the_wrong_shape_hides_nothing(agh: Agh, home: Home, output:
         for number, (field, value) in enumerate(WRONG_TYPES.items()):
             home.directory(**{"id": f"sess-stopped{number}00", field: value})
             active = home.directory(**{"id": f"sess-active{number}000", "state": "active", field: value})
-            live.enter_context(held(active))
-        done = agh("session", "list", "--all", "-o", output)
+            live.enter_context(take_lock(active))
+        result = agh("session", "list", "--all", "-o", output)
     pattern = r'"id":"(sess-\w+)"' if output == "json" else r"(?m)^(sess-\w+)"
-    listed = re.findall(pattern, done.stdout)
+    listed = re.findall(pattern, result.stdout)
     assert len(listed) == len(set(listed)) == 1 + 2 * len(WRONG_TYPES)
     assert "sess-good000000" in listed
 
@@ -209,7 +245,7 @@ def test_a_strange_lock_file_hides_nothing(agh: Agh, home: Home, tmp_path: Path,
         lock.mkdir()
     else:
         lock.symlink_to(tmp_path / "elsewhere" if kind == "symlink" else lock)
-    done = agh("session", "list")
-    assert "sess-good000000" in done.stdout
-    assert "sess-odd0000000" in done.stdout
+    result = agh("session", "list")
+    assert "sess-good000000" in result.stdout
+    assert "sess-odd0000000" in result.stdout
     assert not (tmp_path / "elsewhere").exists()

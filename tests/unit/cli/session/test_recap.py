@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
-from tests.support.build import Home, conversation, held, marker, says, user
-from tests.support.program import Agh, said
+from tests.support.build import Home, conversation, marker, says, take_lock, user
+from tests.support.output import message_of
+from tests.support.program import Agh
 
 AT = "2026-05-20T13:58:00.000Z"
 
 
 def recap(agh: Agh, *args: object, **kwargs: Any) -> dict[str, Any]:
-    found = json.loads(agh("session", "recap", *args, "-o", "json", **kwargs).stdout)
-    assert list(found) == ["recap"]
-    inner: dict[str, Any] = found["recap"]
+    document = json.loads(agh("session", "recap", *args, "-o", "json", **kwargs).stdout)
+    assert list(document) == ["recap"]
+    inner: dict[str, Any] = document["recap"]
     return inner
 
 
@@ -26,8 +27,8 @@ def talk(count: int) -> list[Any]:
 
 def test_its_shape(agh: Agh, home: Home) -> None:
     directory = home.session(conversation())
-    found = recap(agh, directory.name, "--at", AT)
-    assert list(found) == [
+    summary = recap(agh, directory.name, "--at", AT)
+    assert list(summary) == [
         "session",
         "recent_markers",
         "recent_messages",
@@ -37,17 +38,17 @@ def test_its_shape(agh: Agh, home: Home) -> None:
         "omitted",
         "snapshot",
     ]
-    assert found["session"] == {"id": directory.name, "badge": "stopped", "state": "stopped"}
-    assert [one["kind"] for one in found["recent_markers"]] == ["context_reset"]
-    assert [one["role"] for one in found["recent_messages"]] == [
+    assert summary["session"] == {"id": directory.name, "badge": "stopped", "state": "stopped"}
+    assert [marker["kind"] for marker in summary["recent_markers"]] == ["context_reset"]
+    assert [message["role"] for message in summary["recent_messages"]] == [
         "user",
         "assistant",
         "tool_call",
         "tool_result",
         "assistant",
     ]
-    assert found["omitted"] == {"messages": 0, "markers": 0}
-    assert found["snapshot"] == {
+    assert summary["omitted"] == {"messages": 0, "markers": 0}
+    assert summary["snapshot"] == {
         "generated_at": AT,
         "event_cursor": 10,
         "transcript_cursor": 10,
@@ -68,18 +69,18 @@ def test_the_time_is_now_unless_it_is_given(agh: Agh, home: Home) -> None:
     name = home.session(conversation()).name
     assert recap(agh, name)["snapshot"]["generated_at"] > "2026-05"
     assert recap(agh, name, "--at", "2026-05-20T15:58:00+02:00")["snapshot"]["generated_at"] == AT
-    said(agh("session", "recap", name, "--at", "noon", code=2))
+    message_of(agh("session", "recap", name, "--at", "noon", code=2))
 
 
 @pytest.mark.parametrize(("limit", "shown"), [(None, 20), (1, 1), (100, 100)])
 def test_a_limit_and_what_it_leaves_out(agh: Agh, home: Home, limit: int | None, shown: int) -> None:
     notes = [marker("context_reset", f"note {n}") for n in range(30)]
     name = home.session([*talk(150), *notes]).name
-    found = recap(agh, name, *(() if limit is None else ("--limit", limit)))
-    assert [one["content"] for one in found["recent_messages"]] == [
+    summary = recap(agh, name, *(() if limit is None else ("--limit", limit)))
+    assert [message["content"] for message in summary["recent_messages"]] == [
         f"question {n}" for n in range(150 - shown, 150)
     ]
-    assert found["omitted"] == {"messages": 150 - shown, "markers": 30 - min(shown, 30)}
+    assert summary["omitted"] == {"messages": 150 - shown, "markers": 30 - min(shown, 30)}
     human = agh("session", "recap", name, *(() if limit is None else ("--limit", limit))).stdout
     assert f"… {150 - shown} earlier messages" in human
     assert "question 149" in human
@@ -87,7 +88,7 @@ def test_a_limit_and_what_it_leaves_out(agh: Agh, home: Home, limit: int | None,
 
 @pytest.mark.parametrize("limit", ["0", "101", "-1", "x"])
 def test_limits_that_are_refused(agh: Agh, home: Home, limit: str) -> None:
-    said(agh("session", "recap", home.session().name, "--limit", limit, code=2))
+    message_of(agh("session", "recap", home.session().name, "--limit", limit, code=2))
 
 
 def test_what_waits_is_counted(agh: Agh, home: Home) -> None:
@@ -95,16 +96,20 @@ def test_what_waits_is_counted(agh: Agh, home: Home) -> None:
         [user("x"), marker("prompt_queued", "queued"), marker("mcp_auth_required", "log in")]
     )
     fill(directory)
-    found = recap(agh, directory.name)
-    assert (found["pending_inputs"], found["pending_permissions"], found["pending_markers"]) == (2, 1, 2)
-    assert found["snapshot"]["queue_generation"] == 3
+    summary = recap(agh, directory.name)
+    assert (summary["pending_inputs"], summary["pending_permissions"], summary["pending_markers"]) == (
+        2,
+        1,
+        2,
+    )
+    assert summary["snapshot"]["queue_generation"] == 3
     human = agh("session", "recap", directory.name).stdout
     assert "waiting: 2 queued prompts, 1 permission requests" in human
 
 
 def fill(directory: Path) -> None:
-    """Two queued prompts and one that was sent; a request that waits and one that was answered."""
-    with held(directory), sqlite3.connect(directory / "events.db") as log:
+    """Add two queued prompts and one that was sent, a pending request and an answered one."""
+    with take_lock(directory), sqlite3.connect(directory / "events.db") as log:
         log.executemany(
             "INSERT INTO inputs (generation, mode, status, prompt, turn_id, created_at, updated_at) "
             "VALUES (3, 'queue', ?, 'p', 't', '', '')",
@@ -144,9 +149,9 @@ def test_secrets_do_not_leave(agh: Agh, home: Home, monkeypatch: pytest.MonkeyPa
 
 
 def test_an_empty_session(agh: Agh, home: Home) -> None:
-    found = recap(agh, home.session().name)
-    assert (found["recent_messages"], found["recent_markers"]) == ([], [])
-    assert found["snapshot"]["event_cursor"] == 0
+    summary = recap(agh, home.session().name)
+    assert (summary["recent_messages"], summary["recent_markers"]) == ([], [])
+    assert summary["snapshot"]["event_cursor"] == 0
 
 
 def test_for_people(agh: Agh, home: Home) -> None:

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.build import Home, calls, conversation, held, returns, says, user
+from tests.support.build import Home, calls, conversation, returns, says, take_lock, user
+from tests.support.files import tree
 from tests.support.log_writer import LogWriter
-from tests.support.program import AGH, Agh, error_of, said, tree
+from tests.support.output import error_of, message_of
+from tests.support.program import AGH, Agh
 from tests.support.wait import PATIENCE
 
 CRASHED: dict[str, Any] = {"state": "active", "stop_reason": None, "acp_session_id": "acp-1"}
@@ -39,8 +41,8 @@ def events(agh: Agh, directory: Path, *args: object) -> list[dict[str, Any]]:
 
 
 def repair(agh: Agh, *args: object) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(agh("session", "repair", *args, "-o", "json").stdout)
-    return found
+    document: dict[str, Any] = json.loads(agh("session", "repair", *args, "-o", "json").stdout)
+    return document
 
 
 def test_every_open_turn_is_closed_and_nothing_before_changes(agh: Agh, home: Home) -> None:
@@ -49,15 +51,17 @@ def test_every_open_turn_is_closed_and_nothing_before_changes(agh: Agh, home: Ho
     report = repair(agh, directory.name)
     assert list(report) == ["session_id", "issues", "actions", "persisted"]
     assert (report["session_id"], report["persisted"]) == (directory.name, True)
-    assert [(one["code"], one["turn_id"]) for one in report["issues"]] == [
+    assert [(issue["code"], issue["turn_id"]) for issue in report["issues"]] == [
         ("open_turn", "turn-1"),
         ("open_turn", "turn-2"),
         ("dangling_tool_call", "turn-2"),
         ("dangling_tool_call", "turn-2"),
         ("stale_metadata", ""),
     ]
-    assert all(list(one) == ["code", "severity", "turn_id", "event_id", "detail"] for one in report["issues"])
-    assert [(one["code"], one["turn_id"], one["tool_call_id"]) for one in report["actions"]] == [
+    assert all(
+        list(issue) == ["code", "severity", "turn_id", "event_id", "detail"] for issue in report["issues"]
+    )
+    assert [(action["code"], action["turn_id"], action["tool_call_id"]) for action in report["actions"]] == [
         ("append_error", "turn-1", None),
         ("append_tool_result", "turn-2", "call-2"),
         ("append_tool_result", "turn-2", "call-3"),
@@ -65,13 +69,13 @@ def test_every_open_turn_is_closed_and_nothing_before_changes(agh: Agh, home: Ho
         ("fix_metadata", "", None),
     ]
     assert all(
-        list(one) == ["code", "turn_id", "event_id", "tool_call_id", "tool_name", "persisted"]
-        and one["persisted"]
-        for one in report["actions"]
+        list(action) == ["code", "turn_id", "event_id", "tool_call_id", "tool_name", "persisted"]
+        and action["persisted"]
+        for action in report["actions"]
     )
     assert agh("session", "events", directory.name).stdout.startswith(before)
     added = events(agh, directory, "--after", 7)
-    assert [(one["sequence"], one["turn_id"], one["type"]) for one in added] == [
+    assert [(row["sequence"], row["turn_id"], row["type"]) for row in added] == [
         (8, "turn-1", "error"),
         (9, "turn-2", "tool_result"),
         (10, "turn-2", "tool_result"),
@@ -86,9 +90,11 @@ def test_every_open_turn_is_closed_and_nothing_before_changes(agh: Agh, home: Ho
 def test_an_action_names_the_event_that_it_made(agh: Agh, home: Home) -> None:
     directory = crashed(home)
     made = [
-        one["event_id"] for one in repair(agh, directory.name)["actions"] if one["code"].startswith("append")
+        action["event_id"]
+        for action in repair(agh, directory.name)["actions"]
+        if action["code"].startswith("append")
     ]
-    assert made == [one["id"] for one in events(agh, directory, "--after", 7)]
+    assert made == [event["id"] for event in events(agh, directory, "--after", 7)]
 
 
 def test_twice_is_once(agh: Agh, home: Home) -> None:
@@ -116,7 +122,7 @@ def test_a_dry_run_changes_nothing(agh: Agh, home: Home) -> None:
 
 def test_waiting_requests_and_prompts_on_their_way_are_settled(agh: Agh, home: Home) -> None:
     directory = home.session([user("x")], **CRASHED)
-    with held(directory), sqlite3.connect(directory / "events.db") as log:
+    with take_lock(directory), sqlite3.connect(directory / "events.db") as log:
         log.execute(
             "INSERT INTO permissions (request_id, turn_id, status, action, request, created_at) "
             "VALUES ('req-1', 'turn-1', 'pending', 'write', '{}', '')"
@@ -133,7 +139,7 @@ def test_waiting_requests_and_prompts_on_their_way_are_settled(agh: Agh, home: H
     assert log.execute("SELECT status, decision FROM permissions").fetchall() == [("expired", "expired")]
     assert log.execute("SELECT status FROM inputs ORDER BY id").fetchall() == [("interrupted",), ("queued",)]
     log.close()
-    types = [one["type"] for one in events(agh, directory)]
+    types = [event["type"] for event in events(agh, directory)]
     assert types == ["user_message", "permission", "error", "transcript_marker.created"]
 
 
@@ -152,16 +158,16 @@ def test_sessions_that_stopped_cleanly_need_force(
     directory = home.session([user("x")], **fields)
     assert repair(agh, directory.name)["persisted"] is closed
     assert repair(agh, directory.name, "--force")["persisted"] is not closed
-    assert [one["type"] for one in events(agh, directory)] == ["user_message", "error"]
+    assert [event["type"] for event in events(agh, directory)] == ["user_message", "error"]
     assert json.loads((directory / "meta.json").read_bytes())["stop_reason"] == fields["stop_reason"]
 
 
 def test_a_live_session_is_left_alone(agh: Agh, home: Home) -> None:
     directory = crashed(home)
-    with held(directory):
+    with take_lock(directory):
         for option in ((), ("--force",), ("--dry-run",)):
-            done = agh("session", "repair", directory.name, *option, "-o", "json", code=None)
-            error_of(done, "session_live", 6)
+            result = agh("session", "repair", directory.name, *option, "-o", "json", code=None)
+            error_of(result, "session_live", 6)
         before = tree(home.path)
         line = agh("session", "repair", "--all", "--force").stdout
         assert line == f"{directory.name}  skipped: live\n"
@@ -176,7 +182,7 @@ def test_a_killed_writer_leaves_a_log_that_can_be_repaired(agh: Agh, home: Home)
         log.kill()
     assert (directory / "events.db-wal").exists()
     assert agh("session", "repair", "--all").stdout.startswith(f"{directory.name}  repaired: ")
-    assert [one["type"] for one in events(agh, directory)] == ["user_message", "agent_message", "error"]
+    assert [event["type"] for event in events(agh, directory)] == ["user_message", "agent_message", "error"]
 
 
 def test_all_of_them_one_line_each(agh: Agh, home: Home) -> None:
@@ -184,7 +190,7 @@ def test_all_of_them_one_line_each(agh: Agh, home: Home) -> None:
     home.session(conversation(), id="sess-bbbbbbbbbb")
     live = home.session([user("x")], id="sess-cccccccccc", **CRASHED)
     home.session([user("x")], id="sess-dddddddddd", **CRASHED)
-    with held(live):
+    with take_lock(live):
         lines = agh("session", "repair", "--all").stdout.splitlines()
     assert [line.split()[:2] for line in lines] == [
         ["sess-aaaaaaaaaa", "repaired:"],
@@ -194,7 +200,7 @@ def test_all_of_them_one_line_each(agh: Agh, home: Home) -> None:
     ]
     assert len(events(agh, first)) == 11
     document = repair(agh, "--all")
-    assert [one["session_id"] for one in document["repairs"]] == [line.split()[0] for line in lines]
+    assert [report["session_id"] for report in document["repairs"]] == [line.split()[0] for line in lines]
     as_lines = agh("session", "repair", "--all", "-o", "jsonl").stdout.splitlines()
     assert [json.loads(line)["session_id"] for line in as_lines] == [line.split()[0] for line in lines]
 
@@ -211,11 +217,11 @@ def test_a_damaged_session_needs_a_person_and_stops_no_other(agh: Agh, home: Hom
     half = home.session([user("x")], id="sess-nometa0000", **CRASHED)
     (half / "meta.json").write_text("{")
     home.session([user("x")], id="sess-zlast00000", **CRASHED)
-    done = agh("session", "repair", "--all", "-o", "json", code=8)
-    found = {one["session_id"]: one for one in json.loads(done.stdout)["repairs"]}
-    assert found["sess-first00000"]["persisted"] is found["sess-zlast00000"]["persisted"] is True
-    assert found["sess-missing000"]["error"]["code"] == "events_missing"
-    assert found["sess-nometa0000"]["error"]["code"] == "meta_invalid"
+    result = agh("session", "repair", "--all", "-o", "json", code=8)
+    by_id = {report["session_id"]: report for report in json.loads(result.stdout)["repairs"]}
+    assert by_id["sess-first00000"]["persisted"] is by_id["sess-zlast00000"]["persisted"] is True
+    assert by_id["sess-missing000"]["error"]["code"] == "events_missing"
+    assert by_id["sess-nometa0000"]["error"]["code"] == "meta_invalid"
     human = agh("session", "repair", "--all", code=8).stdout
     assert "sess-missing000  needs a person: session sess-missing000: events.db is missing\n" in human
     error_of(agh("session", "repair", "missing", "-o", "json", code=None), "events_missing", 8)
@@ -240,7 +246,7 @@ def test_two_at_once_do_each_repair_once(agh: Agh, home: Home) -> None:
         (ends,) = log.execute("SELECT count(*) FROM events WHERE type = 'error'").fetchone()
         log.close()
         assert ends == 2
-    assert all(not one["actions"] for one in repair(agh, "--all")["repairs"])
+    assert all(not report["actions"] for report in repair(agh, "--all")["repairs"])
 
 
 def test_nothing_to_repair(agh: Agh, home: Home) -> None:
@@ -251,4 +257,4 @@ def test_nothing_to_repair(agh: Agh, home: Home) -> None:
 
 @pytest.mark.parametrize("args", [[], ["x", "--all"], ["--dry-run"], ["a", "b"]])
 def test_wrong_usage(agh: Agh, args: list[str]) -> None:
-    said(agh("session", "repair", *args, code=2))
+    message_of(agh("session", "repair", *args, code=2))

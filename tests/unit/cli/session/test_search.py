@@ -8,11 +8,13 @@ from pathlib import Path
 
 from tests.support.build import Home, conversation, says, user
 from tests.support.imports import HEAVY, below, imported
-from tests.support.program import OWN_STYLES, UNSAFE, Agh, on_terminal
+from tests.support.output import OWN_STYLES, UNSAFE, message_of
+from tests.support.program import Agh
+from tests.support.terminal import run_on_terminal
 
 
 def test_results_name_session_turn_and_event(home: Home, agh: Agh) -> None:
-    one = home.session(conversation(), name="stop-path")
+    session = home.session(conversation(), name="stop-path")
     (match,) = json.loads(agh("session", "search", "MARKS", "--all-workspaces", "-o", "json").stdout)[
         "matches"
     ]
@@ -20,7 +22,7 @@ def test_results_name_session_turn_and_event(home: Home, agh: Agh) -> None:
     assert match["snippet"][start:end] == "marks"
     assert match.pop("timestamp")[-1] == "Z"
     assert match == {
-        "session_id": one.name,
+        "session_id": session.name,
         "name": "stop-path",
         "title": None,
         "agent_name": "general",
@@ -33,9 +35,9 @@ def test_results_name_session_turn_and_event(home: Home, agh: Agh) -> None:
 
 
 def test_for_people(home: Home, agh: Agh) -> None:
-    one = home.session(conversation(), name="stop-path")
+    session = home.session(conversation(), name="stop-path")
     lines = agh("session", "search", "marks the", "--all-workspaces").stdout.splitlines()
-    assert lines[0].startswith(f"{one.name} 7 assistant 20") and lines[0].endswith(" stop-path")
+    assert lines[0].startswith(f"{session.name} 7 assistant 20") and lines[0].endswith(" stop-path")
     assert lines[1] == "    AGH first «marks the» session stopping..."
 
 
@@ -46,45 +48,53 @@ def test_this_directory_unless_told_otherwise(home: Home, agh: Agh, tmp_path: Pa
     home.session([user("apple")], workspace_path=str(tmp_path / "elsewhere"))
 
     def ids(*args: str) -> list[str]:
-        done = agh("session", "search", "apple", "-o", "jsonl", *args, cwd=here)
+        done = agh("session", "search", "apple", "-o", "jsonl", *args, cwd=here, code=None)
+        assert done.returncode == (0 if done.stdout else 1)
         return [json.loads(line)["session_id"] for line in done.stdout.splitlines()]
 
     assert ids() == [mine.name]
     assert len(ids("--all-workspaces")) == 2
     assert len(ids("--all-workspaces", "--limit", "1")) == 1
     assert ids("--role", "assistant") == ids("--since", "2100-01-01T00:00:00Z") == []
-    done = agh("session", "search", "pear", cwd=here)
-    assert done.stdout == "" and "--all-workspaces" in done.stderr
+    done = agh("session", "search", "pear", cwd=here, code=1)
+    assert done.stdout == ""
+    assert message_of(done) == "nothing matches in the sessions of this directory"
+    assert done.stderr.endswith("hint: agh session search --all-workspaces pear\n")
+    everywhere = agh("search", "pear", "--all-workspaces", code=1)
+    assert message_of(everywhere) == "nothing matches"
+    as_json = agh("search", "pear", "-o", "json", code=1)
+    assert json.loads(as_json.stdout) == {"matches": []}
+    assert json.loads(as_json.stderr)["error"]["code"] == "nothing_found"
 
 
 def test_nothing_to_look_for(home: Home, agh: Agh) -> None:
     assert "no letter or digit" in agh("session", "search", "**", code=2).stderr
     agh("session", "search", code=2)
-    assert agh("session", "search", "apple").stdout == ""
+    assert agh("session", "search", "apple", code=1).stdout == ""
 
 
 def test_damaged_sessions_are_told(home: Home, agh: Agh) -> None:
     home.session([user("apple")])
     (home.session([user("apple")]) / "events.db").write_bytes(b"x" * 200)
-    done = agh("session", "search", "apple", "--all-workspaces", "-o", "jsonl", code=8)
-    assert len(done.stdout.splitlines()) == 1 and "left out" in done.stderr
+    result = agh("session", "search", "apple", "--all-workspaces", "-o", "jsonl", code=8)
+    assert len(result.stdout.splitlines()) == 1 and "left out" in result.stderr
 
 
 def test_agent_text_cannot_drive_the_terminal(home: Home) -> None:
     home.session(
         [user("go"), says("apple \x1b]0;owned\x07 \u202e \x02 \x03 \x9b31m apple")], name="x\x1b[31m"
     )
-    _, shown = on_terminal("session", "search", "apple", "--all-workspaces")
-    assert "apple" in shown
-    assert not UNSAFE.search(OWN_STYLES.sub("", shown))
-    assert "\x1b[33mapple\x1b[0m" in shown
+    _, printed = run_on_terminal("session", "search", "apple", "--all-workspaces")
+    assert "apple" in printed
+    assert not UNSAFE.search(OWN_STYLES.sub("", printed))
+    assert "\x1b[33mapple\x1b[0m" in printed
 
 
 def test_with_no_environment_to_speak_of(home: Home, agh: Agh, tmp_path: Path) -> None:
     home.session([user("apple")])
     env = {"AGH_HOME": os.environ["AGH_HOME"], "HOME": os.environ["HOME"], "PATH": "/bin"}
-    done = agh("session", "search", "apple", "--all-workspaces", "-o", "jsonl", env=env, cwd="/")
-    assert len(done.stdout.splitlines()) == 1
+    result = agh("session", "search", "apple", "--all-workspaces", "-o", "jsonl", env=env, cwd="/")
+    assert len(result.stdout.splitlines()) == 1
 
 
 def test_a_search_with_a_fresh_index_imports_nothing_heavy(home: Home) -> None:
@@ -93,4 +103,5 @@ def test_a_search_with_a_fresh_index_imports_nothing_heavy(home: Home) -> None:
     assert "sqlite_utils" in imported("session", "search", "path", "--all-workspaces")
     modules = imported("session", "search", "path", "--all-workspaces")
     assert "agh.store.search.index" in modules
-    assert [name for name in sorted(modules) if below(name, HEAVY)] == []
+    heavy = [name for name in sorted(modules) if below(name, HEAVY)]
+    assert {name.partition(".")[0] for name in heavy} == {"platformdirs"}, "it says where the cache is"

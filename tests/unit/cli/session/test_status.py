@@ -6,26 +6,27 @@ from typing import Any
 import pytest
 
 from agh.core.status import KEEPER_VANISHED
-from tests.support.build import Home, conversation, held
-from tests.support.program import Agh, error_of, said
+from tests.support.build import Home, conversation, take_lock
+from tests.support.output import error_of, message_of
+from tests.support.program import Agh
 
 RECOVERY = ("is_agent_running", "is_resumable", "needs_resume", "resume_reason")
 
 
 def status(agh: Agh, reference: object) -> dict[str, Any]:
-    found = json.loads(agh("session", "status", reference, "-o", "json").stdout)
-    assert list(found) == ["session"]
-    session: dict[str, Any] = found["session"]
+    document = json.loads(agh("session", "status", reference, "-o", "json").stdout)
+    assert list(document) == ["session"]
+    session: dict[str, Any] = document["session"]
     return session
 
 
 @pytest.mark.parametrize("state", ["starting", "active", "stopping"])
 def test_lock_held_but_nobody_answers(agh: Agh, home: Home, state: str) -> None:
     directory = home.directory(state=state, stop_reason=None)
-    with held(directory):
-        found = status(agh, directory.name)
-    assert tuple(found[key] for key in RECOVERY) == (False, True, False, "stale_execution")
-    assert found["state"] == state
+    with take_lock(directory):
+        view = status(agh, directory.name)
+    assert tuple(view[key] for key in RECOVERY) == (False, True, False, "stale_execution")
+    assert view["state"] == state
 
 
 @pytest.mark.parametrize(
@@ -78,15 +79,15 @@ def test_keeper_gone_while_live(
     ],
 )
 def test_ended_sessions(agh: Agh, home: Home, stop_reason: str, phase: str, badge: str) -> None:
-    found = status(agh, home.directory(stop_reason=stop_reason, acp_session_id="acp-1").name)
-    assert (found["phase"], found["badge"]) == (phase, badge)
-    assert tuple(found[key] for key in RECOVERY) == (False, True, False, phase)
+    view = status(agh, home.directory(stop_reason=stop_reason, acp_session_id="acp-1").name)
+    assert (view["phase"], view["badge"]) == (phase, badge)
+    assert tuple(view[key] for key in RECOVERY) == (False, True, False, phase)
 
 
 @pytest.mark.parametrize("state", ["stopped", "active"])
 def test_archived_is_not_resumable(agh: Agh, home: Home, state: str) -> None:
-    found = status(agh, home.directory(archived=True, state=state, acp_session_id="acp-1").name)
-    assert tuple(found[key] for key in RECOVERY) == (False, False, False, "archived")
+    view = status(agh, home.directory(archived=True, state=state, acp_session_id="acp-1").name)
+    assert tuple(view[key] for key in RECOVERY) == (False, False, False, "archived")
 
 
 @pytest.mark.parametrize(
@@ -104,10 +105,10 @@ def test_phase_and_badge_of_a_live_session(
     agh: Agh, home: Home, activity: dict[str, Any], phase: str, badge: str
 ) -> None:
     directory = home.directory(state="active", stop_reason=None, activity=activity)
-    with held(directory):
-        found = status(agh, directory.name)
-    assert (found["phase"], found["badge"]) == (phase, badge)
-    assert found["attachable"] is (badge != "hung")
+    with take_lock(directory):
+        view = status(agh, directory.name)
+    assert (view["phase"], view["badge"]) == (phase, badge)
+    assert view["attachable"] is (badge != "hung")
 
 
 @pytest.mark.parametrize(
@@ -116,16 +117,16 @@ def test_phase_and_badge_of_a_live_session(
 def test_a_lease_of_another_holder(agh: Agh, home: Home, expires: str, attachable: bool) -> None:
     lease = {"attached_to": "cli:host:tty1", "attached_at": expires, "attach_expires_at": expires}
     directory = home.directory(state="active", stop_reason=None, attach=lease)
-    with held(directory):
-        found = status(agh, directory.name)
-    assert found["attachable"] is attachable
-    assert (found["attached_to"], found["attach_expires_at"]) == ("cli:host:tty1", expires)
+    with take_lock(directory):
+        view = status(agh, directory.name)
+    assert view["attachable"] is attachable
+    assert (view["attached_to"], view["attach_expires_at"]) == ("cli:host:tty1", expires)
 
 
 def test_the_keeper_is_named_while_it_is_there(agh: Agh, home: Home) -> None:
     keeper = {"pid": 4711, "started_at": "2026-04-16T01:00:00.000Z"}
     directory = home.directory(state="active", stop_reason=None, keeper=keeper)
-    with held(directory):
+    with take_lock(directory):
         assert status(agh, directory.name)["keeper"] == keeper
     assert status(agh, directory.name)["keeper"] is None
 
@@ -144,8 +145,8 @@ def test_for_people(agh: Agh, home: Home) -> None:
 
 def test_as_one_line(agh: Agh, home: Home) -> None:
     directory = home.session()
-    done = agh("session", "status", directory.name, "-o", "jsonl")
-    assert json.loads(done.stdout) == status(agh, directory.name)
+    result = agh("session", "status", directory.name, "-o", "jsonl")
+    assert json.loads(result.stdout) == status(agh, directory.name)
 
 
 def test_a_value_cannot_pose_as_another_line(agh: Agh, home: Home) -> None:
@@ -157,11 +158,11 @@ def test_a_value_cannot_pose_as_another_line(agh: Agh, home: Home) -> None:
 @pytest.mark.parametrize("failure", [{}, "it broke", ["x"], pytest.param({"kind": "timeout"})], ids=str)
 def test_a_failure_of_the_wrong_shape(agh: Agh, home: Home, failure: Any) -> None:
     directory = home.session(stop_reason="error", failure=failure)
-    done = agh("session", "status", directory.name, code=None)
-    assert done.returncode in (0, 8), done.stderr
+    result = agh("session", "status", directory.name, code=None)
+    assert result.returncode in (0, 8), result.stderr
 
 
 def test_wrong_usage(agh: Agh, home: Home) -> None:
-    assert "ID" in said(agh("session", "status", code=2))
+    assert "needs a session" in message_of(agh("session", "status", code=2))
     error_of(agh("session", "status", "a", "b", "-o", "json", code=None), "usage", 2)
     error_of(agh("session", "status", "nothing", "-o", "json", code=None), "session_not_found", 4)

@@ -6,8 +6,9 @@ import re
 
 import pytest
 
-from tests.support.build import Home, conversation, done, says, thinks, user
-from tests.support.program import Agh, said
+from tests.support.build import Home, conversation, finishes, says, thinks, user
+from tests.support.output import message_of
+from tests.support.program import Agh
 
 
 def test_the_example_of_the_contract(agh: Agh, home: Home) -> None:
@@ -19,7 +20,7 @@ def test_the_example_of_the_contract(agh: Agh, home: Home) -> None:
             says("AGH first marks ", at="2026-04-16T01:00:02Z"),
             says("", at="2026-04-16T01:00:02Z"),
             says("the session stopping...", at="2026-04-16T01:00:03Z"),
-            done(at="2026-04-16T01:00:04Z"),
+            finishes(at="2026-04-16T01:00:04Z"),
         ]
     ).name
     assert json.loads(agh("session", "transcript", name, "-o", "json").stdout) == {
@@ -130,5 +131,5 @@ def test_a_session_without_messages(agh: Agh, home: Home) -> None:
 
 
 def test_wrong_usage(agh: Agh, home: Home) -> None:
-    said(agh("session", "transcript", home.session().name, "-o", "pdf", code=2))
-    said(agh("session", "transcript", code=2))
+    message_of(agh("session", "transcript", home.session().name, "-o", "pdf", code=2))
+    message_of(agh("session", "transcript", code=2))

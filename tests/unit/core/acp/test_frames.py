@@ -20,7 +20,7 @@ DATABASE = sqlite3.connect(":memory:")
 
 
 def assert_storable(frame: Frame) -> None:
-    """What every frame must be fit for, whatever it was made of."""
+    """Check that a frame can be stored, whatever it was made of."""
     if isinstance(frame, Malformed):
         orjson.dumps(frame._asdict())
         return
@@ -140,10 +140,10 @@ def test_malformed(line: bytes, reason: str) -> None:
 
 
 def test_the_head_is_the_first_200_bytes() -> None:
-    found = parse(b"x" * 199 + "é".encode() + b"y")
-    assert isinstance(found, Malformed)
-    assert found.head == "x" * 199 + "\ufffd"
-    assert found.length == 202
+    frame = parse(b"x" * 199 + "é".encode() + b"y")
+    assert isinstance(frame, Malformed)
+    assert frame.head == "x" * 199 + "\ufffd"
+    assert frame.length == 202
 
 
 # What is not JSON, or not to everybody, and what becomes of it
@@ -169,12 +169,12 @@ def test_the_head_is_the_first_200_bytes() -> None:
 )  # fmt: skip
 def test_the_least_is_changed_and_said(line: bytes, raw: str, params: Any) -> None:
     before, after = '{"method": "m","params": ', ',"n":12345678901234567890123}'
-    found = parse(before.encode() + line + after.encode())
-    assert isinstance(found, Notification)
-    assert found.raw.decode() == before + raw + after
-    assert found.sanitized
-    assert found.params == params
-    assert_storable(found)
+    frame = parse(before.encode() + line + after.encode())
+    assert isinstance(frame, Notification)
+    assert frame.raw.decode() == before + raw + after
+    assert frame.sanitized
+    assert frame.params == params
+    assert_storable(frame)
 
 
 def test_a_byte_order_mark_goes() -> None:
@@ -193,9 +193,9 @@ def test_a_byte_order_mark_goes() -> None:
 )
 def test_stays_as_it_came(value: str, parsed: Any) -> None:
     line = f'{{"method":"m","params":[{value}]}}'
-    found = parse(line.encode())
-    assert found == Notification("m", [parsed], line.encode(), False)
-    assert_storable(found)
+    frame = parse(line.encode())
+    assert frame == Notification("m", [parsed], line.encode(), False)
+    assert_storable(frame)
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
@@ -213,16 +213,16 @@ def test_depth_is_capped(opening: str, tail: str) -> None:
     assert_storable(deepest)
     orjson.dumps({"content": {"raw": [deepest.params]}})
     for depth in (json_text.MAX_DEPTH + 1, 1023, 1026, 100_000):
-        found = nested(depth)
-        assert isinstance(found, Malformed)
-        assert found.reason == "nested too deeply"
+        frame = nested(depth)
+        assert isinstance(frame, Malformed)
+        assert frame.reason == "nested too deeply"
 
 
 def test_brackets_in_strings_are_not_depth() -> None:
     text = '[{"' * 1000 + "\\"
-    found = parse(orjson.dumps({"method": "m", "params": [text, [text]]}))
-    assert isinstance(found, Notification)
-    assert found.params == [text, [text]]
+    frame = parse(orjson.dumps({"method": "m", "params": [text, [text]]}))
+    assert isinstance(frame, Notification)
+    assert frame.params == [text, [text]]
 
 
 def test_values_are_capped() -> None:
@@ -233,13 +233,13 @@ def test_values_are_capped() -> None:
         b'{"id":1,"result":[' + b"[]," * many + b"1]}",
         b'{"id":1,"result":[' + b'"",' * 3 * many + b"1]}",
     ):
-        found = parse(line)
-        assert isinstance(found, Malformed)
-        assert found.reason == "too many values"
+        frame = parse(line)
+        assert isinstance(frame, Malformed)
+        assert frame.reason == "too many values"
     text = ',[{"\\' * many  # in a string they count for nothing
-    found = parse(orjson.dumps({"id": 1, "result": text}))
-    assert isinstance(found, Response)
-    assert found.result == text
+    frame = parse(orjson.dumps({"id": 1, "result": text}))
+    assert isinstance(frame, Response)
+    assert frame.result == text
 
 
 # Splitting
@@ -300,9 +300,9 @@ def test_memory_is_bounded_by_the_cap(size: int) -> None:
             assert splitter.feed(piece) == []
 
     assert peak_of(feed) < 3 << 20
-    (found,) = splitter.close()
-    assert isinstance(found, Malformed)
-    assert found.length == 256 << 20 if size > 64 else 8 << 20
+    (frame,) = splitter.close()
+    assert isinstance(frame, Malformed)
+    assert frame.length == 256 << 20 if size > 64 else 8 << 20
 
 
 def seconds(action: Callable[[], object]) -> float:
@@ -375,7 +375,7 @@ STREAMS = st.binary(max_size=200) | st.lists(PIECES | st.binary(max_size=3), max
 
 
 def as_sent(value: Any) -> Any:
-    """What of a value can be written: see the module's promises."""
+    """Return what of a value can be written: see the module's promises."""
     match value:
         case str():
             return "".join("\ufffd" if "\ud800" <= each <= "\udfff" else each for each in value)

@@ -61,11 +61,11 @@ KINDS = [
 
 @pytest.mark.parametrize(("update", "type"), KINDS, ids=lambda value: str(value)[:60])
 def test_every_kind_has_its_type(update: dict[str, Any], type: str) -> None:
-    found, fields = event_of(update)
-    assert found == type
-    assert found in TYPES
+    event, fields = event_of(update)
+    assert event == type
+    assert event in TYPES
     assert "raw" not in fields
-    draft(found, **fields)
+    draft(event, **fields)
 
 
 def test_chunks_keep_their_text_and_their_message() -> None:
@@ -148,9 +148,9 @@ def test_a_result_is_taken_apart() -> None:
 
 
 def test_a_failed_tool_says_why() -> None:
-    said = event_of(tool(status="failed", content=texts("no such file")))[1]
-    assert said["tool_error"] is True
-    assert said["tool_result"]["error"] == "no such file"
+    content = event_of(tool(status="failed", content=texts("no such file")))[1]
+    assert content["tool_error"] is True
+    assert content["tool_result"]["error"] == "no such file"
     assert event_of(tool(status="failed"))[1]["tool_result"] == {"error": "the tool failed"}
     raw = event_of(tool(status="failed", rawOutput={"error": "denied"}))[1]["tool_result"]
     assert raw["error"] == "denied"
@@ -168,8 +168,8 @@ def test_usage() -> None:
     assert set(context_usage({"used": True, "size": "x", "cost": 5}).values()) == {None}
     assert token_usage(None) is None
     assert token_usage([1]) is None
-    found = token_usage({"inputTokens": 1, "outputTokens": 2, "totalTokens": 3, "thoughtTokens": "x"})
-    assert found == {
+    usage = token_usage({"inputTokens": 1, "outputTokens": 2, "totalTokens": 3, "thoughtTokens": "x"})
+    assert usage == {
         "input_tokens": 1,
         "output_tokens": 2,
         "thought_tokens": None,

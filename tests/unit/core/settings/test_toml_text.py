@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agh.core.settings.toml_text import CannotEdit, changed, flat
+from agh.core.settings.toml_text import CannotEdit, flatten, set_value
 
 FILE = """\
 # my settings
@@ -29,7 +29,7 @@ kind = "read"
 
 
 def lines_that_differ(before: str, after: str) -> tuple[list[str], list[str]]:
-    """What is gone, and what is new."""
+    """Return what is gone, and what is new."""
     old, new = before.splitlines(), after.splitlines()
     return [line for line in old if line not in new], [line for line in new if line not in old]
 
@@ -50,11 +50,11 @@ def lines_that_differ(before: str, after: str) -> tuple[list[str], list[str]]:
     ],
 )
 def test_only_what_was_meant_changes(key: str, value: Any, gone: list[str], new: list[str]) -> None:
-    after = changed(FILE, key, value)
+    after = set_value(FILE, key, value)
     assert lines_that_differ(FILE, after) == (gone, new)
-    wanted = dict(flat(tomllib.loads(FILE)))
-    wanted.pop(key, None)
-    assert dict(flat(tomllib.loads(after))) == wanted | ({} if value is None else {key: value})
+    fields = dict(flatten(tomllib.loads(FILE)))
+    fields.pop(key, None)
+    assert dict(flatten(tomllib.loads(after))) == fields | ({} if value is None else {key: value})
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_only_what_was_meant_changes(key: str, value: Any, gone: list[str], new:
 def test_wherever_it_stands(before: str, key: str, value: Any, after: str | None) -> None:
     if after is None:
         with pytest.raises(tomllib.TOMLDecodeError):
-            changed(before, key, value)
+            set_value(before, key, value)
     else:
-        assert changed(before, key, value) == after
+        assert set_value(before, key, value) == after
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_wherever_it_stands(before: str, key: str, value: Any, after: str | None
     ],
 )
 def test_however_it_is_written(before: str, key: str, after: str) -> None:
-    assert changed(before, key, "new") == after
+    assert set_value(before, key, "new") == after
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_however_it_is_written(before: str, key: str, after: str) -> None:
 )
 def test_what_has_no_room_for_the_value_is_not_touched(text: str, key: str) -> None:
     if key.endswith(".x"):
-        assert tomllib.loads(changed(text, key, "new"))["permissions.mode"] == 1
+        assert tomllib.loads(set_value(text, key, "new"))["permissions.mode"] == 1
         return
     with pytest.raises(CannotEdit):
-        changed(text, key, "new")
+        set_value(text, key, "new")

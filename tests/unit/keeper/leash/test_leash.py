@@ -22,7 +22,7 @@ NOT_LONGER = "import signal; signal.alarm(60)\n"  # no helper process outlives a
 
 
 def carrying(cookie: str) -> list[int]:
-    """The living processes that have the cookie in their environment."""
+    """Return the living processes that have the cookie in their environment."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -80,7 +80,7 @@ class OnLeash:
         return self.process.stdout.readline()
 
     def let_go(self) -> None:
-        """What the keeper's death does."""
+        """Close the pipe, as the keeper's death does."""
         if self.life >= 0:
             os.close(self.life)
             self.life = -1
@@ -104,7 +104,7 @@ def cookie() -> Iterator[str]:
     cookie = f"AGH_LEASH_TEST={os.urandom(8).hex()}"
     yield cookie
     try:
-        wait_until(lambda: not carrying(cookie), 2.0)
+        wait_until(lambda: not carrying(cookie))
     finally:
         for pid in carrying(cookie):
             with suppress(ProcessLookupError):
@@ -318,7 +318,7 @@ def test_when_the_keeper_is_killed_the_whole_tree_goes(cookie: str) -> None:
         assert keeper.stdout and keeper.stdout.readline() == b"ready\n"
         assert len(carrying(cookie)) == 6
         keeper.kill()
-        wait_until(lambda: not carrying(cookie), 2.0)
+        wait_until(lambda: not carrying(cookie))
 
 
 def test_when_the_leash_is_killed_the_agent_goes(leashed: Leashed) -> None:
@@ -335,7 +335,7 @@ def test_at_whatever_moment_of_the_start(leashed: Leashed, cookie: str, victim: 
         leash = leashed(sys.executable, "-S", "-c", "import time; time.sleep(60)")
         time.sleep(millisecond / 1000)
         leash.let_go() if victim == "keeper" else leash.process.kill()
-        wait_until(lambda: not carrying(cookie), 2.0)
+        wait_until(lambda: not carrying(cookie))
 
 
 @pytest.mark.parametrize("session", ["", "os.setsid()"])

@@ -21,28 +21,29 @@ from agh.store import lock
 from agh.store.search import index, indexer
 from agh.store.search.index import Query, find
 from agh.store.writer import Writer
-from tests.support.build import ROOT, Home, child, conversation, draft, held, marker, says, tree, user
+from tests.support.build import ROOT, Home, child, conversation, draft, marker, says, take_lock, user
+from tests.support.files import tree
 from tests.support.wait import wait_until
 
 
 def found(match: str, **fields: object) -> list[tuple[str, int]]:
     answer = find(Query(match, **fields))  # type: ignore[arg-type]
-    return sorted((one.session_id, one.sequence) for one in answer.matches)
+    return sorted((match.session_id, match.sequence) for match in answer.matches)
 
 
 def append(directory: Path, *texts: str) -> None:
-    with held(directory) as owner, Writer(owner, "general") as log:
+    with take_lock(directory) as owner, Writer(owner, "general") as log:
         log.append([says(text) for text in texts])
 
 
 def read_again() -> list[str]:
-    """The sessions that a search reads."""
+    """Return the sessions that a search reads."""
     seen: list[str] = []
 
     def note(items: Iterable[str], total: int) -> Iterator[str]:
-        for one in items:
-            seen.append(one)
-            yield one
+        for item in items:
+            seen.append(item)
+            yield item
 
     find(Query("x"), note)
     return seen
@@ -56,7 +57,7 @@ def settled(*directories: Path) -> None:
 
 
 def contents() -> list[tuple[object, ...]]:
-    """Everything the index says, in an order of its own."""
+    """Return everything the index says, in an order of its own."""
     db = sqlite3.connect(Path(cache_path()) / index.NAME)
     columns = "id, sequence, turn_id, role, timestamp, text"
     sql = f"SELECT {columns} FROM texts JOIN sessions ON sessions.number = session ORDER BY 1, 2, 4"
@@ -67,9 +68,9 @@ def contents() -> list[tuple[object, ...]]:
 
 
 def test_finds_what_is_in_a_log_and_does_not_touch_it(home: Home) -> None:
-    one, other = home.session(conversation()), home.session([user("nothing of it")])
+    session, other = home.session(conversation()), home.session([user("nothing of it")])
     before = tree(home.path)
-    assert found('"marks the session"') == [(one.name, 7)]
+    assert found('"marks the session"') == [(session.name, 7)]
     assert found('"nothing"') == [(other.name, 1)]
     assert tree(home.path) == before
 
@@ -96,10 +97,10 @@ def test_a_fresh_index_is_not_written(home: Home) -> None:
 def test_only_what_changed_is_read_and_only_from_its_last_prompt(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, other = home.session([*conversation(), user("second")]), home.session(conversation())
-    settled(one, other)
+    session, other = home.session([*conversation(), user("second")]), home.session(conversation())
+    settled(session, other)
     found("x")
-    append(one, "brand", "new", " word")
+    append(session, "brand", "new", " word")
     fed: list[int] = []
     feed = indexer.Collector.feed
     monkeypatch.setattr(
@@ -107,9 +108,9 @@ def test_only_what_changed_is_read_and_only_from_its_last_prompt(
         "feed",
         lambda self, rows: (fed.extend(row.sequence for row in rows), feed(self, rows))[1],
     )
-    assert read_again() == [one.name]
+    assert read_again() == [session.name]
     assert fed == [11, 12, 13, 14]
-    assert found('"brandnew word"') == [(one.name, 12)]
+    assert found('"brandnew word"') == [(session.name, 12)]
 
 
 def test_a_message_that_grows_is_found_whole_and_once(home: Home) -> None:
@@ -137,7 +138,7 @@ def test_a_marker_that_was_redacted_is_not_found(home: Home) -> None:
     directory = home.session([user("go"), secret, user("go on", turn="turn-2")])
     assert found('"pineapple"') == [(directory.name, 2)]
     hidden = {"marker_id": "evt-000002", "kind": "provider_failure", "summary": "it said something"}
-    with held(directory) as owner, Writer(owner, "general") as log:
+    with take_lock(directory) as owner, Writer(owner, "general") as log:
         log.append([draft("transcript_marker.redacted", **hidden)])
     assert found('"pineapple"') == []
     assert found('"something"') == [(directory.name, 4)]
@@ -145,16 +146,16 @@ def test_a_marker_that_was_redacted_is_not_found(home: Home) -> None:
 
 def test_follows_a_log_that_is_being_written(home: Home) -> None:
     directory = home.session([user("go")])
-    with held(directory) as owner, Writer(owner, "general") as log:
+    with take_lock(directory) as owner, Writer(owner, "general") as log:
         for number in range(20):
             log.append([says(f" word{number}")])
             assert found(f'"word{number}"') == [(directory.name, 2)]
 
 
 def test_a_deleted_session_falls_out_and_a_replaced_one_is_read_anew(home: Home) -> None:
-    one, other = home.session([user("gone")]), home.session([user("first"), says("x"), user("second")])
-    assert found('"gone"') == [(one.name, 1)]
-    shutil.rmtree(one)
+    session, other = home.session([user("gone")]), home.session([user("first"), says("x"), user("second")])
+    assert found('"gone"') == [(session.name, 1)]
+    shutil.rmtree(session)
     shutil.rmtree(other)
     home.session([user("other", at="2026-01-01T00:00:00.000Z") for _ in range(5)], id=other.name)
     assert found('"gone"') == found('"first"') == []
@@ -163,16 +164,16 @@ def test_a_deleted_session_falls_out_and_a_replaced_one_is_read_anew(home: Home)
 
 
 def test_conditions(home: Home) -> None:
-    one = home.session(
+    session = home.session(
         [user("apple", at="2026-01-01T00:00:00.000Z"), says("apple", at="2026-03-01T00:00:00.000Z")],
         workspace_path="/here",
     )
     other = home.session([user("apple", at="2026-02-01T00:00:00.000Z")], workspace_path="/there")
-    assert found('"apple"') == [(one.name, 1), (one.name, 2), (other.name, 1)]
-    assert found('"apple"', roles=("assistant",)) == [(one.name, 2)]
-    assert found('"apple"', since="2026-01-15T00:00:00.000Z") == [(one.name, 2), (other.name, 1)]
+    assert found('"apple"') == [(session.name, 1), (session.name, 2), (other.name, 1)]
+    assert found('"apple"', roles=("assistant",)) == [(session.name, 2)]
+    assert found('"apple"', since="2026-01-15T00:00:00.000Z") == [(session.name, 2), (other.name, 1)]
     assert found('"apple"', workspaces=("/there", "/")) == [(other.name, 1)]
-    newest = [one.timestamp[:7] for one in find(Query('"apple"', limit=2)).matches]
+    newest = [match.timestamp[:7] for match in find(Query('"apple"', limit=2)).matches]
     assert newest == ["2026-03", "2026-02"]
 
 
@@ -180,7 +181,7 @@ def test_a_damaged_session_is_named_and_hides_no_other(home: Home) -> None:
     good, bad, empty = home.session([user("apple")]), home.session([user("apple")]), home.directory()
     (bad / "events.db").write_bytes(b"not a database")
     answer = find(Query('"apple"'))
-    assert [one.session_id for one in answer.matches] == [good.name]
+    assert [match.session_id for match in answer.matches] == [good.name]
     assert sorted(name in said for said in answer.damaged for name in (bad.name, empty.name)) == [
         False,
         False,
@@ -224,8 +225,8 @@ def test_rebuild_reads_everything_and_says_the_same(home: Home) -> None:
     found("x")
     grown = contents()
     seen: list[str] = []
-    find(Query("x"), lambda items, total: (seen.append(one) or one for one in items), rebuild=True)  # type: ignore[func-returns-value]
-    assert seen == sorted(one.name for one in directories)
+    find(Query("x"), lambda items, total: (seen.append(item) or item for item in items), rebuild=True)  # type: ignore[func-returns-value]
+    assert seen == sorted(directory.name for directory in directories)
     assert contents() == grown
 
 
@@ -251,7 +252,7 @@ def test_a_build_that_was_killed_goes_on_where_it_was(home: Home) -> None:
         wait_until(lambda: process.stdout.readline() == "8\n")  # type: ignore[union-attr]
         process.send_signal(signal.SIGKILL)
         process.wait(10)
-    assert read_again() == [one.name for one in directories[8:]]
+    assert read_again() == [directory.name for directory in directories[8:]]
     built = contents()
     find(Query("x"), rebuild=True)
     assert contents() == built
@@ -264,9 +265,9 @@ def test_two_at_once_give_one_index(home: Home) -> None:
     started = [
         subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) for _ in range(3)
     ]
-    told = [process.communicate(timeout=60)[0].count(b"\n") for process in started]
+    counts = [process.communicate(timeout=60)[0].count(b"\n") for process in started]
     assert [process.returncode for process in started] == [0] * 3
-    assert sorted(told) == [0, 0, 12]
+    assert sorted(counts) == [0, 0, 12]
     built = contents()
     find(Query("x"), rebuild=True)
     assert contents() == built

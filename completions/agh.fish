@@ -1,4 +1,4 @@
-# Tab completion of agh for fish:  agh completion fish > ~/.config/fish/completions/agh.fish
+# Tab completion of agh for fish:  agh completion fish --install
 
 function __agh_complete
     set -l words (commandline -opc)

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from agh.adapters.agents import AgentRecord
-from agh.cli.welcome import words
+from agh.cli.guide.welcome import words
 from tests.support.build import Home
-from tests.support.program import AGH, Agh, _until_end, on_terminal
+from tests.support.program import AGH, Agh
+from tests.support.terminal import read_to_end, run_on_terminal
 
 GREETING = "There are no sessions yet"
 COMMANDS = [[], ["session", "list"], ["session", "list", "--all"]]
@@ -21,17 +22,17 @@ COMMANDS = [[], ["session", "list"], ["session", "list", "--all"]]
 
 @pytest.mark.parametrize("args", COMMANDS, ids=" ".join)
 def test_on_a_terminal(home: Home, args: list[str]) -> None:
-    code, shown = on_terminal(*args)
+    code, printed = run_on_terminal(*args)
     assert code == 0
-    assert f"{GREETING}; they will be kept in {home.path}." in shown
-    assert "agh session new --name first" in shown
+    assert f"{GREETING}; they will be kept in {home.path}." in printed
+    assert "agh new --name first" in printed
     assert not home.path.exists()
 
 
 @pytest.mark.parametrize("args", COMMANDS, ids=" ".join)
 def test_never_in_a_pipe(agh: Agh, home: Home, args: list[str]) -> None:
-    done = agh(*args)
-    assert GREETING not in done.stdout + done.stderr
+    result = agh(*args)
+    assert GREETING not in result.stdout + result.stderr
 
 
 def test_never_in_data(home: Home) -> None:
@@ -40,35 +41,35 @@ def test_never_in_data(home: Home) -> None:
     argv = [AGH, "session", "list", "-o", "json"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=theirs, stdin=subprocess.DEVNULL) as process:
         os.close(theirs)
-        shown = _until_end(ours).decode()
+        text = read_to_end(ours).decode()
         os.close(ours)
         out, _ = process.communicate(timeout=20)
     assert json.loads(out) == {"sessions": []}
-    assert shown == ""
+    assert text == ""
 
 
 @pytest.mark.parametrize("args", COMMANDS, ids=" ".join)
 def test_not_to_someone_who_has_sessions(home: Home, args: list[str]) -> None:
     home.session()
-    assert GREETING not in on_terminal(*args)[1]
+    assert GREETING not in run_on_terminal(*args)[1]
 
 
 def test_a_home_that_is_not_private_does_not_spoil_the_help(home: Home) -> None:
     home.session()
     home.path.chmod(0o777)
-    code, shown = on_terminal()
+    code, printed = run_on_terminal()
     assert code == 0
-    assert "Usage: agh" in shown
-    assert GREETING not in shown
+    assert "Usage: agh" in printed
+    assert GREETING not in printed
 
 
 def test_a_home_that_cannot_be_read_does_not_spoil_the_help(home: Home) -> None:
     home.path.mkdir(mode=0o700)
     (home.path / "sessions").write_text("not a directory")
-    code, shown = on_terminal()
+    code, printed = run_on_terminal()
     assert code == 0
-    assert "Usage: agh" in shown
-    assert "Traceback" not in shown
+    assert "Usage: agh" in printed
+    assert "Traceback" not in printed
 
 
 def agent(name: str, program: str, package: str = "") -> AgentRecord:
@@ -80,10 +81,12 @@ def test_which_agents_were_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         (tmp_path / program).touch(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     echo = agent("echo", "echo-agent")
-    said = words([agent("one", "here"), agent("two", "gone", "two-package"), agent("three", "gone"), echo])
-    assert "Agents found: one.\n" in said
-    assert "npx can run: two.\n" in said
-    assert "echo" not in said
+    greeting = words(
+        [agent("one", "here"), agent("two", "gone", "two-package"), agent("three", "gone"), echo]
+    )
+    assert "Agents found: one.\n" in greeting
+    assert "npx can run: two.\n" in greeting
+    assert "echo" not in greeting
     alone = words([agent("three", "gone"), echo])
     assert "the embedded echo agent answers" in alone
     assert "  get three\n" in alone

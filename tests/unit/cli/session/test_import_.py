@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.build import Home, conversation, held, says, tree, user
+from tests.support.build import Home, conversation, says, take_lock, user
+from tests.support.files import tree
 from tests.support.program import Agh, in_process
 from tests.support.wait import wait_until
 from tests.unit.cli.session.test_export import rich
@@ -24,9 +25,9 @@ Lines = list[dict[str, Any]]
 def rows_of(path: Path) -> dict[str, list[tuple[Any, ...]]]:
     db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     tables = ("events", "token_usage", "hook_runs", "inputs", "permissions")
-    found = {table: db.execute(f"SELECT * FROM {table}").fetchall() for table in tables}
+    rows = {table: db.execute(f"SELECT * FROM {table}").fetchall() for table in tables}
     db.close()
-    return found
+    return rows
 
 
 def elsewhere(tmp_path: Path, name: str = "other") -> tuple[Path, dict[str, str]]:
@@ -35,15 +36,15 @@ def elsewhere(tmp_path: Path, name: str = "other") -> tuple[Path, dict[str, str]
 
 
 def outcome(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    (one,) = json.loads(done.stdout)["imports"]
-    found: dict[str, Any] = one
+    (report,) = json.loads(done.stdout)["imports"]
+    found: dict[str, Any] = report
     return found
 
 
 @pytest.mark.parametrize("format", ["jsonl", "db"])
 def test_a_round_trip_keeps_every_row(home: Home, agh: Agh, tmp_path: Path, format: str) -> None:
     origin = rich(home)
-    with held(origin) as owner:
+    with take_lock(origin) as owner:
         from agh.core.events import Draft
         from agh.store.writer import Writer
 
@@ -54,7 +55,7 @@ def test_a_round_trip_keeps_every_row(home: Home, agh: Agh, tmp_path: Path, form
             ]
             log.append([Draft("system", "", text, "2026-04-16T01:00:00.000Z") for text in odd])
     sessions, env = elsewhere(tmp_path)
-    agh("session", "export", "full", "-o", format, "--output", tmp_path / "copy")
+    agh("session", "export", "full", "-o", format, "--to", tmp_path / "copy")
     one = outcome(agh("session", "import", tmp_path / "copy", "-o", "json", env=env))
     assert (one["session_id"], one["status"], one["events"]) == (origin.name, "imported", 12)
     assert rows_of(sessions / origin.name / "events.db") == rows_of(origin / "events.db")
@@ -70,7 +71,7 @@ def test_a_round_trip_keeps_every_row(home: Home, agh: Agh, tmp_path: Path, form
         "stop_reason",
     ):
         assert now[key] == then[key]
-    agh("session", "export", "full", "-o", format, "--output", tmp_path / "again", env=env)
+    agh("session", "export", "full", "-o", format, "--to", tmp_path / "again", env=env)
     if format == "jsonl":
         lines, again = ((tmp_path / name).read_bytes().splitlines()[1:] for name in ("copy", "again"))
         assert lines == again
@@ -80,8 +81,8 @@ def test_through_a_pipe(home: Home, agh: Agh, tmp_path: Path) -> None:
     origin = rich(home)
     sessions, env = elsewhere(tmp_path)
     exported = agh("session", "export", "full").stdout
-    one = outcome(agh("session", "import", "-", "-o", "json", env=env, stdin=None, input=exported))
-    assert (one["path"], one["status"]) == ("-", "imported")
+    report = outcome(agh("session", "import", "-", "-o", "json", env=env, stdin=None, input=exported))
+    assert (report["path"], report["status"]) == ("-", "imported")
     assert rows_of(sessions / origin.name / "events.db") == rows_of(origin / "events.db")
 
 
@@ -101,33 +102,35 @@ def test_what_jq_has_written_again_is_read_too(home: Home, agh: Agh, tmp_path: P
 def test_a_session_that_is_here(home: Home, agh: Agh, tmp_path: Path) -> None:
     origin = rich(home)
     copy = tmp_path / "copy.jsonl"
-    agh("session", "export", "full", "--output", copy)
+    agh("session", "export", "full", "--to", copy)
     before = tree(origin)
     assert outcome(agh("session", "import", copy, "-o", "json"))["status"] == "unchanged"
     assert tree(origin) == before
     other = outcome(agh("session", "import", copy, "--new-id", "-o", "json"))
     assert other["session_id"] != origin.name
-    made = json.loads((home.path / "sessions" / other["session_id"] / "meta.json").read_bytes())
-    assert (made["name"], made["acp_session_id"], made["acp_session_ids"]) == (None, None, [])
+    document = json.loads((home.path / "sessions" / other["session_id"] / "meta.json").read_bytes())
+    assert (document["name"], document["acp_session_id"], document["acp_session_ids"]) == (None, None, [])
     text = copy.read_text().replace("Explain the stop path", "Another beginning")
     copy.write_text(text)
-    done = agh("session", "import", copy, "-o", "json", code=6)
-    assert json.loads(done.stderr)["error"]["code"] == "session_exists"
+    result = agh("session", "import", copy, "-o", "json", code=6)
+    assert json.loads(result.stderr)["error"]["code"] == "session_exists"
     assert tree(origin) == before
 
 
 def test_a_name_that_is_taken_is_not_taken_over(home: Home, agh: Agh, tmp_path: Path) -> None:
     origin = rich(home)
-    agh("session", "export", "full", "--output", tmp_path / "copy.db")
+    agh("session", "export", "full", "--to", tmp_path / "copy.db")
     sessions, env = elsewhere(tmp_path)
     Home(sessions.parent)
     shutil.copytree(origin, sessions / "sess-00000000")
     meta = json.loads((sessions / "sess-00000000" / "meta.json").read_bytes())
-    (sessions / "sess-00000000" / "meta.json").write_text(json.dumps(meta | {"id": "sess-00000000"}))
+    (sessions / "sess-00000000" / "meta.json").write_text(
+        json.dumps(meta | {"id": "sess-00000000", "workspace_path": str(tmp_path)})
+    )
     sessions.parent.chmod(0o700)
     agh("session", "import", tmp_path / "copy.db", "--workspace", tmp_path, env=env)
-    made = json.loads((sessions / origin.name / "meta.json").read_bytes())
-    assert (made["name"], made["workspace_path"]) == (None, str(tmp_path))
+    document = json.loads((sessions / origin.name / "meta.json").read_bytes())
+    assert (document["name"], document["workspace_path"]) == (None, str(tmp_path))
 
 
 def test_what_would_run_or_be_allowed_is_left_out(home: Home, agh: Agh, tmp_path: Path) -> None:
@@ -137,7 +140,7 @@ def test_what_would_run_or_be_allowed_is_left_out(home: Home, agh: Agh, tmp_path
         "mcp_servers": [{"name": "x"}],
     }
     origin = home.session(conversation(), name="evil", **evil)
-    with held(origin) as owner:
+    with take_lock(origin) as owner:
         from agh.store.writer import Writer
 
         with Writer(owner, "x") as log, log.transaction() as db:
@@ -148,14 +151,14 @@ def test_what_would_run_or_be_allowed_is_left_out(home: Home, agh: Agh, tmp_path
                     [status],
                 )
     copy = tmp_path / "copy.jsonl"
-    agh("session", "export", "evil", "--output", copy)
+    agh("session", "export", "evil", "--to", copy)
 
     def brought(*args: str, name: str) -> tuple[list[Any], list[str], str]:
         sessions, env = elsewhere(tmp_path, name)
-        done = agh("session", "import", copy, *args, env=env)
-        made = json.loads((sessions / origin.name / "meta.json").read_bytes())
+        result = agh("session", "import", copy, *args, env=env)
+        document = json.loads((sessions / origin.name / "meta.json").read_bytes())
         inputs = [row[3] for row in rows_of(sessions / origin.name / "events.db")["inputs"]]
-        return [made.get(key) for key in evil], inputs, done.stderr
+        return [document.get(key) for key in evil], inputs, result.stderr
 
     kept, inputs, said = brought(name="a")
     assert kept == [None, None, None] and inputs == ["interrupted", "interrupted", "sent"]
@@ -241,11 +244,11 @@ def _refuse(tmp_path: Path, data: bytes, name: str = "hostile.jsonl") -> None:
     sessions, _ = elsewhere(tmp_path)
     os.environ["AGH_HOME"], before = str(sessions.parent), os.environ["AGH_HOME"]
     try:
-        done = in_process("session", "import", str(tmp_path / name), "-o", "json")
+        result = in_process("session", "import", str(tmp_path / name), "-o", "json")
     finally:
         os.environ["AGH_HOME"] = before
-    assert (done.returncode, done.stdout) == (2, ""), done.stderr
-    error = json.loads(done.stderr)["error"]
+    assert (result.returncode, result.stdout) == (2, ""), result.stderr
+    error = json.loads(result.stderr)["error"]
     assert error["code"] == "import_invalid" and len(error["message"]) < 600
     assert not sessions.exists() or list(sessions.iterdir()) == []
 
@@ -269,7 +272,7 @@ DATABASES = {
 def test_a_hostile_database_is_refused(home: Home, tmp_path: Path, sql: str) -> None:
     rich(home)
     path = tmp_path / "x.db"
-    in_process("session", "export", "full", "--output", str(path))
+    in_process("session", "export", "full", "--to", str(path))
     db = sqlite3.connect(path)
     db.executescript(sql)
     db.close()
@@ -279,7 +282,7 @@ def test_a_hostile_database_is_refused(home: Home, tmp_path: Path, sql: str) -> 
 def test_a_damaged_database_is_refused(home: Home, tmp_path: Path) -> None:
     rich(home)
     path = tmp_path / "x.db"
-    in_process("session", "export", "full", "--output", str(path))
+    in_process("session", "export", "full", "--to", str(path))
     data = path.read_bytes()
     _refuse(tmp_path, data[: len(data) // 2], "cut.db")
     _refuse(tmp_path, data[:4096] + os.urandom(len(data) - 4096), "noise.db")
@@ -288,8 +291,8 @@ def test_a_damaged_database_is_refused(home: Home, tmp_path: Path) -> None:
 def test_files_that_are_none(home: Home, agh: Agh, tmp_path: Path) -> None:
     for data in (b"", b"hello", b"\x00" * 100, b"SQLite format 3\x00" + b"\x00" * 100):
         (tmp_path / "x").write_bytes(data)
-        done = in_process("session", "import", str(tmp_path / "x"))
-        assert done.returncode == 2 and "it is none of" in done.stderr
+        result = in_process("session", "import", str(tmp_path / "x"))
+        assert result.returncode == 2 and "it is none of" in result.stderr
     assert in_process("session", "import", str(tmp_path / "nope")).returncode == 2
     assert in_process("session", "import", str(tmp_path)).returncode == 2
     assert in_process("session", "import").returncode == 2
@@ -299,19 +302,19 @@ def test_files_that_are_none(home: Home, agh: Agh, tmp_path: Path) -> None:
 def test_one_bad_file_keeps_no_good_one_out(home: Home, agh: Agh, tmp_path: Path) -> None:
     origin = rich(home)
     (tmp_path / "bad.jsonl").write_text('{"schema":"agh.session.export.v1"}\n')
-    agh("session", "export", "full", "--output", tmp_path / "good.jsonl")
+    agh("session", "export", "full", "--to", tmp_path / "good.jsonl")
     sessions, env = elsewhere(tmp_path)
-    done = agh(
+    result = agh(
         "session", "import", tmp_path / "bad.jsonl", tmp_path / "good.jsonl", "-o", "jsonl", code=2, env=env
     )
-    assert [json.loads(line)["status"] for line in done.stdout.splitlines()] == ["failed", "imported"]
+    assert [json.loads(line)["status"] for line in result.stdout.splitlines()] == ["failed", "imported"]
     assert [path.name for path in sessions.iterdir()] == [origin.name]
 
 
 def test_killed_at_any_moment_nothing_half_is_left(home: Home, agh: Agh, tmp_path: Path) -> None:
     origin = home.session([event for _ in range(1500) for event in (user("x" * 200), says("y" * 200))])
     copy = tmp_path / "copy.jsonl"
-    agh("session", "export", origin.name, "--output", copy)
+    agh("session", "export", origin.name, "--to", copy)
     expected = rows_of(origin / "events.db")
     sessions, env = elsewhere(tmp_path)
 
@@ -341,7 +344,7 @@ def test_killed_at_any_moment_nothing_half_is_left(home: Home, agh: Agh, tmp_pat
 
 def test_two_at_once_are_one(home: Home, agh: Agh, tmp_path: Path) -> None:
     origin = rich(home)
-    agh("session", "export", "full", "--output", tmp_path / "copy.db")
+    agh("session", "export", "full", "--to", tmp_path / "copy.db")
     sessions, env = elsewhere(tmp_path)
     argv = ("session", "import", tmp_path / "copy.db", "-o", "json")
     started = [agh.start(*argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]

@@ -9,7 +9,7 @@ import sys
 
 from agh.adapters import registry
 from agh.adapters.agents import AgentRecord
-from agh.console.output import talk
+from agh.console.output import remark
 from agh.errors import AghError
 from agh.home import home_path
 from agh.store import sessions
@@ -20,7 +20,7 @@ def welcome() -> bool:
     try:
         if not sys.stderr.isatty() or sessions.session_ids():
             return False
-        talk(words(list(registry.agents(sessions.here()).values())))
+        remark(words(list(registry.agents(sessions.working_directory()).values())))
     except (AghError, OSError):
         return False  # a command that needs the home will report what is wrong with it
     return True
@@ -42,8 +42,8 @@ def words(agents: list[AgentRecord]) -> str:
     lines += [
         "Next:",
         "  agh run 'what does this project do?'          one prompt, one answer",
-        "  agh session new --name first                  a session that stays",
-        "  agh session attach first                      talk to it",
+        "  agh new --name first                          a session that stays",
+        "  agh attach first                              remark to it",
         "  agh agent list                                every agent that agh knows",
     ]
     return "\n".join(lines) + "\n"

@@ -15,7 +15,7 @@ import click
 
 from agh.adapters import registry
 from agh.console import terminal
-from agh.console.output import output_option, talk, write_result
+from agh.console.output import output_option, remark, write_result
 from agh.console.progress import progress
 from agh.core.exchange import Importer
 from agh.errors import AghError, FormatUnknown, ImportInvalid, NothingToImport, Usage, WorkspaceGone
@@ -53,7 +53,7 @@ def import_command(
     trust: bool,
     output: str,
 ) -> None:
-    """Make sessions from files: exported ones (jsonl, db), or conversations that other programs kept.
+    """Make sessions from files that agh or another program wrote.
 
     The format is detected from the file's contents. A directory is searched for files of the KIND named;
     without any FILE, the directory where that program keeps its own is searched. Files are only read. A
@@ -64,7 +64,7 @@ def import_command(
     if not paths and source is None:
         raise Usage("name a file, or what to look for with --from", hint="agh session import --from claude")
     if workspace is not None:
-        workspace = workspaces.existing(workspace).path
+        workspace = workspaces.find_existing(workspace).path
         if not os.path.isdir(workspace):
             raise WorkspaceGone("(import)", workspace, hint="name a directory with --workspace")
     known_kinds = registry.importers()
@@ -94,7 +94,7 @@ def _import_all(
         except AghError as error:
             if len(files) == 1:
                 raise
-            talk(error.message)
+            remark(error.message)
             failures.append(error)
             outcomes.append({"path": path, "session_id": None, "status": "failed", "error": error.as_dict()})
     return outcomes, failures
@@ -173,10 +173,10 @@ def _line(outcome: Outcome) -> str:
 def _remark(outcomes: list[Outcome]) -> None:
     left_out = sorted({key for outcome in outcomes for key in outcome.get("left_out") or []})
     if left_out:
-        talk(f"not taken over: {', '.join(left_out)}; with --trust it would be")
+        remark(f"not taken over: {', '.join(left_out)}; with --trust it would be")
     if len(outcomes) > 1:
         counts = {status: sum(outcome["status"] == status for outcome in outcomes) for status in _STATUSES}
-        talk(", ".join(f"{count} {status}" for status, count in counts.items() if count))
+        remark(", ".join(f"{count} {status}" for status, count in counts.items() if count))
 
 
 _STATUSES = ("imported", "grown", "unchanged", "skipped", "failed")

@@ -1,0 +1,67 @@
+"""Pages as plain text: nothing of roff is left, and the words are those that man(1) shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agh.cli.manual.text import plain, render
+
+ROOT = Path(__file__).parents[4]
+PAGES = sorted(ROOT.glob("man/*/*"))
+
+
+def test_escapes() -> None:
+    assert plain(r"\fBagh \-\-help\fR isn\(aqt \(ti/x\&. \e \[u2026]") == r"agh --help isn't ~/x. \ …"
+
+
+def test_layout() -> None:
+    roff = '.\\" a remark\n.TH AGH 1 "" "agh"\n.SH NAME\nagh \\- run\n.SH OPTIONS\n.TP\n\\fB\\-a\\fR\nAll.\n'
+    roff += ".TP\n\\fB\\-\\-longer\\fR\nIt is\nlonger.\n.PP\n.RS 4\n.nf\nagh  x\n.fi\n.RE\n.BR agh (1),\n"
+    assert render(roff).splitlines() == [
+        "AGH(1)",
+        "",
+        "NAME",
+        "       agh - run",
+        "",
+        "OPTIONS",
+        "       -a     All.",
+        "",
+        "       --longer",
+        "              It is longer.",
+        "",
+        "           agh  x",
+        "       agh(1),",
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_page_keeps_its_roff(page: Path) -> None:
+    text = render(page.read_text())
+    assert not re.search(r"\\f[BIR]|\\\(|\\&|^\.[A-Z]", text, flags=re.M)
+    prose = [line for line in text.splitlines() if len(line) > 78 and len(line.split()) > 2]
+    assert [line for line in prose if not line.startswith(" " * 7)] == []
+
+
+def test_the_words_are_those_of_man() -> None:
+    if shutil.which("man") is None:
+        pytest.skip("no man here")
+    for page in PAGES:
+        shown = subprocess.run(
+            ["man", str(page)],
+            env={**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "100"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=30,
+        ).stdout
+        body = "\n".join(shown.splitlines()[1:-1])  # without the lines at the top and the bottom
+        words = "".join(re.split(r"[\s‐-]+", body))
+        ours = "".join(re.split(r"[\s‐-]+", render(page.read_text()).partition("\n")[2]))
+        assert ours.replace("…", "...") == words.replace("…", "...").replace("’", "'"), page.name
