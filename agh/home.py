@@ -101,6 +101,12 @@ def open_private(path: str, flags: int) -> int:
         raise
 
 
+def free_bytes(directory: str | os.PathLike[str]) -> int:
+    """Return how many bytes this user can still write there; none if no file can be created."""
+    disk = os.statvfs(directory)
+    return 0 if disk.f_files and not disk.f_favail else disk.f_bavail * disk.f_frsize
+
+
 def check_descriptors(count: int = 8) -> None:
     """Raise the OSError that says so if no more than a few files can be opened."""
     descriptors: list[int] = []

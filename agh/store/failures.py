@@ -20,7 +20,7 @@ from agh.errors import (
     StoreFailed,
     SystemFailed,
 )
-from agh.home import SESSION_ID, Session, check_descriptors, home_path
+from agh.home import SESSION_ID, Session, check_descriptors, free_bytes, home_path
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
@@ -29,12 +29,6 @@ OTHERS = (errno.EIO, errno.ENOMEM, errno.EAGAIN, errno.ENAMETOOLONG, errno.ELOOP
 LITTLE = 64 << 10  # bytes of room; a commit may need more
 FEW = 64  # descriptors; with fewer, Python itself cannot always import a module
 TAIL = 4000
-
-
-def free_bytes(directory: str | os.PathLike[str]) -> int:
-    """Return how many bytes this user can still write there; none if no file can be created."""
-    disk = os.statvfs(directory)
-    return 0 if disk.f_files and not disk.f_favail else disk.f_bavail * disk.f_frsize
 
 
 def is_full(directory: str | os.PathLike[str]) -> bool:

@@ -128,6 +128,7 @@ def test_a_reserve_of_free_space_is_kept(full: Live) -> None:
     assert session.events()[-1].type == "session_paused"
     assert os.statvfs(disk_of(full)).f_bavail * os.statvfs(disk_of(full)).f_frsize > 2_000_000
     assert session.has_ended(turn)
+    fill(disk_of(full), 8_000_000)
     error = session.error("prompt", "more", code=1)
     assert error["code"] == "disk_full"
     assert "session.reserve_bytes" in error["message"]

@@ -9,16 +9,14 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from contextlib import suppress
 from typing import Any
 
 from agh.adapters.agents import LIMITS, AgentRecord
 from agh.core.events import timestamp
 from agh.errors import DiskFull, LimitReached
-from agh.home import Session
+from agh.home import Session, free_bytes
 from agh.keeper.session import Live
 from agh.keeper.turns.cancel import ask_to_cancel
-from agh.store.failures import free_bytes
 from agh.store.meta import Meta
 from agh.store.reader import FILE, Reader
 from agh.store.rows import upsert
@@ -89,7 +87,7 @@ def refuse_over_limit(session: Session, meta: Meta, record: AgentRecord, setting
     if reached is not None:
         _, limit, figures = reached
         raise LimitReached(meta["id"], figures, "--" + limit.replace("_", "-"))
-    free, reserve = free_bytes(session), settings["session.reserve_bytes"]
+    free, reserve = room(session), settings["session.reserve_bytes"]
     if free < reserve:
         figures = f"{free >> 20} MB are free, and session.reserve_bytes is {reserve >> 20} MB"
         raise DiskFull(session.directory, figures)
@@ -97,11 +95,19 @@ def refuse_over_limit(session: Session, meta: Meta, record: AgentRecord, setting
 
 def log_bytes(session: Session) -> int:
     """Return how many bytes a session's log has on disk."""
-    size = 0
-    for name in (FILE, f"{FILE}-wal"):
-        with suppress(OSError):
-            size += os.stat(os.path.join(session, name)).st_size
-    return size
+    return sum(_size(session, name) for name in (FILE, f"{FILE}-wal"))
+
+
+def room(session: Session) -> int:
+    """Return how many bytes the log can still grow: to fold the WAL into it takes as much again."""
+    return free_bytes(session) - _size(session, f"{FILE}-wal")
+
+
+def _size(session: Session, name: str) -> int:
+    try:
+        return os.stat(os.path.join(session, name)).st_size
+    except OSError:
+        return 0
 
 
 def count_bytes(live: Live, size: int) -> None:
@@ -155,7 +161,7 @@ def _reached(live: Live) -> tuple[str, str] | None:
     most = live.settings["session.limits.max_turn_bytes"]
     if most and live.turns.current is not None and live.turns.current.bytes >= most:
         return "max_bytes", "max_turn_bytes"
-    if free_bytes(live.session) < live.settings["session.reserve_bytes"]:
+    if room(live.session) < live.settings["session.reserve_bytes"]:
         return "disk_low", "reserve_bytes"
     elapsed = time.monotonic() - live.activity.started
     return ("timeout", "max_time") if limits["max_time"] and elapsed >= limits["max_time"] else None
