@@ -400,6 +400,13 @@ class TimedOut(AghError):
     hint = "agh session list"
 
 
+class QueryStopped(AghError):
+    """the query took too long, or was stopped"""
+
+    exit = 3
+    hint = "simplify --where, or read fewer events with --last"
+
+
 class SessionNotAttachable(AghError):
     """session {0} cannot be attached to: {1}"""
 

@@ -9,10 +9,12 @@ stdout never holds a read transaction open, which would keep the WAL from being 
 
 from __future__ import annotations
 
+import _thread
 import errno
 import os
 import sqlite3
 import stat
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,6 +27,7 @@ from agh.errors import (
     EventsNotADatabase,
     EventsNotAFile,
     EventsUnreadable,
+    QueryStopped,
     Usage,
 )
 from agh.home import Session, check_descriptors
@@ -34,6 +37,11 @@ FILE = "events.db"
 PAGE_ROWS, PAGE_BYTES = 1000, 4 << 20
 _COLUMNS = "sequence, turn_id, type, agent_name, content, timestamp"
 _BUSY_SECONDS = 5.0
+QUERY_LIMIT = 300.0  # seconds for a query with a user's expression
+_STEPS = 50_000  # of SQLite's machine between two looks at the clock
+
+# What runs in this thread for somebody else: its attribute `stop`, a function, tells its queries to stop.
+this_thread = _thread._local()
 
 T = TypeVar("T")
 
@@ -78,6 +86,7 @@ class Reader:
         self.session_id = session.id
         self.path = os.path.join(session, FILE)
         self._stamp: tuple[int, ...] | None = None
+        self._is_stopped: Callable[[], bool] = bool
         self._connection = self._open()
 
     def close(self) -> None:
@@ -167,6 +176,8 @@ class Reader:
         """Call `read`, again if the log changed meanwhile, and return its result or raise our own error."""
         if self._connection.in_transaction:
             return read()  # the snapshot around it checks whether the log changed
+        if has_user_sql or hasattr(this_thread, "stop"):
+            self._limit_queries()
         while True:
             try:
                 result = read()
@@ -177,9 +188,17 @@ class Reader:
             if not self._reopen_if_changed():
                 return result
 
-    def _translate(self, error: Exception, has_user_sql: bool) -> Exception:
+    def _limit_queries(self) -> None:
+        """Let queries be stopped by their time, by who runs them, and by Ctrl-C."""
+        deadline, stop = time.monotonic() + QUERY_LIMIT, getattr(this_thread, "stop", bool)
+        self._is_stopped = lambda: time.monotonic() > deadline or stop()
+        self._connection.set_progress_handler(self._is_stopped, _STEPS)
+
+    def _translate(self, error: Exception, has_user_sql: bool) -> BaseException:
         """Return the error to raise for an SQLite error."""
         name = getattr(error, "sqlite_errorname", "")
+        if name == "SQLITE_INTERRUPT":  # if not by us, then by the KeyboardInterrupt that was raised in there
+            return QueryStopped() if self._is_stopped() else KeyboardInterrupt()
         if has_user_sql and (
             name in ("SQLITE_ERROR", "SQLITE_TOOBIG")
             or isinstance(error, sqlite3.Warning | sqlite3.ProgrammingError)
