@@ -1,4 +1,4 @@
-"""Messages of every method, made from the protocol's schema and spoiled: no keeper dies, hangs or calls it a bug.
+"""Messages of every method, made from the schema of the protocol and spoiled: no keeper dies or hangs.
 
 The suite has a share of them; `make fuzz` sends 100,000 messages and makes 2,000 handshakes.
 """

@@ -1,7 +1,7 @@
 """Messages that an agent could send, made from the schema of the protocol, and then often spoiled.
 
-`Maker` makes instances of a schema; `spoil` changes something in them. Commands are words that no shell knows,
-and files to write are in the workspace, so that whatever is allowed does no harm.
+`Maker` makes instances of a schema; `spoil` changes something in them. Commands are words that no shell
+knows, and files to write are in the workspace, so that whatever is allowed does no harm.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ ANSWERS = {
 WEIGHTS = {"session/update": 60, "terminal/create": 1}  # others: 5; a terminal takes a process
 DEEPEST = 6
 ODD = (
-    None, True, False, 0, -1, 1 << 63, -(1 << 63) - 1, 10**40, 1.5e308, -0.0, "", "\0", "\ud800", "é😀", "x" * 5000,
-    "../..", "/etc/passwd", "/proc/self/root/etc/passwd", "file:///etc/passwd", [], {}, [[]], {"": {}}, [None] * 50,
-    {"type": "text"}, {"_meta": {"a": [1]}}, "\x1b[2J\x1b]0;x\x07", "9" * 400,
+    None, True, False, 0, -1, 1 << 63, -(1 << 63) - 1, 10**40, 1.5e308, -0.0, "", "\0", "\ud800", "é😀",
+    "x" * 5000, "../..", "/etc/passwd", "/proc/self/root/etc/passwd", "file:///etc/passwd", [], {}, [[]], {"": {}},
+    [None] * 50, {"type": "text"}, {"_meta": {"a": [1]}}, "\x1b[2J\x1b]0;x\x07", "9" * 400,
 )  # fmt: skip
 
 ODD_KEYS = ("", "\0", "type", "text", "sessionId", "x" * 300)

@@ -1,8 +1,8 @@
 """An agent that says what a fuzzer made: `python -m tests.support.fuzz_agent FILE`.
 
 The file has a line of JSON for each method, its answer: `["initialize", text]`, where the text is sent as it
-is, with the id put in for ID. Lines `["frame", text]` are sent in the turns that ask for them: the prompt says
-from which to which. While it sends, it reads and drops what it is answered.
+is, with the id put in for ID. Lines `["frame", text]` are sent in the turns that ask for them: the prompt
+says from which to which. While it sends, it reads and drops what it is answered.
 """
 
 import json
