@@ -97,41 +97,50 @@ def test_new_files_in_swapped_directories(work: Path, way: str) -> None:
 
 
 @pytest.mark.usefixtures("way")
-class TestOneOpen:
-    def test_a_plain_file(self, work: Path) -> None:
-        assert files._read(str(work / "file"), 0, None) == "inside"
-        assert files._read("/proc/self/../self/status".replace("self/../self", str(os.getpid())), 0, 1)
+def test_a_plain_file(work: Path) -> None:
+    assert files._read(str(work / "file"), 0, None) == "inside"
+    assert files._read("/proc/self/../self/status".replace("self/../self", str(os.getpid())), 0, 1)
 
-    @pytest.mark.parametrize("path", ["dir-link/file", "file-link", "dir-link/new", "dir/file/below"])
-    def test_a_link_or_a_file_on_the_way(self, work: Path, path: str) -> None:
-        for flags in (os.O_RDONLY, os.O_WRONLY | os.O_CREAT):
-            with pytest.raises(OSError):
-                exact.open_file(str(work / path), flags)
-        assert os.listdir(work.parent / "outside") == ["file"]
 
-    @pytest.mark.parametrize("path", ["relative", "/a/../b", "/" + "x" * 5000])
-    def test_only_resolved_paths(self, path: str) -> None:
-        with pytest.raises((ValueError, OSError)):
-            exact.open_file(path + "/file", os.O_RDONLY)
+@pytest.mark.parametrize("path", ["dir-link/file", "file-link", "dir-link/new", "dir/file/below"])
+@pytest.mark.usefixtures("way")
+def test_a_link_or_a_file_on_the_way(work: Path, path: str) -> None:
+    for flags in (os.O_RDONLY, os.O_WRONLY | os.O_CREAT):
+        with pytest.raises(OSError):
+            exact.open_file(str(work / path), flags)
+    assert os.listdir(work.parent / "outside") == ["file"]
 
-    def test_missing_directories_are_created_for_a_new_file_only(self, work: Path) -> None:
-        with pytest.raises(FileNotFoundError):
-            exact.open_file(str(work / "a/b/c"), os.O_RDONLY)
-        assert not (work / "a").exists()
-        os.close(exact.open_file(str(work / "a/b/c"), os.O_WRONLY | os.O_CREAT))
-        assert (work / "a/b/c").is_file()
 
-    def test_no_descriptor_is_leaked(self, work: Path) -> None:
-        before = os.listdir("/proc/self/fd")
-        for path in ("dir-link/file", "file-link", "dir/file", "missing/file"):
-            try:
-                os.close(exact.open_file(str(work / path), os.O_RDONLY))
-            except OSError:
-                pass
-        assert os.listdir("/proc/self/fd") == before
+@pytest.mark.parametrize("path", ["relative", "/a/../b", "/" + "x" * 5000])
+@pytest.mark.usefixtures("way")
+def test_only_resolved_paths(path: str) -> None:
+    with pytest.raises((ValueError, OSError)):
+        exact.open_file(path + "/file", os.O_RDONLY)
 
-    def test_a_kernel_without_openat2(self, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(exact, "_OPENAT2", 100_000)
-        monkeypatch.setattr(exact, "_libc", None)
-        assert files._read(str(work / "file"), 0, None) == "inside"
-        assert exact._libc is False
+
+@pytest.mark.usefixtures("way")
+def test_missing_directories_are_created_for_a_new_file_only(work: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        exact.open_file(str(work / "a/b/c"), os.O_RDONLY)
+    assert not (work / "a").exists()
+    os.close(exact.open_file(str(work / "a/b/c"), os.O_WRONLY | os.O_CREAT))
+    assert (work / "a/b/c").is_file()
+
+
+@pytest.mark.usefixtures("way")
+def test_no_descriptor_is_leaked(work: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    for path in ("dir-link/file", "file-link", "dir/file", "missing/file"):
+        try:
+            os.close(exact.open_file(str(work / path), os.O_RDONLY))
+        except OSError:
+            pass
+    assert os.listdir("/proc/self/fd") == before
+
+
+@pytest.mark.usefixtures("way")
+def test_a_kernel_without_openat2(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "_OPENAT2", 100_000)
+    monkeypatch.setattr(exact, "_libc", None)
+    assert files._read(str(work / "file"), 0, None) == "inside"
+    assert exact._libc is False
