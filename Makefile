@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint docs picture bench bench-against peers soak fuzz mutants real-agents slurm podman browser serve-ai serve-fuzz serve-load \
-	install-test clean
+.PHONY: demo test lint docs picture bench bench-against peers soak fuzz mutants real-agents catalog schema schema-names slurm podman \
+	browser serve-ai serve-fuzz serve-load install-test datasette clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m tests.demo
@@ -39,6 +39,31 @@ mutants: $(STAMP)
 real-agents: $(STAMP)
 	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/real_agents $(ARGS)
 
+# Every package of the bundled list of agents, as npm and PyPI have it; one of each is installed and started.
+catalog: $(STAMP)
+	$(BIN)/python -m pip install -q --group catalog
+	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/real_packages/test_catalog.py $(ARGS)
+
+# The newest schema of ACP, from npm: whether every frame that agh and its echo agent send is valid, and whether
+# docs/acp.md has a word for every name. The frames are those of tests/interop and of the live sessions.
+SDK := build/acp/package/schema/v1
+
+schema: $(STAMP) $(SDK)
+	$(BIN)/python -m pip install -q --group schema
+	ACP_SCHEMA=$(CURDIR)/$(SDK) $(BIN)/python -m pytest -q -n 2 tests/interop $(ARGS)
+	rm -rf build/acp/frames && mkdir -p build/acp/frames
+	ACP_RECORD=$(CURDIR)/build/acp/frames PYTHONPATH=$(CURDIR)/tests/support/acp_record \
+		$(BIN)/python -m pytest -q -n 2 $(or $(FLOWS),tests/sessions) $(ARGS)
+	$(BIN)/python -m tests.support.acp_schema check $(SDK) build/acp/frames
+
+schema-names: $(STAMP) $(SDK)
+	$(BIN)/python -m tests.support.acp_schema names $(SDK) > tests/interop/acp_names.json
+
+.PHONY: $(SDK)
+$(SDK):
+	rm -rf build/acp/package && mkdir -p build/acp
+	cd build/acp && tar xzf "$$(npm pack --silent @agentclientprotocol/sdk@latest)"
+
 slurm podman: $(STAMP)
 	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/real_places/test_$@.py $(ARGS)
 
@@ -64,6 +89,11 @@ serve-fuzz: $(STAMP)
 
 serve-load: $(STAMP)
 	$(OUTSIDE)/test_load.py --timeout 300 $(ARGS)
+
+# Datasette shows what `agh db build` made.
+datasette: $(STAMP)
+	$(PYTHON) -m venv $(VENV)/datasette && $(VENV)/datasette/bin/python -m pip install -q datasette
+	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/interop/outside/test_datasette.py $(ARGS)
 
 # Every documented way to install agh, in fresh environments, from an index on this machine.
 install-test: $(STAMP)

@@ -65,7 +65,7 @@ def test_every_block_works_as_it_stands_and_once_more(user: dict[str, str], tmp_
     script = "\n".join(f"echo '--- {number}'\n{block}" for number, block in enumerate(blocks))
     project = Path(user["HOME"]) / "project"
     for number in (1, 2):
-        done = subprocess.run(
+        result = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script],
             cwd=project,
             env=user,
@@ -74,13 +74,13 @@ def test_every_block_works_as_it_stands_and_once_more(user: dict[str, str], tmp_
             text=True,
             timeout=110,
         )
-        assert done.returncode == 0, (number, done.stdout, done.stderr)
-        assert "echo: why does the login test fail?" in done.stdout
+        assert result.returncode == 0, (number, result.stdout, result.stderr)
+        assert "echo: why does the login test fail?" in result.stdout
         assert "<html" in (project / "fix-login.html").read_text()
         assert "say hello" in (project / "notes.md").read_text()
-        assert "idle\tfix-login\n" in done.stdout or not shutil.which("jq")
-        assert '"go on"' in done.stdout.rpartition("\nSEEN ")[2]
-        assert done.stdout.count("--- ") == len(blocks)
+        assert "idle\tfix-login\n" in result.stdout or not shutil.which("jq")
+        assert '"go on"' in result.stdout.rpartition("\nSEEN ")[2]
+        assert result.stdout.count("--- ") == len(blocks)
         called = subprocess.run(
             [AGH, "ls", "--all", "-o", "json"],
             env=user,

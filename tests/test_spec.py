@@ -19,6 +19,7 @@ from agh.cli.session import group
 from agh.core import checkpoint, events, rules, status
 from agh.core.settings.hooks import HOOK_EVENTS, Hook
 from agh.keeper.turns import prompts
+from agh.sessions.database import schema as database
 from agh.store import schema
 from agh.store.meta import Meta
 from tests.support.live import Live
@@ -91,6 +92,11 @@ def test_phases_and_badges() -> None:
     assert set(keys("Phases")) == {status.phase(session) for session in sessions()}
     badges = {status.badge(session) for session in sessions()} | {status.NOT_RESPONDING["badge"]}
     assert set(keys("Badges")) == badges
+
+
+def test_database() -> None:
+    assert keys("Database") == list(database.TABLES)
+    assert set(database.VIEWS) <= set(names(section("Database")))
 
 
 def test_states() -> None:

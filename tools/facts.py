@@ -45,11 +45,17 @@ FILES = {
     "~/.agh/sessions/ID/lock": "Held by the keeper while the session is live; never removed.",
     "~/.agh/sessions/ID/keeper.sock, keeper.log": "The keeper's control socket and its own remarks.",
     "~/.agh/logs/crash-bundles/": "One redacted file per failure.",
-    "~/.cache/agh/": "What can be made again, such as the index of the search; it may be removed.",
+    "~/.cache/agh/": "What can be made again, such as the search index; it may be deleted.",
 }
 # By the first word of a command; other commands may touch any file.
 FILES_OF = {
-    "agent": {name: FILES[name] for name in ("~/.agh/config.toml", "~/.agh/agents/NAME.toml")},
+    "agent": {
+        "~/.agh/config.toml": FILES["~/.agh/config.toml"],
+        "~/.agh/agents/NAME.toml": "Agents of your own, and versions that `agh agent install` pinned; "
+        "also `.agh/agents/NAME.toml` in a trusted workspace.",
+        "~/.agh/agents/bin/": "What `agh agent install` installed, by agent and version.",
+        "~/.cache/agh/": "The last copy of the public registry; it may be removed.",
+    },
     "config": {name: FILES[name] for name in ("~/.agh/config.toml",)},
     "workspace": {name: FILES[name] for name in ("~/.agh/workspaces.toml", "~/.agh/config.toml")},
     "man": {"share/man/": "Where man(1) may find the same pages, below the prefix of the installation."},

@@ -137,19 +137,19 @@ def agents(workspace: str | None = None) -> dict[str, AgentRecord]:
     defined: dict[str, AgentRecord] = {}
     for path in _agent_files(workspace):
         try:
-            agent = read_agent(path)
+            agent = read_agent(path, offered_agents)
             defined.setdefault(agent.name, agent)
         except AgentInvalid as error:
             warn(f"{error.message}; it is skipped")
-    return defined | {name: agent for name, agent in _offered_agents().items() if name not in defined}
+    return defined | {name: agent for name, agent in offered_agents().items() if name not in defined}
 
 
 def agent(name: str, workspace: str | None = None) -> AgentRecord:
     """Return the agent of that name. A broken file of that name is an error, not a missing agent."""
     for path in _agent_files(workspace):
         if os.path.basename(path) == f"{name}.toml":
-            return read_agent(path)
-    offered = _offered_agents()
+            return read_agent(path, offered_agents)
+    offered = offered_agents()
     if name not in offered:
         for path in config.untrusted_files(workspace):
             if os.path.basename(path) == f"{name}.toml":
@@ -218,7 +218,8 @@ def add_commands(group: click.Group) -> None:
 
 
 @cache
-def _offered_agents() -> dict[str, AgentRecord]:
+def offered_agents() -> dict[str, AgentRecord]:
+    """Return the built-in agents and those of plugins, without those that files define."""
     return _collect("agh_register_agents", parse_agent)
 
 

@@ -24,10 +24,11 @@ from agh.errors import (
 )
 
 COMMANDS = {
-    "agent": "agh.cli.agent:agent",
+    "agent": "agh.cli.agent.group:agent",
     "compare": "agh.cli.compare:compare",
     "completion": "agh.cli.completion:completion",
     "config": "agh.cli.config:config",
+    "db": "agh.cli.db.group:db",
     "doctor": "agh.cli.doctor:doctor",
     "help": "agh.cli.guide.help:help_command",
     "man": "agh.cli.manual.command:man",

@@ -68,7 +68,8 @@ def run(
         keep = keep or locks.is_held(session)
     else:
         session = sessions.resolve(new_session(discard=remove, **options)["id"])
-    with _ending(session, stop=not keep, remove=remove), TimeLimit(seconds) as limit:
+    ending = _deleting(session) if remove else _stopping(session, stop=not keep)
+    with ending, TimeLimit(seconds) as limit:
         blocks += attachments(attach, session)
         if continues:
             receipt = send_and_tell(session, blocks, deadline=limit.deadline, retries=retries)
@@ -97,14 +98,24 @@ def _check_options(continues: bool, keep: bool, remove: bool, options: dict[str,
 
 
 @contextmanager
-def _ending(session: Session, *, stop: bool, remove: bool) -> Iterator[None]:
-    """Stop the session when the block has ended, and delete it if that was asked for and loses nothing."""
+def _stopping(session: Session, *, stop: bool) -> Iterator[None]:
+    """Stop the session when the block has ended, if that is wanted."""
+    try:
+        yield
+    finally:
+        if stop:
+            stop_session(session, kill=True)
+
+
+@contextmanager
+def _deleting(session: Session) -> Iterator[None]:
+    """Stop the session when the block has ended, and delete it if nothing is lost by that."""
     keep_because = ""
     try:
         yield
     except AghError as error:
         keep_because = "it can be resumed" if error.exit == KeeperDied.exit else _find_work(session)
-        if remove and not keep_because and session.id in error.hint:
+        if not keep_because and session.id in error.hint:
             error.hint = "run it without --rm to keep the session and its log"
         raise
     except BaseException:
@@ -113,10 +124,8 @@ def _ending(session: Session, *, stop: bool, remove: bool) -> Iterator[None]:
     else:
         keep_because = _find_work(session)
     finally:
-        if stop:
-            stop_session(session)
-        if remove:
-            _delete(session, keep_because)
+        stop_session(session, kill=True)
+        _delete(session, keep_because)
 
 
 def _find_work(session: Session) -> str:

@@ -74,7 +74,7 @@ class TableRow(NamedTuple):
 
 
 Record = Row | LongRow | TableRow
-AnyRow = TypeVar("AnyRow", Row, LongRow)
+AnyRow = TypeVar("AnyRow", bound=Row | LongRow)
 
 
 @dataclass(frozen=True)

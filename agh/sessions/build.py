@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from agh.core.exchange import TABLES, LongRow, Record, TableRow, check_row
+from agh.core.exchange import TABLES, Record, TableRow, check_row
 from agh.errors import AghError
 from agh.home import Session
 from agh.sessions.new import check_name, first_meta
 from agh.store import sessions
 from agh.store.create import create_session, delete_leftovers, publish
 from agh.store.meta import Meta
-from agh.store.rows import INSERT_EVENT, INSERT_LONG_EVENT, insert
 from agh.store.writer import Writer
 
 _INTEGERS = range(-(1 << 63), 1 << 63)
@@ -41,18 +40,18 @@ def build(session: Session, description: dict[str, Any], records: Iterable[Recor
 
 def fill(log: Writer, records: Iterable[Record]) -> dict[str, int]:
     """Write all records in one transaction; return how many events and turns there were."""
+    from agh.store.bulk import Bulk  # slow to import, and an import often has nothing to write
+
     names = {
         table: {name for (name,) in log.connection.execute("SELECT name FROM pragma_table_info(?)", [table])}
         for table in TABLES
     }
     events, turns = 0, set[str]()
-    with log.transaction() as db:
+    with log.transaction() as connection:
+        bulk = Bulk(connection)
         for record in records:
             if not isinstance(record, TableRow):
-                if isinstance(record, LongRow):
-                    db.execute(INSERT_LONG_EVENT, check_row(record))
-                else:
-                    db.execute(INSERT_EVENT, check_row(record))
+                bulk.add_event(check_row(record))
                 events += 1
                 turns.add(record.turn_id)
                 continue
@@ -60,7 +59,8 @@ def fill(log: Writer, records: Iterable[Record]) -> dict[str, int]:
                 raise ValueError(f"a row of {record.table} has columns that are not there")
             if not all(map(_fits, record.row.values())):
                 raise ValueError(f"a row of {record.table} holds something that is no text and no number")
-            insert(db, record.table, record.row, "INSERT OR REPLACE")
+            bulk.add(record.table, record.row)
+        bulk.flush()
         log.last_sequence += events
     return {"events": events, "turns": len(turns - {""})}
 

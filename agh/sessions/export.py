@@ -7,15 +7,17 @@ only if that is asked for; a live session is not disturbed.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from agh.adapters import registry
 from agh.core.exchange import Exporter, Snapshot
 from agh.errors import AghError, FileTaken, FormatUnknown, OutputFailed
 from agh.home import Session, sync_directory
 from agh.store.copy import copy, write_database
+from agh.store.new_file import create_private_file, give_name, sync_file
 
 
 def exporter(name: str | None, path: str | None) -> Exporter:
@@ -40,7 +42,8 @@ def take(session: Session, *, redact: bool) -> Snapshot:
     from agh.adapters.redactions import redactor_for
     from agh.core.redacted import redact_copy
 
-    clean = redact_copy(snapshot, redactor_for(_environ(snapshot), snapshot.session.get("workspace_path")))
+    hide = redactor_for(environ_of(snapshot.session), snapshot.session.get("workspace_path"))
+    clean = redact_copy(snapshot, hide)
     return replace(clean, database=lambda path: write_database(clean, path))
 
 
@@ -49,11 +52,11 @@ def write(exporter: Exporter, session: Snapshot, path: str, *, force: bool) -> N
         raise FileTaken(path)
     with _reported(), _beside(path) as fresh:
         exporter.write(session, fresh)
-        _sync(fresh)
+        sync_file(fresh)
         if force:
             os.replace(fresh, path)
         else:
-            _link(fresh, path)
+            give_name(fresh, path)
         sync_directory(os.path.dirname(os.path.abspath(path)))
 
 
@@ -64,13 +67,13 @@ def temporary(exporter: Exporter, session: Snapshot) -> Iterator[str]:
 
     with _reported(), tempfile.TemporaryDirectory(prefix="agh-export-") as folder:
         path = os.path.join(folder, "export")
-        _create(path)
+        create_private_file(path)
         exporter.write(session, path)
         yield path
 
 
-def _environ(copied: Snapshot) -> dict[str, str]:
-    session = copied.session
+def environ_of(session: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variables whose values may be secrets: this environment's, and those of its agent."""
     try:
         agent = registry.agent(str(session.get("agent_name")), session.get("workspace_path"))
     except AghError:
@@ -82,37 +85,13 @@ def _environ(copied: Snapshot) -> dict[str, str]:
 def _beside(path: str) -> Iterator[str]:
     directory, name = os.path.split(os.path.abspath(path))
     fresh = os.path.join(directory, f".{name[:200]}.{os.getpid()}")
-    _create(fresh)
+    create_private_file(fresh)
     try:
         yield fresh
     finally:
         for leftover in (fresh, fresh + "-journal"):
             if os.path.lexists(leftover):
                 os.unlink(leftover)
-
-
-def _create(path: str) -> None:
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
-
-
-def _link(fresh: str, path: str) -> None:
-    """Give the file its name, unless someone else has taken it meanwhile."""
-    try:
-        os.link(fresh, path)
-    except FileExistsError:
-        raise FileTaken(path) from None
-    except OSError:  # a file system without links
-        if os.path.lexists(path):
-            raise FileTaken(path) from None
-        os.rename(fresh, path)
-
-
-def _sync(path: str) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from agh.errors import OutputFailed
 from agh.home import Session
 from agh.store import schema
 from agh.store.reader import EVERYTHING, Reader
-from agh.store.rows import INSERT_EVENT, insert
+from agh.store.rows import insert
 from agh.store.views import session_view
 
 # Fields that mean nothing on another machine.
@@ -44,14 +44,19 @@ def copy(session: Session) -> Snapshot:
 
 def write_database(snapshot: Snapshot, path: str) -> None:
     """Write the copy's rows into a new database at `path`, which is an empty file."""
+    from agh.store.bulk import Bulk  # slow to import, and most exports do not need it
+
     target = sqlite3.connect(path, isolation_level=None)
     try:
         schema.create(target)
         target.execute("BEGIN")
-        target.executemany(INSERT_EVENT, snapshot.rows())
+        bulk = Bulk(target)
+        for row in snapshot.rows():
+            bulk.add_event(row)
         for table, rows in snapshot.tables.items():
-            for row in rows:
-                insert(target, table, row)
+            for fields in rows:
+                bulk.add(table, fields)
+        bulk.flush()
         _add_description(target, snapshot.session)
         target.execute("COMMIT")
     except sqlite3.OperationalError as error:

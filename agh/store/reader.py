@@ -43,6 +43,11 @@ _STEPS = 50_000  # of SQLite's machine between two looks at the clock
 # What runs in this thread for somebody else: its attribute `stop`, a function, tells its queries to stop.
 this_thread = _thread._local()
 
+# Logs that a Writer of this process has open, by device and inode. Opening such a file without SQLite and
+# closing it again would give up SQLite's locks on it (they belong to the process, not to the descriptor).
+# Another program could then take itself for the last one that uses the log, and delete its WAL.
+WRITTEN_HERE: set[tuple[int, int]] = set()
+
 T = TypeVar("T")
 
 
@@ -259,6 +264,8 @@ class Reader:
             info = os.lstat(self.path)
             if not stat.S_ISREG(info.st_mode):
                 raise EventsNotAFile(self.session_id)
+            if (info.st_dev, info.st_ino) in WRITTEN_HERE:
+                return  # its Writer has checked it
             with open(self.path, "rb") as file:
                 header = file.read(100)
         except FileNotFoundError:

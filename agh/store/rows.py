@@ -6,10 +6,6 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-INSERT_LONG_EVENT = (  # with content in UTF-8
-    "INSERT INTO events (sequence, turn_id, type, agent_name, content, timestamp) "
-    "VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?)"
-)
 INSERT_EVENT = (
     "INSERT INTO events (sequence, turn_id, type, agent_name, content, timestamp) VALUES (?, ?, ?, ?, ?, ?)"
 )

@@ -16,7 +16,7 @@ from agh.home import Session
 from agh.store import schema
 from agh.store.failures import store_failed
 from agh.store.lock import Lock
-from agh.store.reader import FILE, Reader
+from agh.store.reader import FILE, WRITTEN_HERE, Reader
 from agh.store.rows import INSERT_EVENT
 
 WAL_PAGES = 4000  # 16 MB before the WAL is folded in, so a long turn seldom waits for that
@@ -38,7 +38,10 @@ class Writer:
         self.session_id = lock.session.id
         self.agent_name = agent_name
         Reader(lock.session).close()  # raises if the log is damaged, before a write makes it worse
+        info = os.stat(os.path.join(lock.session, FILE))
+        self._file = (info.st_dev, info.st_ino)
         self.connection = _connect(lock.session)
+        WRITTEN_HERE.add(self._file)
         self._row: list[object] = []  # a long event, while it is being stored
         self.connection.create_function("let_go", 1, partial(_let_go, self._row))
         try:
@@ -51,7 +54,7 @@ class Writer:
                 "SELECT coalesce(max(sequence), 0) FROM events"
             ).fetchone()
         except BaseException as error:
-            self.connection.close()
+            self.close()
             if isinstance(error, sqlite3.Error):
                 raise store_failed(self.lock.session, error) from error
             raise
@@ -115,6 +118,7 @@ class Writer:
     def close(self) -> None:
         """Fold the WAL into the main file and close it. The lock stays with its owner."""
         self.connection.close()
+        WRITTEN_HERE.discard(self._file)
 
     def __enter__(self) -> Writer:
         return self

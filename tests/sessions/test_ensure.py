@@ -55,15 +55,15 @@ def test_a_name_with_another_agent_is_no_match(live: Live, tmp_path: Path) -> No
     session = live.new(args=("--name", "mine"))
     error = ensure(live, "--name", "mine", "--agent", "codex", code=6)["error"]
     assert (error["code"], error["hint"]) == ("name_mismatch", "agh session resume mine --agent codex")
-    assert [one.id for one in live.sessions()] == [session.id]
+    assert [each.id for each in live.sessions()] == [session.id]
 
 
 def test_every_workspace_has_its_own(live: Live, tmp_path: Path) -> None:
     session = live.new(args=("--name", "mine"))
     other = tmp_path / "elsewhere"
     other.mkdir()
-    made = ensure(live, "--name", "mine", "--agent", "echo", cwd=other)
-    assert made["created"] and made["session"]["id"] != session.id
+    receipt = ensure(live, "--name", "mine", "--agent", "echo", cwd=other)
+    assert receipt["created"] and receipt["session"]["id"] != session.id
     found = ensure(live, "--name", "mine", "--workspace", live.workspace, cwd=other)
     assert (found["created"], found["session"]["id"]) == (False, session.id)
 

@@ -24,14 +24,14 @@ def elsewhere(tmp_path: Path) -> Path:
 
 
 def status(live: Live, reference: str, **options: Any) -> str:
-    done = live.agh("session", "status", reference, "-o", "json", **options)
-    return str(json.loads(done.stdout)["session"]["id"])
+    result = live.agh("session", "status", reference, "-o", "json", **options)
+    return str(json.loads(result.stdout)["session"]["id"])
 
 
 def error(live: Live, *args: object, code: int, **options: Any) -> dict[str, Any]:
-    done = live.agh(*args, "-o", "json", code=code, **options)
-    found: dict[str, Any] = json.loads(done.stderr.splitlines()[-1])["error"]
-    return found
+    result = live.agh(*args, "-o", "json", code=code, **options)
+    error: dict[str, Any] = json.loads(result.stderr.splitlines()[-1])["error"]
+    return error
 
 
 def metadata_of(directory: Path) -> meta.Meta:
@@ -106,7 +106,7 @@ def test_the_message_for_a_name_that_is_taken_offers_what_to_do(live: Live, comm
     session.stop()
     hint = error(live, *args, code=6)["hint"]
     assert "--replace" in hint and "agh stop" not in hint
-    assert [one.id for one in live.sessions()] == [session.id]
+    assert [each.id for each in live.sessions()] == [session.id]
 
 
 @pytest.mark.parametrize("command", ["new", "run"])

@@ -103,7 +103,7 @@ def test_a_name_can_be_taken_once(live: Live) -> None:
     result = live.agh("session", "new", "--agent", "echo", "--name", "mine", "-o", "json", code=6)
     assert json.loads(result.stderr)["error"]["code"] == "name_taken"
     assert session.id in result.stderr
-    assert [session.id for session in live.sessions()] == [session.id]
+    assert [each.id for each in live.sessions()] == [session.id]
 
 
 def test_the_environment_reaches_the_agent_and_the_lock_does_not(live: Live) -> None:

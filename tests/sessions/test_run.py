@@ -91,10 +91,10 @@ def test_without_any_standard_stream(live: Live, tmp_path: Path) -> None:
     ids=["done", "failed", "timeout"],
 )
 def test_removed_however_the_turn_ended(live: Live, args: tuple[str, ...], code: int) -> None:
-    done = run(live, "--rm", *args, code=code)
+    result = run(live, "--rm", *args, code=code)
     assert live.sessions() == []
     wait_until(lambda: not live.processes())
-    assert "sess-" not in done.stderr, "it names nothing that is gone"
+    assert "sess-" not in result.stderr, "it names nothing that is gone"
 
 
 def test_what_did_not_start_is_removed_too(live: Live) -> None:
@@ -103,9 +103,9 @@ def test_what_did_not_start_is_removed_too(live: Live) -> None:
 
 
 def test_a_session_that_can_be_resumed_is_not_removed(live: Live) -> None:
-    done = run(live, "--rm", "/crash", code=7)
+    result = run(live, "--rm", "/crash", code=7)
     (session,) = live.sessions()
-    assert f"{session.id} is not removed" in done.stderr
+    assert f"{session.id} is not removed" in result.stderr
 
 
 def test_a_session_that_others_use_is_not_removed(live: Live) -> None:
@@ -118,7 +118,7 @@ def test_a_session_that_others_use_is_not_removed(live: Live) -> None:
     _, err = process.communicate(timeout=30)
     assert process.returncode == 1
     assert f"{session.id} is not removed: it has more prompts" in err.decode()
-    assert [one.id for one in live.sessions()] == [session.id]
+    assert [each.id for each in live.sessions()] == [session.id]
 
 
 def test_cancelled_is_ended_and_removed(live: Live) -> None:
@@ -149,11 +149,11 @@ def test_continue_is_the_newest_session_here(live: Live, tmp_path: Path) -> None
     archived.agh("archive")
     (tmp_path / "elsewhere").mkdir()
     other = live.new(args=("--workspace", str(tmp_path / "elsewhere")))
-    done = live.agh("run", "--continue", "hello", "-o", "json")
-    assert json.loads(done.stdout)["turn"]["session_id"] == second.id
+    result = live.agh("run", "--continue", "hello", "-o", "json")
+    assert json.loads(result.stdout)["turn"]["session_id"] == second.id
     assert not second.is_live(), "it was stopped before"
-    done = live.agh("prompt", "-c", "go on", "-o", "json")
-    assert json.loads(done.stdout)["turn"]["session_id"] == second.id
+    result = live.agh("prompt", "-c", "go on", "-o", "json")
+    assert json.loads(result.stdout)["turn"]["session_id"] == second.id
     assert second.is_live()
     live.agh("run", "-c", "once more")
     assert second.is_live(), "it was live before"
@@ -165,8 +165,8 @@ def test_continue_is_the_newest_session_here(live: Live, tmp_path: Path) -> None
 
 def test_continue_where_there_is_nothing(live: Live) -> None:
     for command in (["run", "-c"], ["prompt", "-c"]):
-        done = live.agh(*command, "hello", code=4)
-        assert "agh: there is no session here to continue\nhint: agh run TEXT" in done.stderr
+        result = live.agh(*command, "hello", code=4)
+        assert "agh: there is no session here to continue\nhint: agh run TEXT" in result.stderr
     assert live.sessions() == []
 
 
@@ -181,18 +181,18 @@ def test_continue_takes_no_options_of_a_new_session(live: Live) -> None:
 
 def test_a_prompt_without_a_session_offers_the_newest(live: Live) -> None:
     live.new()
-    done = live.agh("prompt", "why does it fail?", code=2)
-    assert done.stderr.endswith("hint: agh prompt --continue 'why does it fail?'\n")
+    result = live.agh("prompt", "why does it fail?", code=2)
+    assert result.stderr.endswith("hint: agh prompt --continue 'why does it fail?'\n")
 
 
 def test_the_agent_that_was_chosen_is_said(live: Live, tmp_path: Path) -> None:
-    done = live.agh("run", "hello", env={"PATH": "/nowhere"})
-    assert "embedded echo agent" in done.stderr
+    result = live.agh("run", "hello", env={"PATH": "/nowhere"})
+    assert "embedded echo agent" in result.stderr
     agents = live.home / "agents"
     agents.mkdir(exist_ok=True)
     (agents / "mine.toml").write_text(f"argv = {json.dumps(list(ECHO))}\n")
-    done = live.agh("run", "hello", env={"PATH": "/nowhere"})
-    assert done.stderr == "starting mine, the first agent that is installed; --agent chooses another\n"
+    result = live.agh("run", "hello", env={"PATH": "/nowhere"})
+    assert result.stderr == "starting mine, the first agent that is installed; --agent chooses another\n"
     assert live.agh("run", "--agent", "mine", "hello").stderr == ""
     live.configure('agent = "mine"\n')
     assert live.agh("run", "hello").stderr == ""
@@ -200,8 +200,8 @@ def test_the_agent_that_was_chosen_is_said(live: Live, tmp_path: Path) -> None:
 
 
 def test_on_a_terminal_new_shows_what_it_starts(live: Live) -> None:
-    code, shown = run_on_terminal(
+    code, printed = run_on_terminal(
         "new", "--agent", "echo", "--workspace", live.workspace, env={"AGH_HOME": str(live.home)}
     )
     (session,) = live.sessions()
-    assert (code, shown) == (0, f"starting echo in {live.workspace}\r\n{session.id}\r\n")
+    assert (code, printed) == (0, f"starting echo in {live.workspace}\r\n{session.id}\r\n")

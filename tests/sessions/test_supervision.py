@@ -149,9 +149,9 @@ def test_progress_is_told_and_is_no_chat(live: Live) -> None:
     session.tell("/tool Build id=call-9 kind=execute delay=1.2\n/sleep 0.8\n/say built")
     events = session.events("runtime_progress")
     assert len(events) >= 3
-    for one in events:
-        assert set(one.content["runtime"]) == RUNTIME
-        assert "Still working" in one.content["text"]
+    for event in events:
+        assert set(event.content["runtime"]) == RUNTIME
+        assert "Still working" in event.content["text"]
     during, after = events[0].content["runtime"], events[-1].content["runtime"]
     assert (during["current_tool"], during["tool_call_id"]) == ("execute", "call-9")
     assert (after["current_tool"], after["tool_call_id"]) == (None, None)

@@ -42,9 +42,10 @@ MEANINGS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("extension", "extensions", "addons"), ("plugins",)),
     **dict.fromkeys(("login", "auth"), ("agent doctor",)),
     "agents": ("agent list",),
+    "install": ("plugins install",),
     **dict.fromkeys(("web", "ui", "server", "dashboard"), ("serve",)),
     **dict.fromkeys(("check", "diagnose", "health"), ("doctor",)),
-    **dict.fromkeys(("man", "manual", "docs"), ("help",)),
+    **dict.fromkeys(("manual", "docs"), ("man", "help")),
 }
 ELSEWHERE = 0.75  # how alike a word must be to a command that is not in the group it was looked for in
 LINE = 90

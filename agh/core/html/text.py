@@ -22,6 +22,7 @@ LONGEST = 20_000  # characters of one text in a tool card
 _MOST_COMPARED = 4_000  # lines; comparing more is slow, so all lines are shown as replaced
 _MOST_BRACKETS = 2_000  # in a Markdown text: the parser's time is quadratic in them
 _DEEPEST = 90  # levels of Markdown blocks: the parser drops those below 100
+_DEEPEST_JSON = 300  # levels of lists and objects
 _HUNK = re.compile(r"^@@ .*@@", re.MULTILINE)
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 _WEB = re.compile(r"https?://|mailto:", re.IGNORECASE)
@@ -151,10 +152,24 @@ def as_text(value: Any) -> str:
     """Return a string unchanged, nothing for None, and any other value as indented JSON."""
     if value is None or isinstance(value, str):
         return value or ""
-    try:
-        return json.dumps(value, ensure_ascii=False, indent=2)
-    except RecursionError:
+    if _is_deeper_than(_DEEPEST_JSON, value):
         return "(nested too deeply to be shown)"
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _is_deeper_than(limit: int, value: Any) -> bool:
+    """Tell whether lists and objects are nested deeper: Python 3.14 would write them at any cost."""
+    level = [value]
+    for _ in range(limit):
+        level = [
+            child
+            for parent in level
+            if isinstance(parent, dict | list)
+            for child in (parent.values() if isinstance(parent, dict) else parent)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def short(text: str, most: int) -> str:

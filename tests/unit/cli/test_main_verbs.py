@@ -83,8 +83,8 @@ def test_help_of_a_command(agh: Agh, words: list[str]) -> None:
 
 
 def test_help_of_a_wrong_word(agh: Agh) -> None:
-    done = agh("help", "sesion", "lst", code=2)
-    assert done.stderr.splitlines()[-1] == "hint: agh session list"
+    result = agh("help", "sesion", "lst", code=2)
+    assert result.stderr.splitlines()[-1] == "hint: agh session list"
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_help_of_a_wrong_word(agh: Agh) -> None:
     }.items(),
 )
 def test_a_wrong_word_suggests_the_right_command(agh: Agh, line: str, hint: str) -> None:
-    done = agh(*shlex.split(line), code=2)
-    assert " has no command " in message_of(done)
-    assert done.stderr.splitlines()[-1] == f"hint: {hint}"
+    result = agh(*shlex.split(line), code=2)
+    assert " has no command " in message_of(result)
+    assert result.stderr.splitlines()[-1] == f"hint: {hint}"
 
 
 def test_every_word_of_the_table_leads_to_a_command() -> None:
@@ -141,14 +141,14 @@ def test_a_summary_fits_on_a_line_of_80_columns(
     assert 0 < len(summary) <= 63, summary
     if isinstance(found, click.Group):
         monkeypatch.setenv("COLUMNS", "80")
-        shown = in_process(*path, "--help").stdout
-        assert max(map(len, shown.partition("Example")[0].splitlines())) <= 80
-        assert "..." not in re.sub(r"^Usage.*\n", "", shown)
+        printed = in_process(*path, "--help").stdout
+        assert max(map(len, printed.partition("Example")[0].splitlines())) <= 80
+        assert "..." not in re.sub(r"^Usage.*\n", "", printed)
 
 
 def test_the_commands_on_sessions_are_in_sections() -> None:
-    shown = in_process("session", "--help").stdout
-    titles = re.findall(r"^(\S.*):$", shown, flags=re.M)
+    printed = in_process("session", "--help").stdout
+    titles = re.findall(r"^(\S.*):$", printed, flags=re.M)
     assert titles == [
         "Options",
         "Talk to a session",
@@ -157,7 +157,7 @@ def test_the_commands_on_sessions_are_in_sections() -> None:
         "Keep and clean up",
     ]
     for name in session.list_commands(click.Context(session)):
-        assert len(re.findall(rf"^  {name} ", shown, flags=re.M)) == 1
+        assert len(re.findall(rf"^  {name} ", printed, flags=re.M)) == 1
 
 
 @pytest.mark.parametrize("verb", ["attach", "session attach", "stop", "log", "resume", "session recap"])
@@ -170,8 +170,8 @@ def test_a_command_without_a_session_lists_the_recent_ones_here(agh: Agh, home: 
     home.directory(id="sess-ccc0000000", name="hidden", workspace_path=here, archived=True)
     home.directory(id="sess-ddd0000000", name="elsewhere", workspace_path="/somewhere/else")
     (home.directory(id="sess-eee0000000", workspace_path=here) / "meta.json").write_text("{")
-    done = agh(*verb.split(), code=2)
-    first, header, *rows, hint = done.stderr.splitlines()
+    result = agh(*verb.split(), code=2)
+    first, header, *rows, hint = result.stderr.splitlines()
     assert first == f"agh: {verb.split()[-1]} needs a session. Recent ones here:"
     assert header.split() == ["ID", "BADGE", "ACTIVE", "NAME", "OR", "TITLE"]
     assert [row.split()[-1] for row in rows] == ["fix-login", "old"]
@@ -179,9 +179,9 @@ def test_a_command_without_a_session_lists_the_recent_ones_here(agh: Agh, home: 
 
 
 def test_without_any_session_there_is_the_command_that_makes_one(agh: Agh, home: Home) -> None:
-    done = agh("attach", code=2)
-    assert message_of(done) == "attach needs a session, and there is none here yet"
-    assert done.stderr.splitlines()[1] == "hint: agh new"
+    result = agh("attach", code=2)
+    assert message_of(result) == "attach needs a session, and there is none here yet"
+    assert result.stderr.splitlines()[1] == "hint: agh new"
     home.directory(workspace_path="/somewhere/else")
     assert "agh list --all" in agh("attach", code=2).stderr
     home.path.chmod(0o777)

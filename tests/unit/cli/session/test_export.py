@@ -111,8 +111,8 @@ def test_a_file_that_exists_is_not_replaced(home: Home, agh: Agh, tmp_path: Path
     rich(home)
     target = tmp_path / "mine.jsonl"
     target.write_text("precious")
-    done = agh("session", "export", "full", "-o", "jsonl", "--to", target, code=2)
-    error_of(done, "file_taken", 2)
+    result = agh("session", "export", "full", "-o", "jsonl", "--to", target, code=2)
+    error_of(result, "file_taken", 2)
     link = tmp_path / "link.jsonl"
     link.symlink_to(tmp_path / "nowhere")
     agh("session", "export", "full", "--to", link, code=2)
@@ -190,16 +190,16 @@ def test_a_log_that_is_being_written_is_copied_at_one_moment(
 def test_on_a_terminal_nothing_acts(home: Home) -> None:
     home.session([user("x\x1b]0;owned\x07\u202e")], name="s")
     for format in ("jsonl", "markdown"):
-        code, shown = run_on_terminal("session", "export", "s", "-o", format)
-        assert code == 0 and "\x1b" not in shown and "\x07" not in shown
-    code, shown = run_on_terminal("session", "export", "s", "-o", "db")
-    assert code == 2 and "--to" in shown
+        code, printed = run_on_terminal("session", "export", "s", "-o", format)
+        assert code == 0 and "\x1b" not in printed and "\x07" not in printed
+    code, printed = run_on_terminal("session", "export", "s", "-o", "db")
+    assert code == 2 and "--to" in printed
 
 
 def test_the_old_spelling_works_and_warns(home: Home, agh: Agh, tmp_path: Path) -> None:
     home.session(conversation(), name="full")
-    done = agh("session", "export", "full", "--output", tmp_path / "full.html")
-    assert done.stderr.startswith("--output FILE is now --to FILE; the old spelling will go\n")
+    result = agh("session", "export", "full", "--output", tmp_path / "full.html")
+    assert result.stderr.startswith("--output FILE is now --to FILE; the old spelling will go\n")
     assert "<html" in (tmp_path / "full.html").read_text()
     assert "give one of them" in agh("session", "export", "full", "--output", "a", "--to", "b", code=2).stderr
     assert "--output" not in agh("session", "export", "--help").stdout

@@ -56,8 +56,8 @@ def test_a_round_trip_keeps_every_row(home: Home, agh: Agh, tmp_path: Path, form
             log.append([Draft("system", "", text, "2026-04-16T01:00:00.000Z") for text in odd])
     sessions, env = elsewhere(tmp_path)
     agh("session", "export", "full", "-o", format, "--to", tmp_path / "copy")
-    one = outcome(agh("session", "import", tmp_path / "copy", "-o", "json", env=env))
-    assert (one["session_id"], one["status"], one["events"]) == (origin.name, "imported", 12)
+    report = outcome(agh("session", "import", tmp_path / "copy", "-o", "json", env=env))
+    assert (report["session_id"], report["status"], report["events"]) == (origin.name, "imported", 12)
     assert rows_of(sessions / origin.name / "events.db") == rows_of(origin / "events.db")
     then, now = (json.loads((path / "meta.json").read_bytes()) for path in (origin, sessions / origin.name))
     for key in (

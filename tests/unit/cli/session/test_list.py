@@ -31,9 +31,9 @@ def ids(agh: Agh, *args: object) -> list[str]:
 def test_no_home_at_all_is_an_empty_list_and_makes_none(agh: Agh, home: Home) -> None:
     assert json.loads(agh("session", "list", "-o", "json").stdout) == {"sessions": []}
     assert agh("session", "list", "-o", "jsonl").stdout == ""
-    done = agh("session", "list")
-    assert done.stdout == ""
-    assert done.stderr == FIRST_COMMAND
+    result = agh("session", "list")
+    assert result.stdout == ""
+    assert result.stderr == FIRST_COMMAND
     assert agh("ls", "--all").stderr == FIRST_COMMAND
     assert not home.path.exists()
     home.directory(updated_at=ago(days=30))
@@ -49,11 +49,11 @@ def test_no_home_at_all_is_an_empty_list_and_makes_none(agh: Agh, home: Home) ->
 def test_a_state_or_badge_that_does_not_exist_is_refused(
     agh: Agh, home: Home, option: str, value: str, valid: str
 ) -> None:
-    done = agh("ls", option, value, code=2)
-    assert f"'{value}' is not one of " in message_of(done)
-    assert f"'{valid}'" in message_of(done)
+    result = agh("ls", option, value, code=2)
+    assert f"'{value}' is not one of " in message_of(result)
+    assert f"'{valid}'" in message_of(result)
     if value == "runing" and option == "--badge":
-        assert done.stderr.endswith("hint: did you mean running?\n")
+        assert result.stderr.endswith("hint: did you mean running?\n")
 
 
 def test_newest_activity_first(agh: Agh, home: Home) -> None:

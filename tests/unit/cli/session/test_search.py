@@ -48,9 +48,9 @@ def test_this_directory_unless_told_otherwise(home: Home, agh: Agh, tmp_path: Pa
     home.session([user("apple")], workspace_path=str(tmp_path / "elsewhere"))
 
     def ids(*args: str) -> list[str]:
-        done = agh("session", "search", "apple", "-o", "jsonl", *args, cwd=here, code=None)
-        assert done.returncode == (0 if done.stdout else 1)
-        return [json.loads(line)["session_id"] for line in done.stdout.splitlines()]
+        result = agh("session", "search", "apple", "-o", "jsonl", *args, cwd=here, code=None)
+        assert result.returncode == (0 if result.stdout else 1)
+        return [json.loads(line)["session_id"] for line in result.stdout.splitlines()]
 
     assert ids() == [mine.name]
     assert len(ids("--all-workspaces")) == 2

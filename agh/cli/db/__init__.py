@@ -1,0 +1,1 @@
+"""`agh db`: all sessions as one SQLite database. One module per command."""

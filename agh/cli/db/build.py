@@ -1,0 +1,59 @@
+"""`agh db build`"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from agh.cli.db.common import progress_bar, report_damage
+from agh.console import terminal
+from agh.console.output import output_option, write_result
+from agh.console.when import parse_time
+from agh.errors import Usage
+from agh.sessions.database.file import default_path, ensure_default_directory
+from agh.store import sessions
+
+
+@click.command(
+    "build",
+    epilog="\b\nExamples:\n  agh db build agh.db && agh db metadata agh.db > agh.json\n"
+    "  agh db build shared.db fix-login --redact",
+)
+@click.argument("file", required=False, type=click.Path(dir_okay=False))
+@click.argument("ids", metavar="[ID]...", nargs=-1)
+@click.option(
+    "--all", "every", is_flag=True, help="Every session of the home, also archived ones: the default."
+)
+@click.option(
+    "--since", metavar="TIME", help="Only sessions that changed since: RFC 3339, or 5m, 2h, 3d ago."
+)
+@click.option("--redact", is_flag=True, help="Hide secrets: known values, tokens, assigned passwords.")
+@output_option()
+def build_command(
+    file: str | None, ids: tuple[str, ...], every: bool, since: str | None, redact: bool, output: str
+) -> None:
+    """Write sessions into the SQLite database FILE, or bring it up to date.
+
+    Run it again and only what changed is read again. A session that was deleted from the home is deleted from
+    FILE too. Readers of FILE see the old content or the new, and a killed build leaves the old. FILE is
+    private and must be new, or built by agh. One that was built with --redact stays redacted.
+
+    Without FILE it is the database that `agh db query` uses, in the cache directory.
+    """
+    if ids and (every or since):
+        raise Usage("name sessions, or use --all or --since", hint="agh db build FILE --all")
+    session_ids = [sessions.resolve(id).id for id in ids] if ids else None
+    changed_since = parse_time(since, "--since") if since else None
+    if file is None:
+        if redact:
+            raise Usage("--redact needs a file", hint="agh db build FILE --redact")
+        ensure_default_directory()
+    from agh.sessions.database.build import build
+
+    report = build(
+        file or default_path(), session_ids, since=changed_since, redact=redact, progress=progress_bar
+    )
+    counts = f"{report.updated} updated, {report.unchanged} unchanged, {report.deleted} deleted"
+    write_result("database", asdict(report), output, lambda: terminal.clean(f"{report.path}  {counts}"))
+    report_damage(report.damaged)
