@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint docs picture bench bench-against peers soak mutants real-agents catalog schema schema-names slurm podman \
+.PHONY: demo test lint docs picture bench bench-against peers soak fuzz mutants real-agents catalog schema schema-names slurm podman \
 	browser serve-ai serve-fuzz serve-load install-test datasette clean
 
 demo: $(STAMP)
@@ -27,6 +27,10 @@ picture: $(STAMP)
 soak: $(STAMP)
 	AGH_SOAK=full $(BIN)/python -m pytest -n 2 --dist worksteal -q -rP -m soak tests/faults $(ARGS)
 	AGH_SOAK=full $(BIN)/python -m pytest -n 2 --dist worksteal -q -rP tests/plugins/council/test_boundaries.py
+
+# 100,000 spoiled messages and 2,000 spoiled handshakes; the suite has a share of them.
+fuzz: $(STAMP)
+	AGH_FUZZ=full $(BIN)/python -m pytest -n 2 -q -rP -o addopts="-ra --strict-markers" tests/faults/test_fuzz.py $(ARGS)
 
 # Every deliberate breakage in tests/mutants must be caught by the tests it names.
 mutants: $(STAMP)

@@ -10,6 +10,10 @@ from __future__ import annotations
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 
 def main() -> None:
     """Run the command in sys.argv."""
@@ -28,13 +32,15 @@ def main() -> None:
         from agh.cli.complete import main as complete
 
         complete(sys.argv[2:])
-    _open_standard_streams()
-    if _creates_session(sys.argv[1:]):
-        from agh.keeper.spawn import start_ahead
+    try:
+        _open_standard_streams()
+        if _creates_session(sys.argv[1:]):
+            from agh.keeper.spawn import start_ahead
 
-        start_ahead()
-    from agh.cli.main import main
-
+            start_ahead()
+        from agh.cli.main import main
+    except (ImportError, OSError) as error:
+        _exit_unstarted(error)
     main()
 
 
@@ -57,6 +63,12 @@ def _creates_session(args: list[str]) -> bool:
     """Tell whether this command, if it is valid, needs a keeper for a new session."""
     creates = args[:1] in (["new"], ["run"]) or args[:2] == ["session", "new"]
     return creates and not {"-h", "--help", "-c", "--continue"} & {*args}
+
+
+def _exit_unstarted(error: Exception) -> NoReturn:
+    """Exit when a module cannot be imported: agh is not installed well, or there are no descriptors left."""
+    os.write(2, f"agh: cannot start: {error}\nhint: ulimit -n 1024, or install agh again\n".encode())
+    os._exit(1)
 
 
 def _exit_for(error: OSError) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agh import trust
 from agh.core.settings.values import PERMISSION_MODES as PERMISSION_MODES
-from agh.core.settings.values import amount, count, permission_mode, seconds, tables, text
+from agh.core.settings.values import amount, count, patterns, permission_mode, seconds, tables, text
 from agh.core.suggest import closest
 from agh.errors import ConfigInvalid
 from agh.home import agent_files, home_path
@@ -82,12 +82,22 @@ SETTINGS: Mapping[str, Setting] = {
     "permissions.timeout": Setting("5m", seconds, "an unanswered request is rejected after this"),
     "places": Setting({}, tables, "where agents run, by the names that --on takes"),
     "hooks": Setting([], read_hooks, "commands to run on what happens in a session"),
+    "redaction.patterns": Setting([], patterns, "more secrets to hide: regular expressions"),
     "session.limits.max_cost": Setting(
         0.0, amount, "a session pauses when it has cost this much; 0 is no limit"
     ),
     "session.limits.max_turns": Setting(0, count, "a session pauses after this many turns; 0 is no limit"),
     "session.limits.max_time": Setting(
         0, seconds, "a session pauses after being live for this long; 0 is no limit"
+    ),
+    "session.limits.max_bytes": Setting(
+        8 << 30, count, "a session pauses when its log has this many bytes; 0 is no limit"
+    ),
+    "session.limits.max_turn_bytes": Setting(
+        1 << 30, count, "a session pauses when its agent has sent this many bytes in a turn; 0 is no limit"
+    ),
+    "session.reserve_bytes": Setting(
+        32 << 20, count, "a session pauses when less than this is free on its disk"
     ),
     "session.supervision.heartbeat": Setting(
         "30s", seconds, "how often the metadata of a running turn is refreshed"

@@ -80,6 +80,34 @@ class HomeUnsafe(AghError):
     hint = "chmod 700 {0}"
 
 
+class HomeReadOnly(AghError):
+    """{0} cannot be written: {1}"""
+
+    exit = 5
+    hint = "make it writable, or use another home: export AGH_HOME=/another/directory"
+
+
+class DiskFull(AghError):
+    """{0} cannot be written: {1}"""
+
+    exit = 1
+    hint = "df -h {0}"
+
+
+class NoDescriptors(AghError):
+    """too many files are open"""
+
+    exit = 1
+    hint = "ulimit -n 1024"
+
+
+class SystemFailed(AghError):
+    """{0}"""
+
+    exit = 1
+    hint = "agh doctor"
+
+
 class HomeUnknown(AghError):
     """no home directory: neither AGH_HOME nor HOME is set, and the user has no entry in the password file"""
 
@@ -185,6 +213,12 @@ class EventsDamaged(DataDamaged):
 
 class EventsUnreadable(DataDamaged):
     """session {0}: events.db cannot be opened: {1}"""
+
+
+class EventsLost(DataDamaged):
+    """session {0}: events.db ends at {1}, but its metadata knows of {2} events"""
+
+    hint = "restore events.db from a backup"
 
 
 class EventsNewer(DataDamaged):
@@ -386,6 +420,13 @@ class KeeperDied(AghError):
     hint = "agh session resume {0}"
 
 
+class KeeperNotResponding(AghError):
+    """session {0}: its keeper does not respond"""
+
+    exit = 3
+    hint = "agh session stop {0} --kill"
+
+
 class PromptDropped(AghError):
     """session {0}: the prompt was taken out of the queue before it was sent"""
 
@@ -407,6 +448,13 @@ class TimedOut(AghError):
     hint = "agh session list"
 
 
+class QueryStopped(AghError):
+    """the query took too long, or was stopped"""
+
+    exit = 3
+    hint = "simplify --where, or read fewer events with --last"
+
+
 class SessionNotAttachable(AghError):
     """session {0} cannot be attached to: {1}"""
 
@@ -419,6 +467,13 @@ class QueueFull(AghError):
 
     exit = 6
     hint = "agh session wait {0} --until idle"
+
+
+class KeyConflict(AghError):
+    """session {0}: the idempotency key {1!r} belongs to another prompt"""
+
+    exit = 6
+    hint = "use a new key, or see the earlier prompt: agh session queue list {0} --all"
 
 
 class InputTooLarge(AghError):

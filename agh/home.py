@@ -101,6 +101,23 @@ def open_private(path: str, flags: int) -> int:
         raise
 
 
+def free_bytes(directory: str | os.PathLike[str]) -> int:
+    """Return how many bytes this user can still write there; none if no file can be created."""
+    disk = os.statvfs(directory)
+    return 0 if disk.f_files and not disk.f_favail else disk.f_bavail * disk.f_frsize
+
+
+def check_descriptors(count: int = 8) -> None:
+    """Raise the OSError that says so if no more than a few files can be opened."""
+    descriptors: list[int] = []
+    try:
+        for _ in range(count):
+            descriptors.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    finally:
+        for fd in descriptors:
+            os.close(fd)
+
+
 def replace_file(path: str, data: bytes, *, mode: int = 0o600) -> None:
     """Replace a file that the user may have linked or made readable: keep the link and the mode.
 
@@ -145,8 +162,10 @@ def _replace(path: str, data: bytes, mode: int | None, sync: bool) -> None:
             if sync:
                 os.fsync(fd)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         os.unlink(temporary)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = path
         raise
     if sync:
         sync_directory(directory)

@@ -16,7 +16,7 @@ from agh.config import PERMISSION_MODES
 from agh.errors import AgentInvalid
 from agh.home import home_path
 
-LIMITS = ("max_cost", "max_turns", "max_time")
+LIMITS = ("max_cost", "max_turns", "max_time", "max_bytes")
 SESSION_META = ("system_prompt", "append_system_prompt", "allowed_tools")
 
 
@@ -43,7 +43,7 @@ class AgentRecord:
     quiet_after_load: float = 0.15  # seconds of silence after which a replay is over
     permissions: str = ""  # the permission mode for sessions that set none
     session_meta: Mapping[str, str] = field(default_factory=dict)  # where in `_meta` it expects our options
-    limits: Mapping[str, float] = field(default_factory=dict)  # its max_cost, max_turns, max_time (seconds)
+    limits: Mapping[str, float] = field(default_factory=dict)  # its max_cost, max_turns and so on
     source: str = "built-in"  # where the record came from; set by agh
 
     def command(self, search: str | None = None) -> list[str] | None:

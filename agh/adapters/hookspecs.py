@@ -18,6 +18,7 @@ skipped, unless its hook says otherwise; it cannot break a command that does not
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -112,4 +113,13 @@ def agh_register_importers(register: Callable[[Importer], None]) -> None:
 
     :param register: Call it once per format, with an `agh.core.exchange.Importer`. The first that recognizes
         a file reads it; the built-in formats are tried first.
+    """
+
+
+@hookspec
+def agh_register_redactions(register: Callable[[tuple[str, str | re.Pattern[str]]], None]) -> None:
+    """Describe secrets to hide in everything that leaves agh.
+
+    :param register: Call it once per kind of secret, with its name and a regular expression. If that has a
+        group `secret`, only the group is hidden. It is searched in long texts, so it must not backtrack.
     """

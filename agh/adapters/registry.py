@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import click
     import pluggy
 
+    from agh.adapters.redactions import Redaction
     from agh.core.exchange import Exporter, Importer
 
 GROUP = "[agh]"
@@ -190,6 +191,13 @@ def exporters() -> dict[str, Exporter]:
 def importers() -> dict[str, Importer]:
     """Return the formats that can be imported, by name, in the order in which to try them on a file."""
     return _collect("agh_register_importers")
+
+
+def redactions() -> dict[str, Redaction]:
+    """Return the kinds of secrets that plugins describe, by name."""
+    from agh.adapters.redactions import redaction
+
+    return _collect("agh_register_redactions", redaction)
 
 
 def kind(name: str) -> Kind:

@@ -16,9 +16,10 @@ from agh.config import load
 from agh.console import terminal
 from agh.console.output import output_option, write_result
 from agh.errors import AghError, EventsDamaged
-from agh.home import checked_home, home_path
+from agh.home import Session, checked_home, home_path
 from agh.keeper.leash.leftovers import find_leftovers
-from agh.sessions.repair import repair
+from agh.keeper.pulse import find_stuck
+from agh.sessions.repair import count_lost, repair
 from agh.store import lock, meta, sessions
 from agh.store.reader import Reader
 
@@ -80,25 +81,35 @@ def examine() -> Iterator[Check]:
 
 
 def _sessions() -> Iterator[Check]:
-    count = live = escaped = 0
+    count = escaped = 0
     stale: list[str] = []
+    live: list[Session] = []
     for session, _ in sessions.scan():
         count += 1
         name = session.id
         if lock.is_held(session):
-            live += 1
+            live.append(session)
             continue
         try:
-            escaped += len(find_leftovers(meta.read(session)))
+            metadata = meta.read(session)
+            escaped += len(find_leftovers(metadata))
             with Reader(session) as reader:
                 ((verdict,),) = reader.fetch("PRAGMA quick_check(1)")
                 if verdict != "ok":
                     raise EventsDamaged(name, verdict)
+            if lost := count_lost(session, metadata):
+                last = metadata["last_sequence"]
+                detail = f"its log ends at {last - lost}, but had {last} events"
+                yield Check(name, False, f"{detail}; record that with: agh session repair {name}")
             if repair(session, dry_run=True)["actions"]:
                 stale.append(name)
         except AghError as error:
             yield Check(name, False, error.message)
-    yield Check("sessions", True, f"{count}, {live} live")
+    yield Check("sessions", True, f"{count}, {len(live)} live")
+    for session in find_stuck(live):
+        name = session.id
+        detail = f"that of {name} does not respond; end it with: agh session stop {name} --kill"
+        yield Check("keeper", False, detail)
     yield Check("orphans", not escaped, f"{escaped} processes left over" + MEND * bool(escaped))
     if stale:
         names = ", ".join(stale[:5]) + (", …" if len(stale) > 5 else "")

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from agh import __version__
 from agh.cli.lazy import LazyGroup
 from agh.core.suggest import closest
-from agh.errors import BROKEN_PIPE, INTERRUPTED, AghError, Bug, OutputFailed, Usage
+from agh.errors import (
+    BROKEN_PIPE,
+    INTERRUPTED,
+    AghError,
+    Bug,
+    DataDamaged,
+    NoDescriptors,
+    OutputFailed,
+    Usage,
+)
 
 COMMANDS = {
     "agent": "agh.cli.agent.group:agent",
@@ -115,7 +123,7 @@ def run(args: Sequence[str]) -> int:
     except click.exceptions.Exit as end:
         return end.exit_code
     except AghError as error:
-        return report(error, args)
+        return report(_explained(error) or error, args)
     except click.exceptions.NoArgsIsHelpError as help:
         click.echo(help.format_message())
         return 0
@@ -128,11 +136,22 @@ def run(args: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return report(OutputFailed(error.strerror), args)
+        if cause := _explained(error):
+            return report(cause, args)
         if os.environ.get("AGH_DEBUG"):
             raise
         return report(Bug(f"{type(error).__name__}: {error}"), args)
+
+
+def _explained(error: Exception) -> AghError | None:
+    """Return what the system lacked, if that is what failed."""
+    if isinstance(error, AghError) and not isinstance(error, DataDamaged):
+        return None
+    try:
+        from agh.store.failures import explain
+    except (ImportError, OSError):
+        return NoDescriptors()
+    return explain(error)
 
 
 def _welcome() -> None:
@@ -146,19 +165,31 @@ def _welcome() -> None:
 def report(error: AghError, args: Sequence[str]) -> int:
     from agh.console.terminal import clean, clean_json
 
+    fields = _redacted(error)
     if _wants_json(args):
         import orjson
 
-        text = clean_json(orjson.dumps({"error": error.as_dict()}, default=str).decode())
+        text = clean_json(orjson.dumps({"error": fields}, default=str).decode())
     else:
-        text = f"agh: {clean(error.message)}"
-        if error.hint:
-            text += f"\nhint: {clean(error.hint)}"
+        text = f"agh: {clean(fields['message'])}"
+        if fields["hint"]:
+            text += f"\nhint: {clean(fields['hint'])}"
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:
         pass
     return error.exit
+
+
+def _redacted(error: AghError) -> dict[str, Any]:
+    """Return the error as an object, without secrets."""
+    try:
+        from agh.adapters.redactions import redactor_for
+
+        fields: dict[str, Any] = redactor_for(os.environ, None, plugins=False).json(error.as_dict())
+    except (ImportError, OSError):  # there are no descriptors left
+        return error.as_dict()
+    return fields
 
 
 def _usage(error: click.ClickException, args: Sequence[str]) -> Usage:

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from agh.cli.session.new import agent_options, name_options, new_session
 from agh.cli.session.prompt import attachments, continue_option, newest_here, prompt_blocks, prompt_options
-from agh.cli.turn import send_and_tell, show_turn
+from agh.cli.turn import TimeLimit, send_and_tell, show_turn
 from agh.console.attachments import check_file
 from agh.console.output import remark
 from agh.console.when import parse_duration
@@ -60,7 +60,7 @@ def run(
     """
     _check_options(continues, keep, remove, options)
     blocks = prompt_blocks(text, file)
-    limit = parse_duration(timeout, "--timeout") if timeout else None
+    seconds = parse_duration(timeout, "--timeout") if timeout else None
     for path in attach:
         check_file(path)
     if continues:
@@ -68,10 +68,12 @@ def run(
         keep = keep or locks.is_held(session)
     else:
         session = sessions.resolve(new_session(discard=remove, no_ask=no_ask, **options)["id"])
-    with _deleting(session) if remove else _stopping(session, stop=not keep):
+    ending = _deleting(session) if remove else _stopping(session, stop=not keep)
+    with ending, TimeLimit(seconds) as limit:
         blocks += attachments(attach, session)
         if continues:
-            receipt = send_and_tell(session, blocks, refuse=no_ask, retries=retries)
+            deadline = limit.deadline
+            receipt = send_and_tell(session, blocks, refuse=no_ask, deadline=deadline, retries=retries)
         else:
             receipt = client.call(session, "prompt", prompt=blocks, retries=retries)
         code = show_turn(session, receipt, output, limit, refuse=no_ask)
@@ -103,7 +105,7 @@ def _stopping(session: Session, *, stop: bool) -> Iterator[None]:
         yield
     finally:
         if stop:
-            stop_session(session)
+            stop_session(session, kill=True)
 
 
 @contextmanager
@@ -123,7 +125,7 @@ def _deleting(session: Session) -> Iterator[None]:
     else:
         keep_because = _find_work(session)
     finally:
-        stop_session(session)
+        stop_session(session, kill=True)
         _delete(session, keep_because)
 
 

@@ -16,6 +16,7 @@ from agh.core.refusal import Refusal, RefusalTracker
 from agh.errors import (
     AghError,
     KeeperDied,
+    KeeperNotResponding,
     PermissionRefused,
     PromptDropped,
     TimedOut,
@@ -31,6 +32,31 @@ from agh.store.views import session_view
 
 INTERRUPTED = 130
 LAST_WAIT = 5.0  # seconds for a turn cancelled at its timeout to show its end
+CANCEL_LIMIT, CANCEL_VALID = 2.0, 600.0  # a keeper that was frozen still cancels the turn
+
+
+class TimeLimit:
+    """The time that a command may take for its turn, counted from here; None is no limit.
+
+    As a context it ends the command LAST_WAIT after the limit even if it is blocked, as by a full pipe.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds = seconds
+        self.deadline = None if seconds is None else time.monotonic() + seconds
+
+    def __enter__(self) -> TimeLimit:
+        if self.seconds is not None:
+            signal.signal(signal.SIGALRM, self._expired)
+            signal.setitimer(signal.ITIMER_REAL, self.seconds + LAST_WAIT + CANCEL_LIMIT)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self.seconds is not None:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _expired(self, *_: object) -> None:
+        raise TimedOut("the turn", self.seconds or 0.0)
 
 
 class Outcome(NamedTuple):
@@ -74,7 +100,7 @@ def show_turn(
     session: Session,
     receipt: dict[str, Any],
     output: str,
-    timeout: float | None = None,
+    limit: TimeLimit | None = None,
     *,
     refuse: bool = False,
 ) -> int:
@@ -88,8 +114,8 @@ def show_turn(
         if (metadata.get("activity") or {}).get("pending_permissions"):
             _answer_outside_turns(session, refuse)
         view = view_for(output, metadata)
-        outcome = _watch_turn(session, receipt, view, presses, timeout, refuse=refuse)
-    return exit_code(outcome, session)
+        outcome = _watch_turn(session, receipt, view, presses, limit or TimeLimit(None), refuse=refuse)
+    return exit_code(outcome, session, receipt["input_id"])
 
 
 def _answer_outside_turns(session: Session, refuse: bool) -> None:
@@ -106,24 +132,25 @@ def _watch_turn(
     receipt: dict[str, Any],
     view: View,
     presses: Presses,
-    timeout: float | None,
+    limit: TimeLimit,
     *,
     refuse: bool,
 ) -> Outcome:
-    turn_id, late = receipt["turn_id"], _timed_out(session, timeout)
-    deadline = None if timeout is None else time.monotonic() + timeout
+    turn_id, deadline = receipt["turn_id"], limit.deadline
+    late: AghError = _timed_out(session, limit.seconds)
     timed_out, tracker = False, RefusalTracker(turn_id)
     if receipt["status"] == "cancelled":
         raise PromptDropped(_name(session))
     # With a deadline, ask for empty batches too, so that the clock is checked in time.
-    batches = follow([(session, int(receipt["after"]))], EVERYTHING, tick=None if timeout is None else 0.1)
+    batches = follow([(session, int(receipt["after"]))], EVERYTHING, tick=None if deadline is None else 0.1)
     with closing(view):
         for _, rows in batches:
             if deadline is not None and time.monotonic() >= deadline:
                 if timed_out:
                     raise late
-                timed_out, deadline = True, time.monotonic() + LAST_WAIT
-                presses.cancel()
+                timed_out, deadline = True, deadline + LAST_WAIT
+                if not presses.cancel(limit=CANCEL_LIMIT, valid=CANCEL_VALID):
+                    late = KeeperNotResponding(_name(session))
             for row in rows:
                 if _is_drop(row, turn_id):
                     raise late if timed_out else PromptDropped(_name(session))
@@ -143,7 +170,15 @@ def _watch_turn(
                     stop_reason = str(row.parsed().get("stop_reason") or "")
                     return Outcome(row, stop_reason, presses.count > 0, tracker.refusal(stop_reason))
             view.flush()
-    raise KeeperDied(_name(session))
+    from agh.store.failures import explain_end
+
+    hint = _retry(session, receipt["input_id"]) if presses.started else None
+    raise explain_end(session, KeeperDied(_name(session), hint=hint))
+
+
+def _retry(session: Session, input_id: int) -> str:
+    """Return the command that sends an interrupted prompt again, which agh never does by itself."""
+    return f"agh session queue retry {_name(session)} {input_id}"
 
 
 def _is_drop(row: Row, turn_id: str) -> bool:
@@ -153,11 +188,11 @@ def _is_drop(row: Row, turn_id: str) -> bool:
     return content.get("kind") == "prompt_dropped" and content.get("turn") == turn_id
 
 
-def _timed_out(session: Session, timeout: float | None) -> TimedOut:
-    return TimedOut("the turn", timeout or 0.0, hint=f"agh session recap {_name(session)}")
+def _timed_out(session: Session, seconds: float | None) -> TimedOut:
+    return TimedOut("the turn", seconds or 0.0, hint=f"agh session recap {_name(session)}")
 
 
-def exit_code(outcome: Outcome, session: Session) -> int:
+def exit_code(outcome: Outcome, session: Session, input_id: int) -> int:
     """Return 0 for a completed turn and 130 for one we cancelled; raise what says why it ended otherwise."""
     if outcome.stop_reason == "cancelled" and outcome.cancelled_by_us:
         return INTERRUPTED
@@ -168,7 +203,7 @@ def exit_code(outcome: Outcome, session: Session) -> int:
         return 0
     reason = error or f"the turn ended with {outcome.stop_reason}"
     if outcome.stop_reason == "interrupted":
-        raise TurnInterrupted(_name(session), reason)
+        raise TurnInterrupted(_name(session), reason, hint=_retry(session, input_id))
     raise TurnFailed(reason, hint=f"agh session events {_name(session)} --last 5")
 
 
@@ -208,15 +243,23 @@ class Presses:
         remark("cancelling the turn; press Ctrl-C again to leave it running")
         self.cancel()
 
-    def cancel(self) -> None:
-        """End our own turn, or take our prompt out of the queue; never anyone else's."""
+    def cancel(self, **times: float) -> bool:
+        """End our own turn, or take our prompt out of the queue; never anyone else's.
+
+        Return False if the keeper does not respond. `times` are those of `client.call`.
+        """
         try:
             if not self.started:
-                client.call(self.session, "queue", input_id=self.receipt["input_id"])
-                return
+                client.call(self.session, "queue", input_id=self.receipt["input_id"], **times)
+                return True
+        except KeeperNotResponding:
+            return False
         except AghError:
             pass  # it has just started
         try:
-            client.call(self.session, "cancel", turn_id=self.receipt["turn_id"])
+            client.call(self.session, "cancel", turn_id=self.receipt["turn_id"], **times)
+        except KeeperNotResponding:
+            return False
         except AghError:
             pass  # it has just ended: its end is about to be shown
+        return True

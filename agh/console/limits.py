@@ -7,12 +7,14 @@ from agh.core.settings.values import amount
 from agh.errors import Usage
 
 
-def parse_limits(max_cost: float | None, max_turns: int | None, max_time: str | None) -> dict[str, float]:
+def parse_limits(
+    max_cost: float | None, max_turns: int | None, max_time: str | None, max_bytes: int | None = None
+) -> dict[str, float]:
     """Return the limits that are set; raise Usage if one is invalid."""
     time = parse_duration(max_time, "--max-time") if max_time else None
     try:
         max_cost = None if max_cost is None else amount(max_cost)
     except ValueError as error:
         raise Usage(f"--max-cost: {error}", hint="give a number that is not below 0") from None
-    options = {"max_cost": max_cost, "max_turns": max_turns, "max_time": time}
+    options = {"max_cost": max_cost, "max_turns": max_turns, "max_time": time, "max_bytes": max_bytes}
     return {name: value for name, value in options.items() if value is not None}

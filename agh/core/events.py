@@ -35,6 +35,7 @@ TYPES = (
     "usage",
     "runtime_progress",
     "runtime_warning",
+    "event_lost",
     "system",
     *TURN_END_TYPES,
     *LIFECYCLE_TYPES,

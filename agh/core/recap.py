@@ -63,7 +63,7 @@ def _redact_messages(talk: Sequence[Message], redactor: Redactor) -> list[Messag
     clean: list[Message] = [redactor.json(message) for message in talk]
     for key in ("content", "thinking"):
         indexes = [index for index, message in enumerate(talk) if _is_spoken(message, key)]
-        texts = redactor.chunks([talk[index][key] for index in indexes])
+        texts = redactor.chunks([talk[index][key] for index in indexes], each=True)
         for index, text in zip(indexes, texts, strict=True):
             clean[index][key] = text
     return clean

@@ -1,8 +1,8 @@
 r"""Hide secrets in text before it is stored or shown.
 
 Three searches, each of which sees the holes left by the one before: values of secret-looking environment
-variables, searched verbatim; tokens with a recognisable shape (prefixes and lengths from the gitleaks rules
-and the vendors' documentation, with looser lengths); values assigned to a secret-looking name.
+variables, searched verbatim; tokens with a recognisable shape (secret_shapes.py); values assigned to a
+secret-looking name. They look at the text as it stands, and as its reader gets it (plain_text.py).
 
 Bias: a shaped token is always hidden. A named value is hidden only if it looks like a literal, because a log
 in which `token = parser.next()` is blotted out is useless. Quoted text, `UPPER=value` and flags count as
@@ -13,7 +13,7 @@ Promises: `text(text(s)) == text(s)`; time linear in the input; text outside a s
 JSON stay unchanged, even where a key is a secret. A plugin's pattern keeps the first two promises if it is
 linear itself and does not look at the characters around its match.
 
-Never: reads the environment, decodes base64 or percent escapes, guesses by entropy. It misses bare
+Never: reads the environment, decodes base64 or percent signs, guesses by entropy. It misses bare
 plain-word passwords (`password: swordfish`), quoted phrases with spaces, positional secrets (`curl -u a:b`),
 and the rest of a secret whose beginning is not in the text, so pass all the parts to `chunks`.
 """
@@ -23,61 +23,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from agh.core.plain_text import plain_text
+
 MARK = "[redacted]"
 
 # Replaces each hidden character before the next search. A pattern may run over a hole but must not need one
 # to match, so a second pass, which sees more holes, finds nothing new.
 _HOLE = "\0"
 
-
-def _at_word_start(prefix: str) -> str:
-    """Match the prefix unless a word runs into it (`task-`); escapes and colour codes may precede it."""
-    n = len(prefix)
-    return re.escape(prefix) + rf"(?:(?<![A-Za-z0-9].{{{n}}})|(?<=\\[nrt].{{{n}}})|(?<=[\d;\[]m.{{{n}}}))"
-
-
-_ASSIGN = r"""\\*+["'`]?+\]?+[ \t]*+[:=][ \t]*+\\*+["'`]?+"""
-_COOKIE = r"""[\w.!#$%&*+^|~-]++=(?:"[^"\r\n]*+"|[^\s;"'`\\]*+)"""
-_PEM = r"(?:[A-Z0-9]++ ){0,4}?PRIVATE KEY(?: BLOCK)?-----"
-_PEM_BODY = r"(?=(?:[^\0-]|-(?!----)){0,400}?[A-Za-z0-9+/]{16})(?:[^\0-]++|-(?!----))*+-{5,6}END "
-_PEM_NEWLINE = r"(?:[ \t\r]|\\[rt])*+(?:\n|\\n)(?:\s|\\[nrt])*+"
-_PEM_LINE = _PEM_NEWLINE + r"(?:[A-Z][\w-]*+: [^\s\\\0]++|[A-Za-z0-9+/=]{16,}+|[A-Za-z0-9+/=]++\Z)"
-
-# A hint that must occur in the lower-cased text, and the pattern. Each pattern consumes all the letters and
-# digits that follow, so the remaining text never begins in the middle of a word.
-_SHAPES = (
-    ("private key", rf"-----BEGIN {_PEM}(?:{_PEM_BODY}{_PEM}|(?:{_PEM_LINE})++)"),
-    ("eyj", r"(?P<secret>eyJ[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]*+){0,3}+)|eyJ[\w-]*+"),
-    ("sk-ant-", r"sk-ant-[\w-]{8,}+"),
-    (
-        "sk-",
-        _at_word_start("sk-") + r"(?:[A-Za-z0-9]{20}|proj-[\w-]{16}|(?=[A-Za-z_-]{0,40}\d)[\w-]{20})[\w-]*+",
-    ),
-    ("gh", r"gh[pousr]_[A-Za-z0-9]{20}\w*+"),
-    ("github_pat_", r"github_pat_\w{20,}+"),
-    ("glpat-", r"glpat-[\w-]{16,}+(?:\.\w++)*+"),
-    ("xox", r"xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}+"),
-    ("akia", _at_word_start("AKIA") + r"[A-Z0-9]{16}[A-Za-z0-9]*+"),
-    ("asia", _at_word_start("ASIA") + r"[A-Z0-9]{16}[A-Za-z0-9]*+"),
-    ("aiza", _at_word_start("AIza") + r"[\w-]{30,}+"),
-    ("npm_", r"npm_[A-Za-z0-9]{20,}+"),
-    ("pypi-", r"pypi-(?:AgE[\w-]{16}|\w{32})[\w-]*+"),
-    ("hf_", r"hf_[A-Za-z0-9]{20,}+"),
-    *(
-        (k, _at_word_start(k) + r"[A-Za-z0-9]{16,}+")
-        for k in ("sk_live_", "rk_live_", "sk_test_", "rk_test_")
-    ),
-    ("sg.", _at_word_start("SG.") + r"[\w-]{16,}+\.[\w-]{16,}+"),
-    ("ya29.", r"ya29\.[\w.-]{20,}+"),
-    ("://", r"""://[^\s/:@"'`<>\\\0]*+:(?P<secret>[^\s/"'`<>{}\\\0]+)(?=@)"""),
-    ("bearer", r"(?i:bearer)[ \t]++(?=[\w.~+/-]*\d)(?P<secret>[\w.~+/-]{16,}+=*+)"),
-    (
-        "authorization",
-        rf"(?i:authorization){_ASSIGN}[A-Za-z][\w-]*+[ \t]++"
-        r"""(?P<secret>\w++=\\*+"?+[\w+/%][^\r\n]*+|(?=[\w.~+/:-]*\d)[\w.~+/:-]{8,}+=*+)""",
-    ),
-    ("cookie", rf"(?i:cookie){_ASSIGN}(?P<secret>{_COOKIE}(?:;[ \t]*+{_COOKIE})*+)"),
-)
 
 _WORDS = ("passw", "passphrase", "pwd", "secret", "token", "credential", "key", "authorization", "cookie")
 _PHRASE = r"(?:passw(?:or)?d|passphrase|(?:^|_)pwd|secret)"
@@ -140,9 +93,13 @@ class Redactor:
     def text(self, s: str) -> str:
         return self.chunks((s,))[0]
 
-    def json(self, value: Any) -> Any:
-        """Return a redacted copy of a JSON value. `{"name": N, "value": V}` is treated as `{N: V}`."""
-        return self._redact_json(value, False)
+    def json(self, value: Any, texts: Mapping[int, str] | None = None) -> Any:
+        """Return a redacted copy of a JSON value. `{"name": N, "value": V}` is treated as `{N: V}`.
+
+        `texts` are those of its content blocks, from `block_texts`; by default the blocks of a list belong
+        together.
+        """
+        return self._redact_json(value, False, texts)
 
     def beginning(self, s: str, length: int) -> str:
         """Return the redacted beginning of a text; a secret that extends beyond it is hidden too."""
@@ -153,10 +110,16 @@ class Redactor:
         start = max(0, len(s) - length)
         return self.chunks((s[max(0, start - LONGEST) : start], s[start:]))[1]
 
-    def chunks(self, parts: Sequence[str]) -> list[str]:
-        """Redact the joined parts; each mark goes to the part in which its secret begins."""
+    def chunks(self, parts: Sequence[str], *, each: bool = False) -> list[str]:
+        """Redact the joined parts; each mark goes to the part in which its secret begins.
+
+        With `each`, search each part by itself, too: its beginning may run into the end of the one before.
+        """
         joined = "".join(parts)
-        spans = iter(self._spans(joined))
+        all_spans = self._spans(joined)
+        if each and len(parts) > 1:
+            all_spans = _merge([*all_spans, *self._part_spans(parts)])
+        spans = iter(all_spans)
         span = next(spans, None)
         redacted_parts = []
         pos = end = 0
@@ -171,20 +134,37 @@ class Redactor:
             redacted_parts.append("".join(pieces))
         return redacted_parts
 
-    def _redact_json(self, value: Any, secret: bool) -> Any:
+    def _part_spans(self, parts: Sequence[str]) -> Iterator[_Span]:
+        position = 0
+        for part in parts:
+            if len(part) >= _SHORTEST or self._extra:
+                yield from ((position + start, position + end) for start, end in self._spans(part))
+            position += len(part)
+
+    def _redact_json(self, value: Any, secret: bool, texts: Mapping[int, str] | None) -> Any:
         if isinstance(value, str):
             return MARK if secret and value else self.text(value)
         if isinstance(value, list | tuple):
-            return [self._redact_json(item, secret) for item in value]
+            if texts is None and any(type(item) is dict for item in value):
+                texts = self.block_texts(list(text_blocks(value)))
+            return [self._redact_json(item, secret, texts) for item in value]
         if isinstance(value, dict):
             is_secret_pair = _is_secret_name(value.get("name"))
             clean: dict[Any, Any] = {}
             for key, item in value.items():
                 clean_key = self._redact_key(key, clean)
                 is_secret = _is_secret_name(key) or (is_secret_pair and key == "value")
-                clean[clean_key] = self._redact_json(item, is_secret)
+                if key == "text" and texts and not is_secret and id(value) in texts:
+                    clean[clean_key] = texts[id(value)]
+                else:
+                    clean[clean_key] = self._redact_json(item, is_secret, texts)
             return clean
         return value
+
+    def block_texts(self, blocks: Sequence[Mapping[str, Any]]) -> dict[int, str]:
+        """Return the redacted texts of content blocks, by `id`; a secret may be split over several."""
+        texts = self.chunks([block["text"] for block in blocks], each=True)
+        return {id(block): text for block, text in zip(blocks, texts, strict=True)}
 
     def _redact_key(self, key: Any, used_keys: dict[Any, Any]) -> Any:
         """Return the key without its secrets; add a number if the result is already used."""
@@ -198,6 +178,12 @@ class Redactor:
         return unique
 
     def _spans(self, s: str) -> list[_Span]:
+        spans = self._search(s)
+        if plain := plain_text(s):
+            spans += map(plain.origin, self._search(plain.text))
+        return _merge(spans)
+
+    def _search(self, s: str) -> list[_Span]:
         holed = s.replace(MARK, _HOLE * len(MARK))
         all_spans: list[_Span] = []
         for find in (self._find_secrets, self._find_shaped, _find_named):
@@ -212,11 +198,23 @@ class Redactor:
                 yield from (m.span() for m in re.finditer(re.escape(secret), s))
 
     def _find_shaped(self, s: str) -> Iterator[_Span]:
-        lower = s.lower()
-        shapes = (re.compile(shape) for hint, shape in _SHAPES if hint in lower)
-        for pattern in (*shapes, *self._extra):
+        from agh.core.secret_shapes import find_shapes  # only when there is something to redact
+
+        for pattern in (*find_shapes(s), *self._extra):
             for m in pattern.finditer(s):
                 yield m.span("secret" if "secret" in pattern.groupindex else 0)
+
+
+def text_blocks(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield the content blocks in a JSON value that have a text, in order."""
+    if isinstance(value, dict):
+        if isinstance(value.get("text"), str):
+            yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            if isinstance(item, dict | list):
+                yield from text_blocks(item)
 
 
 def redactor(environ: Mapping[str, str] = {}, extra: Iterable[re.Pattern[str]] = ()) -> Redactor:

@@ -1,8 +1,8 @@
 """A copy of a session with its secrets hidden. Pure.
 
 A secret that was split across chunks is hidden too: the chunks of a turn are searched together, whatever
-came between them, as far as memory allows. The agent's own form of a chunk (`raw`) is left out, because the
-pieces in it cannot be hidden. It misses whatever `core.redact` misses.
+came between them, as far as memory allows; so are the texts of a tool call's updates. The agent's own form of
+a chunk (`raw`) is left out, because the pieces in it cannot be hidden. It misses what `core.redact` misses.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import orjson
 
 from agh.core.events import TURN_END_TYPES, Row
 from agh.core.exchange import Snapshot
-from agh.core.redact import LONGEST, Redactor
+from agh.core.redact import LONGEST, Redactor, text_blocks
 
 _CHUNKS = ("agent_message", "thought")
+_TOOLS = ("tool_call", "tool_result")
 _BOUNDS = ("user_message", *TURN_END_TYPES)
 MOST_ROWS, MOST_CHARACTERS = 1000, 4 << 20  # that are held back until their turn has ended
 _LAST_ROWS = 100  # of those: held back longer, because a secret may begin in them
@@ -61,19 +62,49 @@ def redacted_rows(rows: Iterable[Row], redactor: Redactor) -> Iterator[Row]:
 
 def _redact(rows: list[Row], before: dict[str, str], redactor: Redactor) -> list[Row]:
     clean_rows = []
+    tools = iter(_redact_tools(rows, redactor))
     texts = {type: iter(_redact_texts(rows, type, before[type], redactor)) for type in _CHUNKS}
     for row in rows:
         content = row.parsed()
         if row.type not in _CHUNKS:
-            clean_rows.append(_with_content(row, redactor.json(content)))
+            clean_rows.append(
+                _with_content(row, next(tools) if row.type in _TOOLS else redactor.json(content))
+            )
             continue
         rest = {key: value for key, value in content.items() if key not in ("raw", "text")}
         clean_rows.append(_with_content(row, {**redactor.json(rest), "text": next(texts[row.type])}))
     return clean_rows
 
 
+def _redact_tools(rows: list[Row], redactor: Redactor) -> list[dict[str, Any]]:
+    """Redact the events of tool calls, and secrets that are split over the updates of one call."""
+    contents = [row.parsed() for row in rows if row.type in _TOOLS]
+    blocks: dict[Any, list[dict[str, Any]]] = {}
+    for content in contents:
+        call = content.get("tool_call_id")
+        blocks.setdefault((call, "raw"), []).extend(text_blocks(content.get("raw")))
+        blocks.setdefault((call, "fields"), []).extend(text_blocks({**content, "raw": None}))
+    texts: dict[int, str] = {}
+    for belonging_together in blocks.values():
+        texts |= redactor.block_texts(belonging_together)
+    clean: list[dict[str, Any]] = [redactor.json(content, texts) for content in contents]
+    for content in clean:
+        _copy_texts(content.get("raw"), content.get("tool_result"))
+    return clean
+
+
+def _copy_texts(update: Any, result: Any) -> None:
+    """Give a tool's result the texts of the redacted update, from which it was made."""
+    if not isinstance(update, dict) or not isinstance(result, dict) or "content" not in result:
+        return
+    before = result["content"]
+    result["content"] = after = "\n".join(block["text"] for block in text_blocks(update.get("content")))
+    if result.get("error") == before:
+        result["error"] = after
+
+
 def _redact_texts(rows: list[Row], type: str, before: str, redactor: Redactor) -> list[str]:
-    return redactor.chunks([before, *(_text(row) for row in rows if row.type == type)])[1:]
+    return redactor.chunks([before, *(_text(row) for row in rows if row.type == type)], each=True)[1:]
 
 
 def _text(row: Row) -> str:

@@ -13,10 +13,11 @@ LIVE_STATES = ("starting", "active", "stopping")
 STATES = (*LIVE_STATES, "stopped")
 BADGES = (
     *("running", "idle", "waiting-for-input", "waiting-for-auth", "unhealthy", "hung"),
-    *("paused", "stopped", "failed", "unknown"),
+    *("not-responding", "paused", "stopped", "failed", "unknown"),
 )
 KEEPER_VANISHED = "keeper ended without closing the session"
-PAUSE_REASONS = ("paused", "max_turns", "budget_exceeded")
+NOT_RESPONDING = {"badge": "not-responding", "attachable": False}  # of a view whose keeper is silent
+PAUSE_REASONS = ("paused", "max_turns", "budget_exceeded", "max_bytes", "disk_low")
 
 _PHASE_OF_STOP = {
     "completed": "completed",
@@ -26,6 +27,8 @@ _PHASE_OF_STOP = {
     "paused": "paused",
     "max_turns": "paused",
     "budget_exceeded": "paused",
+    "max_bytes": "paused",
+    "disk_low": "paused",
 }
 
 

@@ -13,8 +13,8 @@ from agh.errors import (
     AghError,
     KeeperDied,
     KeeperGone,
+    KeeperNotResponding,
     Relayed,
-    TimedOut,
 )
 from agh.home import Session
 from agh.keeper import protocol
@@ -24,27 +24,34 @@ from agh.store.watch import Watch
 READY_LIMIT = 300.0  # more than the phases of a start can take together
 CONNECT_LIMIT = 90.0
 ANSWER_LIMIT = 30.0
+HELLO_LIMIT = 2.0
 
 
-def call(session: Session, verb: str, *, limit: float = ANSWER_LIMIT, **args: Any) -> dict[str, Any]:
+def call(
+    session: Session, verb: str, *, limit: float = ANSWER_LIMIT, valid: float | None = None, **args: Any
+) -> dict[str, Any]:
     """Send the keeper a request and return its answer.
 
-    Raises KeeperGone if there is no keeper. Raises KeeperDied if it died before it answered: the request
-    may have been carried out, so it is not sent again.
+    Raises KeeperGone if there is no keeper, and KeeperNotResponding if it does not answer within `limit`
+    seconds. The keeper drops a request that it reads later than after `valid` seconds (default: `limit`).
+    Raises KeeperDied if it died before it answered: the request may have been carried out, so it is not sent
+    again.
     """
     session_id = session.id
+    deadline = time.monotonic() + limit
+    request = {"v": protocol.VERSION, "verb": verb, "deadline": time.monotonic() + (valid or limit), **args}
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(limit)
         try:
-            with protocol.short_path(session) as address:
-                connection.connect(address)
+            _connect(connection, session, deadline)
+        except TimeoutError:
+            raise KeeperNotResponding(session_id) from None
         except OSError:
             raise KeeperGone(session_id) from None
         try:
-            connection.sendall(protocol.encode({"v": protocol.VERSION, "verb": verb, **args}))
-            line = _read_line(connection)
+            connection.sendall(protocol.encode(request))
+            line = _read_line(connection, deadline)
         except TimeoutError:
-            raise TimedOut(f"the keeper of {session_id}", limit) from None
+            raise KeeperNotResponding(session_id) from None
         except OSError:
             line = b""
     if not line:
@@ -56,12 +63,38 @@ def call(session: Session, verb: str, *, limit: float = ANSWER_LIMIT, **args: An
     return result
 
 
+def _connect(connection: socket.socket, session: Session, deadline: float) -> None:
+    """Connect to the keeper's socket. While its queue of connections is full, wait for it to accept some."""
+    connection.settimeout(max(0.001, deadline - time.monotonic()))
+    with protocol.short_path(session) as address:
+        while True:
+            try:
+                return connection.connect(address)
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise TimeoutError from None
+                time.sleep(0.01)
+
+
 def answers(session: Session) -> bool:
-    """Tell whether the session's keeper is there and answers at once."""
+    """Tell whether the session's keeper is there and ready. Raise KeeperNotResponding if it is silent."""
     try:
-        call(session, "hello", limit=2)
+        call(session, "hello", limit=HELLO_LIMIT)
+    except KeeperNotResponding:
+        raise
     except Relayed as error:
         return error.code == "control_version"  # a keeper of another version is one, too
+    except AghError:
+        return False
+    return True
+
+
+def responds(session: Session) -> bool:
+    """Tell whether the session has a keeper that answers at all, be it that it is still starting."""
+    try:
+        call(session, "hello", limit=HELLO_LIMIT)
+    except Relayed:
+        return True
     except AghError:
         return False
     return True
@@ -74,7 +107,7 @@ def await_started(session: Session, limit: float = READY_LIMIT) -> None:
         watch.add(session)
         while meta.read(session)["state"] == "starting" and lock.is_held(session):
             if time.monotonic() > deadline:
-                raise TimedOut(f"the keeper of {session.id}", limit)
+                raise KeeperNotResponding(session.id)
             watch.wait(0.2)
 
 
@@ -102,10 +135,11 @@ def _is_alive(pid: int) -> bool:
         return True  # there is no /proc
 
 
-def _read_line(connection: socket.socket) -> bytes:
-    """Read a line; return nothing if the peer is gone before its end."""
+def _read_line(connection: socket.socket, deadline: float) -> bytes:
+    """Read a line; return nothing if the peer is gone before its end. Raise TimeoutError at the deadline."""
     received = bytearray()
     while not received.endswith(b"\n"):
+        connection.settimeout(max(0.001, deadline - time.monotonic()))
         try:
             data = connection.recv(1 << 16)
         except ConnectionResetError:  # it died before it had read everything

@@ -18,8 +18,15 @@ from agh.store.meta import Meta
 from agh.store.writer import Writer
 
 
+class _LostBefore(Exception):
+    """Undoes a batch that would follow one that was lost."""
+
+
 class Log:
-    """Batches of events and acts. `on_failure` gets what an act raises; the acts after it still run."""
+    """Batches of events and acts. `on_failure` gets what an act raises; the acts after it still run.
+
+    Once a batch could not be stored, nothing more is recorded and no act is run.
+    """
 
     def __init__(self, writer: Writer, meta: Meta, on_failure: Callable[[Exception], None]) -> None:
         self.writer = writer
@@ -49,7 +56,11 @@ class Log:
         try:
             with self.writer.transaction():
                 yield
+                if self.failed:
+                    raise _LostBefore
                 self.writer.store(self._drafts)
+        except _LostBefore:
+            return
         except StoreFailed:
             self.failed = True
             raise

@@ -14,14 +14,13 @@ from typing import Any
 from agh.config import load as load_settings
 from agh.config import untrusted_note
 from agh.core.events import marker, timestamp
-from agh.core.redact import redactor
 from agh.errors import AgentNeedsLogin, AghError, Bug, HookStopped, PlaceGone, StoreFailed, TimedOut, Usage
 from agh.keeper import crash, ending, hooks
 from agh.keeper.agent import options, restore
 from agh.keeper.agent.connection import RpcError
 from agh.keeper.agent.launch import agent_record
 from agh.keeper.agent.start import initialize_agent, start_agent
-from agh.keeper.process import Ready, log, preload_for_failures, run
+from agh.keeper.process import Ready, explain_system, log, preload_for_failures, run
 from agh.keeper.protocol import StartRequest
 from agh.keeper.server import Control
 from agh.keeper.session import Live
@@ -86,8 +85,9 @@ def load_session(lock: Lock, request: StartRequest) -> Live:
     settings = load_settings(metadata["workspace_path"])
     metadata["limits"] = {**(metadata.get("limits") or {}), **(request.get("limits") or {})}
     metadata["spent"] = usage.read_spent(lock.session, metadata.get("acp_session_id"))
-    usage.refuse_over_limit(metadata, record, settings)
+    usage.refuse_over_limit(lock.session, metadata, record, settings)
     live = Live(lock.session, metadata, Writer(lock, record.name), settings, record)
+    live.turns.bytes = usage.log_bytes(lock.session)
     live.before_start = before_start
     if request.get("fresh"):
         live.meta["acp_session_id"] = None
@@ -192,8 +192,9 @@ def activate(
 def end_failed_start(live: Live, error: Exception) -> None:
     """Write why the start failed, stop the agent, and leave the session as it was before."""
     live.meta |= live.before_start  # type: ignore[typeddict-item]
-    cause = error if isinstance(error, AghError) else Bug(f"{type(error).__name__}: {error}")
-    cause.redact(redactor(live.agent.environ).json)
+    cause = error if isinstance(error, AghError) else explain_system(error)
+    cause = cause or Bug(f"{type(error).__name__}: {error}")
+    cause.redact(live.redactor.json)
     end, agent = live.ending, live.agent.connection
     if end.waiting:  # a stop came while it was starting
         end.decision = ("user_canceled", "stopped while it was starting")

@@ -27,9 +27,9 @@ import orjson
 import agh.core.settings.mcp
 import agh.core.settings.toml_text  # noqa: F401
 from agh.core.events import timestamp
-from agh.errors import AghError, Bug
+from agh.errors import AghError, Bug, NoDescriptors
 from agh.home import Session
-from agh.keeper.leash.spawn import load_leash
+from agh.keeper.leash.spawn import adopt_orphans, load_leash
 from agh.store.lock import Lock
 
 
@@ -79,6 +79,7 @@ def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:
         os.dup2(log_fd, stream)
     os.close(log_fd)
     ready, lock = Ready(fd), Lock(lock_fd, session)
+    adopt_orphans()  # if a leash is killed, what was below it comes to us
     code = 0
     try:
         keep(lock, ready, request)
@@ -88,17 +89,32 @@ def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:
         ready.failed(error)
         code = error.exit
     except Exception as error:
-        import traceback
-
-        from agh.core.redact import redactor
-
-        hide = redactor(os.environ).text  # the message may quote the agent
-        log(hide(traceback.format_exc()))
-        ready.failed(
-            Bug(hide(f"{type(error).__name__}: {error}"), hint=f"see {session.directory}/keeper.log")
-        )
-        code = Bug.exit
+        cause = explain_system(error) or _report_bug(error, session.directory)
+        log(f"{cause.code}: {cause.message}")
+        lock.release()
+        ready.failed(cause)
+        code = cause.exit
     os._exit(code)
+
+
+def explain_system(error: Exception) -> AghError | None:
+    """Return what the system lacked, if that is what failed."""
+    try:
+        from agh.store.failures import explain
+    except (ImportError, OSError):
+        return NoDescriptors()
+    return explain(error)
+
+
+def _report_bug(error: Exception, directory: str) -> AghError:
+    """Write the traceback to keeper.log, and return the error for the command."""
+    import traceback
+
+    from agh.adapters.redactions import redactor_for
+
+    hide = redactor_for(os.environ, None).text  # the message may quote the agent
+    log(hide(traceback.format_exc()))
+    return Bug(hide(f"{type(error).__name__}: {error}"), hint=f"see {directory}/keeper.log")
 
 
 def _receive_request(fd: int) -> tuple[dict[str, Any], list[int]]:
@@ -118,5 +134,8 @@ def preload_for_failures() -> None:
 
 
 def log(text: str) -> None:
-    """Write a line to keeper.log."""
-    print(f"{timestamp()} {text}", file=sys.stderr, flush=True)
+    """Write a line to keeper.log, if there is room for it."""
+    try:
+        os.write(2, f"{timestamp()} {text}\n".encode(errors="replace"))
+    except OSError:
+        pass

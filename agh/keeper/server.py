@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import struct
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -124,6 +125,8 @@ class _Peer:
     def _handle(self, line: bytes) -> None:
         try:
             request = _parse(line) | {"peer_pid": self._pid}  # whatever the message says about it
+            if float(request.get("deadline") or "inf") < time.monotonic():
+                return self.close()  # whoever sent it has given up, and may have tried something else
             handler = self._verbs.get(str(request.get("verb")))
             if handler is None:
                 raise Usage(f"the keeper does not know the verb {request.get('verb')!r}")

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agh.adapters.agents import AgentRecord
+from agh.adapters.redactions import redactor_for
 from agh.core.events import timestamp
-from agh.core.redact import redactor
+from agh.core.redact import Redactor
 from agh.errors import StoreFailed
 from agh.home import Session
 from agh.keeper.agent.connection import Agent
@@ -59,6 +60,7 @@ class Turn:
     cancelled: bool = False
     answered: bool = False  # the agent has written a message or used a tool
     acted: bool = False  # the user may have seen something of it, so it cannot silently start again
+    bytes: int = 0  # that the agent sent in it
     usage: dict[str, Any] = field(default_factory=dict)  # the sum of what single requests reported
     retries: int = 0  # how often it may be sent again
     attempts: int = 0  # how often it has failed so far
@@ -102,6 +104,9 @@ class Turns:
     finishing: bool = False  # a turn has ended, and its consequences are still being handled
     pause_after: tuple[str, str] | None = None  # stop reason and the limit that was reached
     history: str | None = None  # to be injected into the next prompt
+    bytes: int = 0  # of the session's log, and what the agent sent since it was started
+    unchecked_bytes: int = 0  # received since the limits were last checked
+    dropped_updates: int = 0  # that came after a limit on bytes was reached
 
     @property
     def current_id(self) -> str:
@@ -164,6 +169,11 @@ class Live:
         return self.meta.get("cwd") is not None
 
     @property
+    def redactor(self) -> Redactor:
+        """Return the redactor for what leaves the session."""
+        return redactor_for(self.agent.environ, self.meta["workspace_path"])
+
+    @property
     def is_ending(self) -> bool:
         return self.ending.decision is not None
 
@@ -216,6 +226,6 @@ class Live:
     def fail(self, reason: str, kind: str, summary: str, *, detail: str | None = None) -> None:
         """Decide that the session ends in failure."""
         if not self.is_ending:
-            hide = redactor(self.agent.environ).text  # the agent chooses the names of its tools, for example
+            hide = self.redactor.text  # the agent chooses the names of its tools, for example
             self.ending.failure = {"kind": kind, "summary": hide(summary), "crash_bundle_path": None}
             self.end(reason, hide(detail or summary))

@@ -12,8 +12,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from agh.errors import AghError
@@ -96,10 +95,25 @@ def send_request(
     return keeper
 
 
-def read_reports(keeper: KeeperProcess) -> Iterator[bytes]:
-    """Yield what the keeper reports, line by line: at last that it is ready, or why not; not if it died."""
-    with keeper.connection, keeper.connection.makefile("rb") as lines, suppress(ConnectionResetError):
-        yield from (line for line in lines if line.endswith(b"\n"))
+def read_line(keeper: KeeperProcess, received: bytearray, deadline: float) -> bytes | None:
+    """Return the next line that the keeper reports: empty if it has ended, None if the deadline has passed.
+
+    The deadline is monotonic. `received` keeps what has come so far.
+    """
+    while b"\n" not in received:
+        keeper.connection.settimeout(max(0.001, deadline - time.monotonic()))
+        try:
+            data = keeper.connection.recv(1 << 16)
+        except TimeoutError:
+            return None
+        except ConnectionResetError:  # it died before it had read everything
+            data = b""
+        if not data:
+            return b""
+        received += data
+    line, _, rest = received.partition(b"\n")
+    received[:] = rest
+    return bytes(line)
 
 
 def _send(keeper: KeeperProcess, line: bytes, *descriptors: int) -> bool:

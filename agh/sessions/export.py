@@ -39,10 +39,11 @@ def take(session: Session, *, redact: bool) -> Snapshot:
     snapshot = copy(session)
     if not redact:
         return snapshot
-    from agh.core.redact import redactor
+    from agh.adapters.redactions import redactor_for
     from agh.core.redacted import redact_copy
 
-    clean = redact_copy(snapshot, redactor(environ_of(snapshot.session)))
+    hide = redactor_for(environ_of(snapshot.session), snapshot.session.get("workspace_path"))
+    clean = redact_copy(snapshot, hide)
     return replace(clean, database=lambda path: write_database(clean, path))
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from agh.core.events import timestamp
-from agh.core.status import BADGES, LIVE_STATES, STATES
+from agh.core.status import BADGES, LIVE_STATES, NOT_RESPONDING, STATES
 from agh.errors import Usage
+from agh.home import session_of
 from agh.store import sessions, workspaces
 from agh.store.views import View, list_views
 
@@ -36,14 +37,26 @@ def select(
             and (not resumable or (view["state"] != "unknown" and not view.get("archived")))
             and (registered is None or is_in(view, registered, workspace))
             and (not state or view["state"] == state)
-            and (not badge or view["badge"] == badge)
             and (not agent or view.get("agent_name") == agent)
         )
 
     views = list_views(keep)
+    _mark_stuck(views)
+    if badge:
+        views = [view for view in views if view["badge"] == badge]
     if workspace and not views:
         workspaces.find_existing(workspace)
     return views
+
+
+def _mark_stuck(views: list[View]) -> None:
+    """Give the sessions whose keepers do not respond the badge that says so."""
+    live = {session_of(view["id"]): view for view in views if view["state"] in LIVE_STATES}
+    if live:
+        from agh.keeper.pulse import find_stuck
+
+        for session in find_stuck(live):
+            live[session] |= NOT_RESPONDING
 
 
 def is_in(view: View, registered: workspaces.Workspace, reference: str | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Any, NamedTuple
 
 from agh import config
@@ -29,9 +30,10 @@ def send(
     *,
     idempotency_key: str | None = None,
     on_permission: OnPermission | None = None,
+    deadline: float | None = None,
     **args: Any,
 ) -> Sent:
-    """Queue a prompt, making the session live first if it is not.
+    """Queue a prompt, making the session live first if it is not, until the deadline (monotonic).
 
     A keeper may die with the prompt in its hands. It is asked for once more then, under the same key: if the
     log has the prompt already, its receipt comes back, and the prompt is not sent a second time.
@@ -39,18 +41,27 @@ def send(
     key, started, died = idempotency_key or os.urandom(8).hex(), None, False
     while True:
         try:
-            receipt = client.call(session, "prompt", prompt=prompt, idempotency_key=key, **args)
+            patience = client.ANSWER_LIMIT if deadline is None else _seconds_to(deadline)
+            request = {"prompt": prompt, "idempotency_key": key, **args}
+            receipt = client.call(session, "prompt", limit=patience, **request)
             return Sent(receipt, started)
-        except KeeperDied:
+        except KeeperDied as error:
             if died:
-                raise
+                from agh.store.failures import explain_end
+
+                raise explain_end(session, error) from None
             died = True
         except AghError as error:
             if error.code not in _NOT_NOW:
                 raise
         _check_size(session, prompt)
-        hello = ensure_live(session, on_permission=on_permission)
+        limit = None if deadline is None else _seconds_to(deadline)
+        hello = ensure_live(session, limit=limit, on_permission=on_permission)
         started = hello if hello["started"] else started
+
+
+def _seconds_to(deadline: float) -> float:
+    return max(0.1, deadline - time.monotonic())
 
 
 def _check_size(session: Session, prompt: list[dict[str, Any]]) -> None:

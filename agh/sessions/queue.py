@@ -26,11 +26,15 @@ def read_inputs(session: Session, everything: bool) -> list[dict[str, Any]]:
 
 
 def read_prompt(session: Session, number: int) -> list[dict[str, Any]]:
-    """Return a prompt that was interrupted, failed or cancelled."""
+    """Return a prompt that was interrupted, failed or cancelled.
+
+    What its keeper was sending when it died is interrupted, even if no command has written that yet.
+    """
+    statuses = ["interrupted", "failed", "cancelled", *([] if locks.is_held(session) else ["dispatching"])]
     with Reader(session) as reader:
+        marks = ", ".join("?" * len(statuses))
         rows = reader.fetch(
-            "SELECT prompt FROM inputs WHERE id = ? AND status IN ('interrupted', 'failed', 'cancelled')",
-            [number],
+            f"SELECT prompt FROM inputs WHERE id = ? AND status IN ({marks})", [number, *statuses]
         )
     if not rows:
         raise InputUnknown(number, hint=f"agh session queue list {session.id} --all")

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from agh.core import status
-from agh.core.events import Draft, Row, marker, timestamp
+from agh.core.events import Draft, Row, draft, marker, timestamp
 from agh.core.repair import Permission, Plan, action, issue, plan
-from agh.errors import SessionBusy, SessionLive
+from agh.errors import EventsLost, SessionBusy, SessionLive
 from agh.home import Session
 from agh.keeper.leash.leftovers import end_leftovers
 from agh.store import lock as locks
 from agh.store import meta
+from agh.store.create import delete_temporary
 from agh.store.lock import Lock
 from agh.store.meta import Meta
 from agh.store.reader import Query, Reader
@@ -23,6 +24,7 @@ from agh.store.schema import LANDMARK
 from agh.store.writer import Writer
 
 Report = dict[str, Any]
+MOST_LOST = 100_000  # more than a disk loses; the metadata is more likely to be wrong
 _NEEDS_A_LOOK = ("agent_crashed", "error")
 
 
@@ -31,7 +33,7 @@ def repair(session: Session, *, dry_run: bool = False, force: bool = False) -> R
     metadata = meta.read(session)
     if locks.is_held(session):
         raise SessionLive(metadata["id"])
-    if ended_well(metadata) and not force:
+    if ended_well(metadata) and not force and not count_lost(session, metadata):
         return _report(metadata["id"], Plan(), persisted=False)
     if dry_run:
         return _report(metadata["id"], _plan(session, metadata), persisted=False)
@@ -45,17 +47,39 @@ def repair(session: Session, *, dry_run: bool = False, force: bool = False) -> R
 def repair_locked(lock: Lock) -> Report:
     """Repair the session whose lock is held: its processes, its log, then the metadata that speaks of it."""
     metadata = meta.read(lock.session)
+    delete_temporary(lock.session, owned=True)
     end_leftovers(metadata)
+    lost = count_lost(lock.session, metadata)
+    if lost:
+        fill_lost(lock, metadata["agent_name"], lost)
     repairs = _plan(lock.session, metadata)
     if repairs.drafts:
         # The actions that append come first, each with one event, in the same order.
         for act, row in zip(repairs.actions, _append(lock, metadata, repairs.drafts), strict=False):
             act["event_id"] = row.id
+    if lost:
+        repairs.actions.append(action("mark_lost_events"))
     if repairs.actions:
         _write_metadata(lock.session, metadata, sum(act["code"] == "append_error" for act in repairs.actions))
     for act in repairs.actions:
         act["persisted"] = True
     return _report(metadata["id"], repairs, persisted=bool(repairs.actions))
+
+
+def count_lost(session: Session, metadata: Meta) -> int:
+    """Return how many events the metadata knows of that are not in the log."""
+    with Reader(session) as reader:
+        return max(0, (metadata.get("last_sequence") or 0) - reader.last_sequence())
+
+
+def fill_lost(lock: Lock, agent_name: str, lost: int) -> None:
+    """Append an event for each that is lost, so that no sequence is ever used for another, and a marker."""
+    with Writer(lock, agent_name) as writer:
+        last = writer.last_sequence
+        if lost > MOST_LOST:
+            raise EventsLost(writer.session_id, last, last + lost)
+        summary = f"{lost} events were lost: the log ended at {last}, its metadata knew of {last + lost}"
+        writer.append([*[draft("event_lost")] * lost, marker("events_lost", summary, severity="warning")])
 
 
 def end_leftovers_of(session: Session) -> None:
@@ -74,6 +98,8 @@ def ended_well(metadata: Meta) -> bool:
 def _plan(session: Session, metadata: Meta) -> Plan:
     with Reader(session) as reader:
         repairs = reader.snapshot(lambda: _plan_log(reader))
+    if lost := count_lost(session, metadata):
+        repairs.issues.append(issue("lost_events", "error", f"the log lacks {lost} events at its end"))
     if metadata["state"] in status.LIVE_STATES:
         detail = f"metadata says {metadata['state']}, but {status.KEEPER_VANISHED}"
         repairs.issues.append(issue("stale_metadata", "error", detail))

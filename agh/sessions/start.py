@@ -19,6 +19,7 @@ from agh.errors import (
     KeeperDied,
     KeeperFailed,
     KeeperGone,
+    KeeperNotResponding,
     Relayed,
     SessionArchived,
     TimedOut,
@@ -34,23 +35,26 @@ from agh.store.meta import Meta
 from agh.store.reader import Reader
 from agh.store.watch import Watch
 
+START_LIMIT = 120.0  # seconds for a keeper that reports nothing and does not respond
 OnPermission = Callable[[Session, str], None]
 children: list[int] = []  # keepers started by this process; one that outlives them waits for them
 
 
 def ensure_live(
-    session: Session, *, on_permission: OnPermission | None = None, **request: Any
+    session: Session, *, limit: float | None = None, on_permission: OnPermission | None = None, **request: Any
 ) -> dict[str, Any]:
     """Make the session live and return its keeper's hello; `request` is for a start, if one is needed.
 
     `on_permission` gets the session and the id of each permission request that comes before it is live.
+    Raises KeeperNotResponding or TimedOut if that takes longer than `limit` seconds.
     """
-    deadline = time.monotonic() + CONNECT_LIMIT
+    deadline = time.monotonic() + (limit or CONNECT_LIMIT)
     with Watch() as watch:
         watch.add(session)
         while True:
             try:
-                return client.call(session, "hello", limit=CONNECT_LIMIT) | {"started": False}
+                remaining = max(0.1, deadline - time.monotonic())
+                return client.call(session, "hello", limit=remaining) | {"started": False}
             except (KeeperGone, KeeperDied):
                 pass
             except Relayed as error:
@@ -59,17 +63,21 @@ def ensure_live(
             lock = locks.take(session)
             if lock is not None:
                 with lock:
-                    return start(lock, on_permission=on_permission, **request) | {"started": True}
+                    hello = start(lock, limit=limit, on_permission=on_permission, **request)
+                    return hello | {"started": True}
             if time.monotonic() > deadline:
-                raise TimedOut(f"the keeper of {session.id}", CONNECT_LIMIT)
+                raise KeeperNotResponding(session.id)
             watch.wait(0.2)
 
 
-def start(lock: Lock, *, on_permission: OnPermission | None = None, **request: Any) -> dict[str, Any]:
+def start(
+    lock: Lock, *, limit: float | None = None, on_permission: OnPermission | None = None, **request: Any
+) -> dict[str, Any]:
     """Start the keeper of a session whose lock is held, and return its hello once it is ready.
 
     The process starts first, so that it imports what it needs while the session is checked and repaired here.
-    It gets the lock only then; refused, it ends by itself.
+    It gets the lock only then; refused, it ends by itself. After `limit` seconds it is left to itself. A slow
+    start takes the time that its settings allow, but a keeper that does not even respond is killed.
     """
     metadata = meta.read(lock.session)
     module = keeper_module(metadata.get("kind"))
@@ -87,17 +95,49 @@ def start(lock: Lock, *, on_permission: OnPermission | None = None, **request: A
             children.append(process.pid)
     finally:
         os.close(log)
-    report: dict[str, Any] = {}
-    for line in spawn.read_reports(process):
-        report = orjson.loads(line)
-        if "permission" in report and on_permission is not None:
-            on_permission(lock.session, report["permission"])
-    if not report.keys() & {"ok", "error"}:
-        raise KeeperFailed(lock.session.id, _last_line(lock.session))
+    with process.connection:
+        report = _read_report(process, limit, on_permission)
+    if not report:
+        from agh.store.failures import explain_end, last_line
+
+        reason = last_line(lock.session) or "it said nothing"
+        raise explain_end(lock.session, KeeperFailed(lock.session.id, reason))
     if "error" in report:
         raise Relayed(report["error"])
     hello: dict[str, Any] = report["ok"]
     return hello
+
+
+def _read_report(
+    process: spawn.KeeperProcess, limit: float | None, on_permission: OnPermission | None
+) -> dict[str, Any]:
+    """Return how the start ended, ok or error, or nothing if the keeper died; pass on what the agent asks."""
+    deadline = None if limit is None else time.monotonic() + limit
+    received = bytearray()
+    while line := _read_line(process, received, limit, deadline):
+        report: dict[str, Any] = orjson.loads(line)
+        if report.keys() & {"ok", "error"}:
+            return report
+        if "permission" in report and on_permission is not None:
+            on_permission(process.session, report["permission"])
+    return {}
+
+
+def _read_line(
+    process: spawn.KeeperProcess, received: bytearray, limit: float | None, deadline: float | None
+) -> bytes:
+    """Return what the keeper reports next. Raise TimedOut after `limit` seconds; kill a stuck keeper."""
+    while True:
+        patience = time.monotonic() + START_LIMIT
+        until = patience if deadline is None else min(patience, deadline)
+        line = spawn.read_line(process, received, until)
+        if line is not None:
+            return line
+        if limit is not None and until == deadline:
+            raise TimedOut(f"the start of {process.session.id}", limit)
+        if not client.responds(process.session):
+            os.kill(process.pid, 9)  # our child, not waited for: the pid is still its own
+            raise KeeperNotResponding(process.session.id)
 
 
 def prepare(lock: Lock, metadata: Meta, agent_name: str | None) -> list[str]:
@@ -146,9 +186,3 @@ def keeper_module(kind: str | None) -> str:
     from agh.adapters import registry
 
     return registry.kind(kind).keeper
-
-
-def _last_line(session: Session) -> str:
-    with open(os.path.join(session, "keeper.log"), "rb") as file:
-        lines = file.read()[-4000:].decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it said nothing"

@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
-from agh.errors import KeeperDied, KeeperGone, TimedOut
+from agh.core.events import draft, timestamp
+from agh.errors import KeeperDied, KeeperGone, KeeperNotResponding
 from agh.home import Session
 from agh.keeper import client
 from agh.store import lock as locks
+from agh.store import meta
+from agh.store.lock import Lock
 from agh.store.views import View, session_view
 
 LIMIT = 30.0
 LISTEN_WAIT = 0.05  # between two tries to reach a keeper that holds the session
+KILLED = "its keeper did not answer and was killed"
 
 
-def stop_session(session: Session, reason: str | None = None) -> View:
+def stop_session(session: Session, reason: str | None = None, *, kill: bool = False) -> View:
     """End the agent and return how the session is shown then.
 
     A session that is stopped already is no error; a keeper that is still starting is asked when it listens.
+    With `kill`, a keeper that does not respond is killed.
     """
+    try:
+        if kill:
+            client.answers(session)  # raises at once if the keeper is stuck
+        return _stop(session, reason)
+    except KeeperNotResponding:
+        if not kill:
+            raise
+    return _kill(session)
+
+
+def _stop(session: Session, reason: str | None) -> View:
     pid, deadline = None, time.monotonic() + LIMIT
     while pid is None:
         try:
@@ -30,7 +47,41 @@ def stop_session(session: Session, reason: str | None = None) -> View:
                 end_leftovers_of(session)
                 return session_view(session)
             if not client.await_end(session, LISTEN_WAIT) and time.monotonic() > deadline:
-                raise TimedOut("the keeper", LIMIT) from None
+                raise KeeperNotResponding(session.id) from None
     if not client.await_end(session, LIMIT, pid):
-        raise TimedOut("the keeper", LIMIT)
+        raise KeeperNotResponding(session.id)
     return session_view(session)
+
+
+def _kill(session: Session) -> View:
+    """Kill the keeper, end what it leaves, close its log, and write that the session was stopped."""
+    from agh.keeper.holder import kill_keeper
+
+    if not kill_keeper(session) and locks.is_held(session):
+        raise KeeperNotResponding(session.id, hint="agh doctor")
+    client.await_end(session, LIMIT)
+    lock = locks.take(session)
+    if lock is None:  # another command was quicker
+        raise KeeperNotResponding(session.id)
+    with lock:
+        _write_killed(lock)
+    return session_view(session)
+
+
+def _write_killed(lock: Lock) -> None:
+    from agh.sessions.repair import repair_locked
+    from agh.store.writer import Writer
+
+    repair_locked(lock)
+    metadata: Any = meta.read(lock.session)
+    with Writer(lock, metadata["agent_name"]) as writer:
+        end = draft("session_stopped", stop_reason="user_canceled", text=KILLED, failure=None)
+        writer.append([end])
+        metadata |= {
+            "stop_reason": "user_canceled",
+            "stop_detail": KILLED,
+            "failure": None,
+            "last_sequence": writer.last_sequence,
+            "updated_at": timestamp(),
+        }
+    meta.write(lock.session, metadata)

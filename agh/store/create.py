@@ -9,12 +9,21 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 
-from agh.errors import SessionExists, StoreFailed
-from agh.home import Session, ensure_home, make_private_dir, session_of, sessions_path, sync_directory
+from agh.errors import SessionExists
+from agh.home import (
+    Session,
+    ensure_home,
+    home_path,
+    make_private_dir,
+    session_of,
+    sessions_path,
+    sync_directory,
+)
 from agh.store import lock as locks
 from agh.store import meta, schema
+from agh.store.failures import store_failed
 from agh.store.lock import Lock
 from agh.store.meta import Meta
 from agh.store.reader import FILE
@@ -54,7 +63,8 @@ def publish(lock: Lock, metadata: Meta) -> None:
 
 
 def delete_leftovers() -> None:
-    """Delete the hidden directories of processes that were killed while creating a session."""
+    """Delete what killed processes left: half-made sessions, and temporary files in the home."""
+    delete_temporary(home_path())
     try:
         names = os.listdir(sessions_path())
     except OSError:
@@ -66,6 +76,36 @@ def delete_leftovers() -> None:
             continue  # another process was quicker
         if lock is not None:
             _delete(lock)
+
+
+def delete_temporary(directory: str | os.PathLike[str], *, owned: bool = False) -> None:
+    """Delete the temporary files that killed processes left in a directory; with `owned`, all of them."""
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return
+    for name in names:
+        if (pid := _temporary_pid(name)) is not None and (owned or not _is_running(pid)):
+            with suppress(OSError):
+                os.unlink(os.path.join(directory, name))
+
+
+def _temporary_pid(name: str) -> int | None:
+    """Return the pid of the process whose temporary file has this name; None if it is no such file."""
+    target, _, pid = name.rpartition(".")
+    return (
+        int(pid) if target.startswith(".") and len(target) > 1 and pid.isascii() and pid.isdigit() else None
+    )
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        pass
+    return True
 
 
 def create_log(lock: Lock) -> None:
@@ -83,7 +123,7 @@ def create_log(lock: Lock) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
             schema.create(connection)
     except sqlite3.Error as error:
-        raise StoreFailed(lock.session.id, error) from error
+        raise store_failed(lock.session, error) from error
     os.rename(unfinished, path)
     sync_directory(lock.session)
 

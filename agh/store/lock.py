@@ -8,6 +8,7 @@ without these use flock; there `is_held` takes a shared lock for an instant, so 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import struct
@@ -65,7 +66,9 @@ def is_held(session: Session) -> bool:
     """Tell whether anyone holds the lock now. Never takes it, never creates the file."""
     try:
         fd = os.open(os.path.join(session, "lock"), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise
         return False  # missing, or a link, which `take` refuses
     try:
         if _OFD:

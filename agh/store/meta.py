@@ -7,6 +7,7 @@ on it.
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import Any, TypedDict
 
@@ -118,6 +119,8 @@ def read(session: Session) -> Meta:
     except FileNotFoundError:
         raise MetaInvalid(session_id, "the file is missing") from None
     except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise
         raise MetaInvalid(session_id, error.strerror) from None
     except orjson.JSONDecodeError as error:
         raise MetaInvalid(session_id, f"not JSON: {error}") from None

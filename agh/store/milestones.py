@@ -7,6 +7,7 @@ reads the same, only slower.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from agh.core.events import MARKER_TYPES, Row
@@ -40,19 +41,22 @@ def mark(writer: Writer, before_turn: int) -> None:
         insert(connection, "milestones", {"sequence": before_turn, "messages": last.messages + new})
 
 
-def tail(reader: Reader, count: int) -> tuple[Milestone, list[Message]]:
+def tail(
+    reader: Reader, count: int, clean: Callable[[list[Row]], list[Row]] = list
+) -> tuple[Milestone, list[Message]]:
     """Return the last messages of the transcript, and the milestone where they start.
 
-    At least `count` messages, if there are that many; no markers. Call it in a snapshot to get both from
-    the same moment.
+    At least `count` messages, if there are that many; no markers. `clean` redacts their rows. Call it in a
+    snapshot to get both from the same moment.
     """
     last = _newest(reader)
     end = reader.last_sequence()
-    messages = _without_markers(transcript(_rows(reader, last.sequence, end)))
-    if len(messages) >= count or last == START:
-        return last, messages
-    earlier = _newest(reader, last.messages + len(messages) - count)
-    return earlier, _without_markers(transcript(_rows(reader, earlier.sequence, end)))
+    rows = _rows(reader, last.sequence, end)
+    messages = _without_markers(transcript(rows))
+    if len(messages) < count and last != START:
+        last = _newest(reader, last.messages + len(messages) - count)
+        rows = _rows(reader, last.sequence, end)
+    return last, _without_markers(transcript(clean(rows)))
 
 
 def markers(reader: Reader) -> list[Message]:

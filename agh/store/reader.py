@@ -9,9 +9,12 @@ stdout never holds a read transaction open, which would keep the WAL from being 
 
 from __future__ import annotations
 
+import _thread
+import errno
 import os
 import sqlite3
 import stat
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
@@ -24,15 +27,21 @@ from agh.errors import (
     EventsNotADatabase,
     EventsNotAFile,
     EventsUnreadable,
+    QueryStopped,
     Usage,
 )
-from agh.home import Session
+from agh.home import Session, check_descriptors
 from agh.store.schema import APPLICATION_ID, VERSION
 
 FILE = "events.db"
 PAGE_ROWS, PAGE_BYTES = 1000, 4 << 20
 _COLUMNS = "sequence, turn_id, type, agent_name, content, timestamp"
 _BUSY_SECONDS = 5.0
+QUERY_LIMIT = 300.0  # seconds for a query with a user's expression
+_STEPS = 50_000  # of SQLite's machine between two looks at the clock
+
+# What runs in this thread for somebody else: its attribute `stop`, a function, tells its queries to stop.
+this_thread = _thread._local()
 
 # Logs that a Writer of this process has open, by device and inode. Opening such a file without SQLite and
 # closing it again would give up SQLite's locks on it (they belong to the process, not to the descriptor).
@@ -82,6 +91,7 @@ class Reader:
         self.session_id = session.id
         self.path = os.path.join(session, FILE)
         self._stamp: tuple[int, ...] | None = None
+        self._is_stopped: Callable[[], bool] = bool
         self._connection = self._open()
 
     def close(self) -> None:
@@ -171,6 +181,8 @@ class Reader:
         """Call `read`, again if the log changed meanwhile, and return its result or raise our own error."""
         if self._connection.in_transaction:
             return read()  # the snapshot around it checks whether the log changed
+        if has_user_sql or hasattr(this_thread, "stop"):
+            self._limit_queries()
         while True:
             try:
                 result = read()
@@ -181,9 +193,17 @@ class Reader:
             if not self._reopen_if_changed():
                 return result
 
-    def _translate(self, error: Exception, has_user_sql: bool) -> Exception:
+    def _limit_queries(self) -> None:
+        """Let queries be stopped by their time, by who runs them, and by Ctrl-C."""
+        deadline, stop = time.monotonic() + QUERY_LIMIT, getattr(this_thread, "stop", bool)
+        self._is_stopped = lambda: time.monotonic() > deadline or stop()
+        self._connection.set_progress_handler(self._is_stopped, _STEPS)
+
+    def _translate(self, error: Exception, has_user_sql: bool) -> BaseException:
         """Return the error to raise for an SQLite error."""
         name = getattr(error, "sqlite_errorname", "")
+        if name == "SQLITE_INTERRUPT":  # if not by us, then by the KeyboardInterrupt that was raised in there
+            return QueryStopped() if self._is_stopped() else KeyboardInterrupt()
         if has_user_sql and (
             name in ("SQLITE_ERROR", "SQLITE_TOOBIG")
             or isinstance(error, sqlite3.Warning | sqlite3.ProgrammingError)
@@ -192,6 +212,8 @@ class Reader:
             return Usage(f"--where: {error}", hint=f"columns: {columns}; or content->>'$.text'")
         if isinstance(error, sqlite3.ProgrammingError):
             return error
+        if name.startswith("SQLITE_CANTOPEN"):
+            check_descriptors()
         if isinstance(error, sqlite3.OperationalError) and name not in ("", "SQLITE_ERROR"):
             return EventsUnreadable(self.session_id, error)
         return EventsDamaged(self.session_id, error)
@@ -249,6 +271,8 @@ class Reader:
         except FileNotFoundError:
             raise EventsMissing(self.session_id) from None
         except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                raise
             raise EventsUnreadable(self.session_id, error.strerror) from None
         if not header:
             raise EventsEmpty(self.session_id)

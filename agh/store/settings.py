@@ -6,6 +6,7 @@ file whole. Never changes a file that has an error in it.
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import Any, NamedTuple
 
@@ -99,4 +100,5 @@ def _write(path: str, text: str) -> None:
             os.makedirs(folder, exist_ok=True)
         replace_file(path, text.encode(), mode=0o600 if in_home else 0o644)
     except OSError as error:
-        raise ConfigInvalid(path, error.strerror, hint=f"ls -ld {folder}") from None
+        hint = f"df -h {folder}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else f"ls -ld {folder}"
+        raise ConfigInvalid(path, error.strerror, hint=hint) from None

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agh.core import status
-from agh.core.events import timestamp
+from agh.core.events import Row, timestamp
 from agh.core.transcript import Message, transcript
-from agh.errors import MetaInvalid, SessionBusy
+from agh.errors import KeeperNotResponding, MetaInvalid, SessionBusy
 from agh.home import Session
 from agh.store import lock as locks
 from agh.store import meta, milestones, sessions
@@ -45,7 +45,12 @@ def status_view(session: Session, answers: Callable[[Session], bool]) -> View:
     metadata = meta.read(session)
     is_locked = locks.is_held(session)
     view = status.view(metadata, is_locked, timestamp())
-    return view | status.recovery(view, is_locked, is_locked and answers(session))
+    try:
+        is_answering = is_locked and answers(session)
+    except KeeperNotResponding:
+        is_answering = False
+        view |= status.NOT_RESPONDING
+    return view | status.recovery(view, is_locked, is_answering)
 
 
 def stop_notice(session: Session) -> dict[str, Any]:
@@ -82,6 +87,11 @@ def recap_view(
 ) -> dict[str, Any]:
     """Return the recap of a session: its view and its last `limit` messages, with secrets redacted."""
     from agh.core.recap import recap
+    from agh.core.redacted import redacted_rows
+
+    def clean(rows: list[Row]) -> list[Row]:
+        """Redact the rows before messages are made of them: a secret may be split in ways only they show."""
+        return list(redacted_rows(rows, redactor))
 
     view = session_view(session)
     with Reader(session) as reader:
@@ -94,7 +104,7 @@ def recap_view(
             ((pending_permissions,),) = reader.fetch(
                 "SELECT count(*) FROM permissions WHERE status = 'pending'"
             )
-            milestone, last_messages = milestones.tail(reader, limit)
+            milestone, last_messages = milestones.tail(reader, limit, clean)
             return recap(
                 view,
                 [*milestones.markers(reader), *last_messages],

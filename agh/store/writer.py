@@ -11,8 +11,10 @@ from contextlib import contextmanager
 from functools import partial
 
 from agh.core.events import Draft, Row
-from agh.errors import Bug, EventsNewer, SessionBusy, StoreFailed
+from agh.errors import Bug, EventsNewer, SessionBusy
+from agh.home import Session
 from agh.store import schema
+from agh.store.failures import store_failed
 from agh.store.lock import Lock
 from agh.store.reader import FILE, WRITTEN_HERE, Reader
 from agh.store.rows import INSERT_EVENT
@@ -35,11 +37,10 @@ class Writer:
         self.lock = lock
         self.session_id = lock.session.id
         self.agent_name = agent_name
-        path = os.path.join(lock.session, FILE)
         Reader(lock.session).close()  # raises if the log is damaged, before a write makes it worse
-        info = os.stat(path)
+        info = os.stat(os.path.join(lock.session, FILE))
         self._file = (info.st_dev, info.st_ino)
-        self.connection = _connect(path, self.session_id)
+        self.connection = _connect(lock.session)
         WRITTEN_HERE.add(self._file)
         self._row: list[object] = []  # a long event, while it is being stored
         self.connection.create_function("let_go", 1, partial(_let_go, self._row))
@@ -55,7 +56,7 @@ class Writer:
         except BaseException as error:
             self.close()
             if isinstance(error, sqlite3.Error):
-                raise StoreFailed(self.session_id, error) from error
+                raise store_failed(self.lock.session, error) from error
             raise
 
     @contextmanager
@@ -73,7 +74,7 @@ class Writer:
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
             if isinstance(error, sqlite3.OperationalError | sqlite3.DatabaseError):
-                raise StoreFailed(self.session_id, error) from error
+                raise store_failed(self.lock.session, error) from error
             raise
 
     def append(self, drafts: Iterable[Draft]) -> list[Row]:
@@ -132,13 +133,15 @@ def _let_go(row: list[object], at: str) -> str:
     return at
 
 
-def _connect(path: str, session_id: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, timeout=5, cached_statements=64)
+def _connect(session: Session) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        os.path.join(session, FILE), isolation_level=None, timeout=5, cached_statements=64
+    )
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
     except sqlite3.Error as error:
         connection.close()
-        raise StoreFailed(session_id, error) from error
+        raise store_failed(session, error) from error
     return connection

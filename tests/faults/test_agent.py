@@ -99,7 +99,7 @@ def test_the_prompt_says_that_the_agent_died(live: Live) -> None:
     error = session.error("prompt", "/crash", code=7)
     assert "agent" in error["message"]
     assert "signal 9" in error["message"]
-    assert error["hint"] == f"agh session resume {session.id}"
+    assert error["hint"] == f"agh session queue retry {session.id} 1"
 
 
 def test_a_dead_leash_ends_the_session(live: Live) -> None:

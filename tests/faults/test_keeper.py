@@ -51,7 +51,7 @@ def test_who_watches_is_told_and_keeps_what_was_shown(live: Live) -> None:
         out, err = watcher.communicate(timeout=20)
     assert watcher.returncode == 7
     assert out == b"begun\n"
-    assert f"agh session resume {session.id}" in err.decode()
+    assert f"agh session queue retry {session.id} 1" in err.decode()
 
 
 def test_resume_closes_the_open_turn_and_goes_on(live: Live) -> None:

@@ -123,7 +123,7 @@ def test_an_agent_that_dies_gives_7_and_what_to_do(live: Live) -> None:
     result = session.prompt("/say last words\n/exit 3", code=7)
     assert "last words" in result.stdout
     assert "exited with code 3" in result.stderr
-    assert f"agh session resume {session.id}" in result.stderr
+    assert f"agh session queue retry {session.id} 1" in result.stderr
 
 
 def test_an_empty_turn_is_completed_with_a_warning(live: Live) -> None:
@@ -170,9 +170,10 @@ def test_an_idempotency_key_is_sent_once(live: Live) -> None:
 
 def test_a_repeated_key_while_the_turn_runs_shows_that_turn(live: Live) -> None:
     session = live.new()
-    first = session.start_prompt("/say one\n/sleep 1\n/say two", "--idempotency-key", "k", "-o", "text")
+    text = "/say one\n/sleep 1\n/say two"
+    first = session.start_prompt(text, "--idempotency-key", "k", "-o", "text")
     session.wait_for_text("one")
-    again = session.prompt("/say three", "--idempotency-key", "k", "-o", "text").stdout
+    again = session.prompt(text, "--idempotency-key", "k", "-o", "text").stdout
     out, _ = first.communicate(timeout=20)
     assert out.decode() == again == "one\ntwo\n"
     assert session.count("user_message") == 1

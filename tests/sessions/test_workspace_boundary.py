@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.live import Live, Session
-from tests.support.permissions import STAYS, outcomes, raw, raw_request, requests
+from tests.support.permissions import STAYS, outcomes, pending, raw, raw_request, requests
 from tests.support.wait import wait_until
 
 INSIDE = ("plain.txt", "missing.txt", "missing/deep/er.txt", "link-in", "sub/../plain.txt", "dir-in/new.txt")
@@ -151,3 +151,20 @@ def test_a_command_does_not_run_outside_though_its_directory_was_moved_while_som
     wait_until((live.workspace / "ran.txt").exists, what="one inside does run")
     assert not list(live.workspace.parent.rglob("sub/ran.txt"))
     assert not (place / "ran.txt").exists()
+
+
+def test_what_was_approved_is_what_is_opened(live: Live, place: Path) -> None:
+    """The link led to one file when the request was shown, and to another when it was allowed."""
+    work = live.workspace
+    (work / "other.txt").write_text("other")
+    (work / "moving").symlink_to("plain.txt")
+    session = live.new()
+    frame = raw("fs/write_text_file", {"sessionId": "any", "path": str(work / "moving"), "content": "new"})
+    session.send(frame + STAYS)
+    request = pending(session)
+    assert request.resource == str(work / "plain.txt")
+    (work / "moving").unlink()
+    (work / "moving").symlink_to("other.txt")
+    session.agh("approve", request.request_id)
+    wait_until(lambda: (work / "plain.txt").read_text() == "new")
+    assert (work / "other.txt").read_text() == "other"

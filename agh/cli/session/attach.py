@@ -8,6 +8,7 @@ import threading
 
 import click
 
+from agh.adapters.redactions import redactor_for
 from agh.cli.session.recap import describe
 from agh.cli.session.resume import default_holder
 from agh.cli.turn import send_and_tell, show_turn, tell_restored
@@ -16,13 +17,12 @@ from agh.console.output import remark, write_text
 from agh.console.when import parse_duration
 from agh.core.events import TURN_END_TYPES, Row
 from agh.core.markdown import plain
-from agh.core.redact import redactor
 from agh.core.transcript import transcript
 from agh.errors import AghError, KeeperDied, TurnInterrupted, Usage
 from agh.home import Session
 from agh.keeper import client
 from agh.sessions.resume import resume
-from agh.store import sessions
+from agh.store import meta, sessions
 from agh.store.follow import follow
 from agh.store.reader import EVERYTHING, Query, Reader
 from agh.store.schema import LANDMARK
@@ -51,7 +51,8 @@ def attach_command(id: str, holder: str | None, ttl: str, steal: bool) -> None:
     resumed = resume(session, attach_only=False, lease=lease)
     if resumed.hello["started"]:
         tell_restored(resumed.hello)
-    write_text(describe(recap_view(session, 10, redactor(os.environ))) + "\n")
+    hide = redactor_for(os.environ, meta.read(session)["workspace_path"])
+    write_text(describe(recap_view(session, 10, hide)) + "\n")
     _remember_prompts(session)
     converse(session)
     client.call(session, "detach", holder=lease["holder"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -101,6 +102,8 @@ def _import_all(
 
 def _kind(path: str, kinds: dict[str, Importer], source: str | None) -> Importer:
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would wait, a device never end
+            raise ImportInvalid(path, "it is not a regular file", hint="agh session import - < FILE")
         with open(path, "rb") as file:
             head = file.read(HEAD)
     except OSError as error:

@@ -16,7 +16,8 @@ from agh.sessions.listing import SHOWN_STATES, select
 from agh.store.sessions import session_ids
 from agh.store.views import View
 
-_STYLES = {"running": "green", "idle": "cyan", "failed": "red", "hung": "red", "unknown": "red"}
+_ALARMING = ("failed", "hung", "not-responding", "unknown")
+_STYLES = {"running": "green", "idle": "cyan", **dict.fromkeys(_ALARMING, "red")}
 
 
 @click.command(

@@ -22,6 +22,7 @@ COUNT = click.IntRange(min=0)
 limit_options = (
     click.option("--max-cost", type=float, help="Pause the session when it has cost this much."),
     click.option("--max-turns", type=COUNT, help="Pause the session after this many turns."),
+    click.option("--max-bytes", type=COUNT, help="Pause the session when its log has this many bytes."),
     click.option("--max-time", metavar="TIME", help="Pause the session after being live for this long."),
 )
 
@@ -156,6 +157,7 @@ def check_options(
     choices: tuple[str, ...],
     max_cost: float | None,
     max_turns: int | None,
+    max_bytes: int | None,
     max_time: str | None,
     system_prompt: str | None,
     append_system_prompt: str | None,
@@ -167,10 +169,10 @@ def check_options(
     agent_choices = {key: value for key, value in (("mode", mode), ("model", model)) if value}
     agent_choices |= dict(key_and_value(choice) for choice in choices)
     limits = {}
-    if (max_cost, max_turns, max_time) != (None, None, None):
+    if (max_cost, max_turns, max_time, max_bytes) != (None,) * 4:
         from agh.console.limits import parse_limits
 
-        limits = parse_limits(max_cost, max_turns, max_time)
+        limits = parse_limits(max_cost, max_turns, max_time, max_bytes)
     return {
         **options,
         "command": None if command is None else split(command),

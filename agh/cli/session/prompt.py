@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from agh.cli.turn import send_and_tell, show_turn
+from agh.cli.turn import TimeLimit, send_and_tell, show_turn
 from agh.console.output import output_option, remark, write_json, write_text
 from agh.console.when import parse_duration
 from agh.errors import AghError, NothingToContinue, SessionNotFound, Usage
@@ -20,7 +20,7 @@ def prompt_options(command: Any) -> Any:
     """Add what `prompt` and `run` share: where the text comes from and how the turn is shown."""
     for option in (
         output_option("human", "text", "json", "jsonl"),
-        click.option("--timeout", metavar="TIME", help="Cancel the turn after this long (exit 3)."),
+        click.option("--timeout", metavar="TIME", help="Cancel the turn and give up after this long."),
         click.option(
             "--retries",
             type=click.IntRange(0, 10),
@@ -100,21 +100,19 @@ def prompt_command(
         hint = f"{click.get_current_context().command_path} --continue {shlex.quote(id)}"
         raise Usage("name a session and a prompt, or use --continue", hint=hint)
     blocks = prompt_blocks(text, file)
-    limit = parse_duration(timeout, "--timeout") if timeout else None
-    session = newest_here() if id is None else sessions.resolve(id)
-    blocks += attachments(attach, session)
-    receipt = send_and_tell(
-        session, blocks, refuse=no_ask, mode=mode, idempotency_key=idempotency_key, retries=retries
-    )
-    if detach:
-        if output in ("json", "jsonl"):
-            write_json({"input": receipt})
-        else:
-            write_text(f"{receipt['turn_id']}\n")
-        return
-    if receipt["status"] == "queued":
-        remark("the session is busy; the prompt waits in its queue")
-    raise click.exceptions.Exit(show_turn(session, receipt, output, limit, refuse=no_ask))
+    with TimeLimit(parse_duration(timeout, "--timeout") if timeout else None) as limit:
+        session = newest_here() if id is None else sessions.resolve(id)
+        blocks += attachments(attach, session)
+        options = {"mode": mode, "idempotency_key": idempotency_key, "retries": retries}
+        receipt = send_and_tell(session, blocks, refuse=no_ask, deadline=limit.deadline, **options)
+        if not detach:
+            if receipt["status"] == "queued":
+                remark("the session is busy; the prompt waits in its queue")
+            raise click.exceptions.Exit(show_turn(session, receipt, output, limit, refuse=no_ask))
+    if output in ("json", "jsonl"):
+        write_json({"input": receipt})
+    else:
+        write_text(f"{receipt['turn_id']}\n")
 
 
 def newest_here() -> Session:

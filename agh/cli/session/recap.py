@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
+from agh.adapters.redactions import redactor_for
 from agh.console import terminal
 from agh.console.output import output_option, write_result
 from agh.console.when import parse_time
 from agh.core.markdown import plain
 from agh.core.recap import DEFAULT_LIMIT, MAX_LIMIT
-from agh.core.redact import redactor
-from agh.store import sessions
+from agh.store import meta, sessions
 from agh.store.views import recap_view
 
 
@@ -33,7 +33,9 @@ from agh.store.views import recap_view
 def recap_command(id: str, limit: int, at: str | None, output: str) -> None:
     """Show a short, redacted summary: last messages, what is pending."""
     generated_at = parse_time(at, "--at") if at else None
-    view = recap_view(sessions.resolve(id), limit, redactor(os.environ), generated_at)
+    session = sessions.resolve(id)
+    hide = redactor_for(os.environ, meta.read(session).get("workspace_path"))
+    view = recap_view(session, limit, hide, generated_at)
     write_result("recap", view, output, lambda: describe(view))
 
 

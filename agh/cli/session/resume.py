@@ -50,6 +50,7 @@ def default_holder() -> str:
 )
 @click.option("--max-cost", type=float, help="A new limit on cost.")
 @click.option("--max-turns", type=COUNT, help="A new limit on turns.")
+@click.option("--max-bytes", type=COUNT, help="A new limit on the bytes of the log.")
 @click.option("--max-time", metavar="TIME", help="A new limit on time.")
 @click.option("--holder", help="The label of the lease (default: this terminal or script).")
 @click.option("--ttl", default="15m", show_default=True, help="How long the lease lasts, at most 24h.")
@@ -66,6 +67,7 @@ def resume_command(
     steal: bool,
     max_cost: float | None,
     max_turns: int | None,
+    max_bytes: int | None,
     max_time: str | None,
     no_ask: bool,
     output: str,
@@ -97,7 +99,7 @@ def resume_command(
         return
     lease = {"holder": holder or default_holder(), "ttl": parse_duration(ttl, "--ttl"), "steal": steal}
     intent |= {
-        "limits": parse_limits(max_cost, max_turns, max_time),
+        "limits": parse_limits(max_cost, max_turns, max_time, max_bytes),
         "on_permission": partial(answer_early, no_ask),
     }
     resumed = resume(session, attach_only, lease, **intent)

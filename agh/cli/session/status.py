@@ -46,6 +46,8 @@ def describe(view: View) -> str:
     lines += [(label, str(view[key])) for label, key in _FIELDS if view.get(key) not in (None, "")]
     if view.get("failure"):
         lines.append(("failure", f"{view['failure'].get('kind')}: {view['failure'].get('summary')}"))
+    if view["badge"] == "not-responding":
+        lines.append(("next", f"agh session stop {view['id']} --kill"))
     if view["needs_resume"]:
         lines.append(("next", f"agh session resume {view['id']}"))
     return "\n".join(f"{label + ':':<13}{terminal.one_line(value, 1000)}" for label, value in lines)

@@ -9,10 +9,11 @@ from agh.sessions.stop import stop_session
 from agh.store import sessions
 
 
-@click.command("stop", epilog="Example:  agh session stop @last")
+@click.command("stop", epilog="\b\nExamples:\n  agh session stop @last\n  agh session stop fix-login --kill")
 @click.argument("id")
+@click.option("--kill", is_flag=True, help="Kill a keeper that does not respond.")
 @output_option()
-def stop_command(id: str, output: str) -> None:
+def stop_command(id: str, kill: bool, output: str) -> None:
     """End a session's agent. The session stays and can be resumed."""
-    view = stop_session(sessions.resolve(id))
+    view = stop_session(sessions.resolve(id), kill=kill)
     write_result("session", view, output, lambda: f"{view['id']}  stopped: {view.get('stop_reason')}")

@@ -15,13 +15,16 @@ _LEAST = (
     "session.limits.max_cost",
     "session.limits.max_turns",
     "session.limits.max_time",
+    "session.limits.max_bytes",
+    "session.limits.max_turn_bytes",
     "session.supervision.inactivity_timeout",
     "session.supervision.tool_inactivity_timeout",
     "session.supervision.prompt_deadline",
     "session.queue_cap",
     "session.input_bytes",
 )
-_ADDED = ("hooks", "permissions.rules")
+_MOST = ("session.reserve_bytes",)
+_ADDED = ("hooks", "permissions.rules", "redaction.patterns")
 
 
 def join(name: str, own: Any, theirs: Any, read: Callable[[Any], Any]) -> Any:
@@ -34,6 +37,8 @@ def join(name: str, own: Any, theirs: Any, read: Callable[[Any], Any]) -> Any:
     if name in _LEAST:
         limits = [value for value in (own, theirs) if read(value)]
         return min(limits, key=read) if limits else own
+    if name in _MOST:
+        return max(own, theirs, key=read)
     if name in _ADDED:
         return [*own, *theirs]
     if name == "mcp_servers":

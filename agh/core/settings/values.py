@@ -53,3 +53,13 @@ def tables(value: Any) -> dict[str, dict[str, Any]]:
     if not isinstance(value, dict) or not all(isinstance(table, dict) for table in value.values()):
         raise ValueError("each is a table of its own, as in [places.NAME]")
     return value
+
+
+def patterns(value: Any) -> list[re.Pattern[str]]:
+    """Return a list of compiled regular expressions."""
+    if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
+        raise ValueError("it is a list of regular expressions")
+    try:
+        return [re.compile(item) for item in value]
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from None

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from agh.adapters.launch import Launch
+from agh.adapters.redactions import redactor_for
 from agh.core.acp.frames import (
     INTERNAL_ERROR,
     Frame,
@@ -25,7 +26,7 @@ from agh.core.acp.frames import (
     encode_result,
     redacted_error,
 )
-from agh.core.redact import LONGEST, Redactor, redactor
+from agh.core.redact import LONGEST, Redactor
 from agh.errors import AgentDied, AgentNotInstalled, AghError, TimedOut
 from agh.keeper.leash.child import Leashed
 from agh.keeper.loop import Loop
@@ -157,7 +158,7 @@ class Agent:
     @cached_property
     def redactor(self) -> Redactor:
         """Return the redactor of the secrets in the agent's environment, and of what looks like a secret."""
-        return redactor(self._launch.environ)
+        return redactor_for(self._launch.environ, self._launch.workspace)
 
     def stderr_text(self, length: int = STDERR_TAIL) -> str:
         """Return the end of what the agent wrote to stderr, without secrets."""

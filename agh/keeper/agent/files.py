@@ -2,13 +2,13 @@
 
 Symbolic links are resolved before the boundary is checked; a path that does not exist yet is judged by its
 first existing ancestor. What lies outside is always refused; what lies inside is subject to the session's
-permissions. Only regular files are opened, so nothing can make the keeper wait.
+permissions. What was judged is what is opened, whatever is swapped meanwhile: see exact.py. Only regular
+files are opened, so nothing can make the keeper wait.
 """
 
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable
 from itertools import islice
 from typing import Any
@@ -21,6 +21,7 @@ from agh.core.rules import Asking
 from agh.home import real_path
 from agh.keeper.agent import permissions
 from agh.keeper.agent.boundary import is_inside
+from agh.keeper.agent.exact import open_file
 from agh.keeper.session import Live
 
 REFUSED = -32001  # -32000 would mean that a login is needed
@@ -85,16 +86,12 @@ def _guarded(
         if not permissions.is_allowed(option):
             agent.refuse(frame.id, REFUSED, f"not allowed to {action} {path}")
             return
-        real = real_path(path)  # a link may have changed while the request waited
-        if real is None or not is_inside(workspace, real):
-            agent.refuse(frame.id, REFUSED, outside)
-        else:
-            try:
-                agent.reply(frame.id, work(real))
-            except FileNotFoundError:
-                agent.refuse(frame.id, NOT_FOUND, f"{path} does not exist")
-            except (OSError, ValueError) as error:
-                agent.refuse(frame.id, INTERNAL, f"{path}: {error}")
+        try:
+            agent.reply(frame.id, work(real))
+        except FileNotFoundError:
+            agent.refuse(frame.id, NOT_FOUND, f"{path} does not exist")
+        except (OSError, ValueError) as error:
+            agent.refuse(frame.id, INTERNAL, f"{path}: {error}")
 
     permissions.ask(
         live,
@@ -119,7 +116,7 @@ def _show_change(path: str, new_text: str) -> str | None:
 
 
 def _read(path: str, start: int, stop: int | None) -> str:
-    with open(_regular(path, os.O_RDONLY), encoding="utf-8", newline="") as file:
+    with open(open_file(path, os.O_RDONLY), encoding="utf-8", newline="") as file:
         if os.fstat(file.fileno()).st_size > READ_LIMIT:
             raise OSError(f"it is larger than {READ_LIMIT >> 20} MiB")
         if not start and stop is None:
@@ -128,18 +125,7 @@ def _read(path: str, start: int, stop: int | None) -> str:
 
 
 def _write(path: str, text: str) -> dict[str, Any]:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    fd = _regular(path, os.O_WRONLY | os.O_CREAT)
-    with open(fd, "w", encoding="utf-8", newline="") as file:
+    with open(open_file(path, os.O_WRONLY | os.O_CREAT), "w", encoding="utf-8", newline="") as file:
         file.truncate(0)
         file.writelines(blocks(text))
     return {}
-
-
-def _regular(path: str, flags: int) -> int:
-    """Open a regular file; anything else could block (a FIFO) or be a device."""
-    fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise OSError("it is not a regular file")
-    return fd

@@ -19,7 +19,7 @@ from agh.keeper.log import is_fatal
 from agh.keeper.session import Live, Turn, cause_of
 from agh.keeper.turns import usage as spending
 from agh.keeper.turns.cancel import steer_at_boundary
-from agh.keeper.turns.usage import check_limits
+from agh.keeper.turns.usage import check_limits, count_bytes, is_over_bytes
 
 # What an agent repeats when it restores a conversation; it is in the log already.
 REPLAYED = (
@@ -48,6 +48,7 @@ def take_frames(live: Live, frames: list[Frame]) -> None:
         while frames:  # empties the list: a long frame must be freed once its event is stored
             frame = frames.pop()
             try:
+                count_bytes(live, len(getattr(frame, "raw", b"")))
                 _take(live, frame)
             except Exception as error:
                 live.survive(error, raw=getattr(frame, "raw", None))
@@ -76,6 +77,9 @@ def _take_notification(live: Live, frame: Notification) -> None:
     if frame.method != "session/update" or not isinstance(update, dict):
         live.log.record("system", turn_id=_turn_id(live, "system"), title=frame.method, raw=frame.raw)
         return
+    if is_over_bytes(live):
+        _drop(live)
+        return
     if live.agent.replaying and update.get("sessionUpdate") in REPLAYED:
         live.agent.replayed += 1
         return
@@ -96,6 +100,13 @@ def _take_notification(live: Live, frame: Notification) -> None:
     if update.get("sessionUpdate") == "session_info_update" and isinstance(update.get("title"), str):
         title = update["title"][:200]
         live.log.then(lambda: live.update(sync=False, title=title))
+
+
+def _drop(live: Live) -> None:
+    """Leave out an update that came after a limit on bytes was reached; say so with the first one."""
+    if not live.turns.dropped_updates:
+        _warn(live, "the session pauses; what its agent still sends is not recorded", b"null")
+    live.turns.dropped_updates += 1
 
 
 def _note(live: Live, turn: Turn, type: str, fields: dict[str, Any], update: dict[str, Any]) -> None:

@@ -24,7 +24,7 @@ from agh.keeper.session import Live
 def start_agent(live: Live, extra_argv: Sequence[str] = ()) -> None:
     """Start the agent below its leash. The launch is on disk before the process exists."""
     worktree = live.meta.get("worktree") or {}
-    mark = orphans.new_launch()
+    mark = orphans.new_launch(live.session)
     launch = prepare(
         live.agent.record,
         live.meta["workspace_path"],

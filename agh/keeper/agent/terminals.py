@@ -16,6 +16,7 @@ from agh.core.rules import Asking
 from agh.home import real_path
 from agh.keeper.agent import permissions
 from agh.keeper.agent.boundary import is_inside
+from agh.keeper.agent.exact import open_directory
 from agh.keeper.agent.files import REFUSED, refuse
 from agh.keeper.agent.tool_call import words_of
 from agh.keeper.leash.child import Leashed
@@ -34,7 +35,7 @@ _RISKY_VARIABLES = re.compile(
 class Terminal:
     """A running or finished command and the newest part of its output."""
 
-    def __init__(self, loop: Loop, argv: list[str], environ: dict[str, str], cwd: str, limit: int) -> None:
+    def __init__(self, loop: Loop, argv: list[str], environ: dict[str, str], cwd: int, limit: int) -> None:
         self.output = bytearray()
         self.truncated = False
         self.waiting: list[Callable[[dict[str, Any]], None]] = []
@@ -94,7 +95,8 @@ def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
     line = with_environment(argv[0] if is_line else shlex.join(argv), extra)
     workspace, agent = live.meta["workspace_path"], live.agent.connected
     outside = f"{cwd} is outside the workspace {workspace}"
-    if not is_inside(workspace, cwd):
+    real = real_path(cwd)
+    if real is None or not is_inside(workspace, real):
         refuse(live, frame, "execute", line, outside)
         return
     if is_line:
@@ -104,15 +106,15 @@ def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
         if not permissions.is_allowed(option):
             agent.refuse(frame.id, REFUSED, f"not allowed to run {line}")
             return
-        real = real_path(cwd)
-        if real is None or not is_inside(workspace, real):  # it was moved while the request waited
-            agent.refuse(frame.id, REFUSED, outside)
-            return
         try:
             _reserve_descriptors()
             terminal_id = "term-" + os.urandom(4).hex()
             environ = {**live.agent.environ, **extra}
-            live.agent.terminals[terminal_id] = Terminal(live.loop, argv, environ, real, limit)
+            folder = open_directory(real)  # where it was when it was decided about, or nowhere
+            try:
+                live.agent.terminals[terminal_id] = Terminal(live.loop, argv, environ, folder, limit)
+            finally:
+                os.close(folder)
             agent.reply(frame.id, {"terminalId": terminal_id})
         except (OSError, ValueError) as error:
             agent.refuse(frame.id, REFUSED, str(error))

@@ -1,7 +1,7 @@
 """A process below a leash, as the keeper sees it: its output as it comes, and its end.
 
 When `over` is true, all its output was passed on and `exit` says how it ended; nothing that it started is
-left. Only if the leash itself was killed (`exit` is None) may something have escaped: see orphans.py.
+left. If the leash itself was killed (`exit` is None), its orphans are ended here: see adopted.py.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ from typing import Any
 
 import orjson
 
+from agh.keeper.leash.adopted import end_adopted
+from agh.keeper.leash.orphans import now_ticks
 from agh.keeper.leash.spawn import start_leash
 from agh.keeper.loop import WRITE, Loop
 
 READ_SIZE = 1 << 18
 INBOX_LIMIT = 64 << 20
 KILL_LIMIT = 8.0
+_leashes: set[int] = set()  # of this process; what is below them is not to be ended with another's
 
 
 class Leashed:
@@ -28,7 +31,7 @@ class Leashed:
         loop: Loop,
         argv: Sequence[str],
         environ: Mapping[str, str],
-        cwd: str,
+        cwd: str | int,
         on_output: Callable[[int, bytes], None],
         on_over: Callable[[], None],
         *,
@@ -39,7 +42,9 @@ class Leashed:
         self.start_error: str | None = None
         self.over = False
         self._loop, self._on_output, self._on_over = loop, on_output, on_over
+        self._since = now_ticks()
         self._process = start_leash(argv, environ, cwd, merged=merged)
+        _leashes.add(self._process.leash_pid)
         self._inbox = bytearray()
         self._closing = False
         self._status = b""
@@ -140,6 +145,9 @@ class Leashed:
                 self._close(fd)
             os.close(self._process.life)
             os.waitpid(self._process.leash_pid, 0)
+            _leashes.discard(self._process.leash_pid)
+            if self.exit is None and self.start_error is None:
+                end_adopted(_leashes, self._since)
             self.over = True
             self._on_over()
 

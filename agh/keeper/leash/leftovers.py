@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from agh.errors import AghError
+from agh.home import session_of
 from agh.keeper.leash import orphans
 from agh.store.meta import Meta
 
@@ -38,5 +39,8 @@ def _clear_place(session: Meta) -> None:
 
 
 def _launch(session: Meta) -> orphans.Launch | None:
+    """Return the session's last launch, unless this is a copy of the session that had it."""
     launch = session.get("launch")
-    return orphans.Launch(launch["cookie"], launch["boot_id"], launch["ticks"]) if launch else None
+    if not launch or launch.get("home") != orphans.identity(session_of(session["id"])):
+        return None
+    return orphans.Launch(launch["cookie"], launch["boot_id"], launch["ticks"], launch["home"])

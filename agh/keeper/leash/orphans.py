@@ -2,7 +2,8 @@
 
 Everything below a leash inherits `AGH_LAUNCH=<cookie>`. A process is an orphan of a launch if it carries that
 very cookie, belongs to this user, and started in the same boot, not before the launch. All of it is checked
-again on a pidfd before a signal is sent, so a reused pid is never hit. The cookie is a name, not a secret.
+again on a pidfd before a signal is sent, so a reused pid is never hit. The cookie is a name, not a secret: it
+counts only in the very directory of the launch, not in a copy of the home.
 
 It never signals itself, its ancestors (an agent may run `agh`, which then carries the cookie too) or pid 1.
 Out of its reach: a process that wiped its environment (`env -i`, sudo, some that rewrite their title), and
@@ -28,6 +29,7 @@ class Launch(NamedTuple):
     cookie: str
     boot_id: str
     ticks: int
+    home: str = ""  # the identity of the session's directory: a copy of it has the cookie, too
 
 
 class Orphan(NamedTuple):
@@ -42,8 +44,14 @@ def new_cookie() -> str:
     return os.urandom(16).hex()
 
 
-def new_launch() -> Launch:
-    return Launch(new_cookie(), boot_id(), now_ticks())
+def new_launch(directory: str | os.PathLike[str]) -> Launch:
+    return Launch(new_cookie(), boot_id(), now_ticks(), identity(directory))
+
+
+def identity(directory: str | os.PathLike[str]) -> str:
+    """Return what tells a session's directory from a copy of it, and stays when it is moved."""
+    info = os.stat(directory)
+    return f"{info.st_dev:x}:{info.st_ino:x}"
 
 
 def now_ticks() -> int:

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 PIPE_SIZE = 1 << 20
+PR_SET_CHILD_SUBREAPER = 36
 LEASH = os.path.join(os.path.dirname(__file__), "leash.py")
 RUN_SOURCE = "exec(compile(open({}, 'rb').read(), 'leash.py', 'exec'))"
 _source = b""
@@ -36,6 +37,17 @@ def spawn(
         finally:
             for fd in keep:
                 os.set_inheritable(fd, False)
+
+
+def adopt_orphans(adopt: bool = True) -> None:
+    """Make this process the parent of every process below it whose own parent dies. Needs Linux."""
+    try:
+        import _ctypes  # as in leash.py, which imports nothing of agh
+
+        address = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # type: ignore[arg-type]
+        _ctypes.call_function(address, (PR_SET_CHILD_SUBREAPER, int(adopt), 0, 0, 0))
+    except (ImportError, OSError, AttributeError):
+        pass
 
 
 def load_leash() -> bytes:
@@ -67,9 +79,12 @@ def _widen(pipe: int) -> None:
 
 
 def start_leash(
-    argv: Sequence[str], environ: Mapping[str, str], cwd: str, *, merged: bool = False
+    argv: Sequence[str], environ: Mapping[str, str], cwd: str | int, *, merged: bool = False
 ) -> LeashProcess:
-    """Start `argv` below a leash, in `cwd`; `merged` sends its errors down the same pipe as its output."""
+    """Start `argv` below a leash, in `cwd`, which is a path or a descriptor.
+
+    `merged` sends its errors down the same pipe as its output.
+    """
     opened: list[int] = []
 
     def pipe() -> tuple[int, int]:

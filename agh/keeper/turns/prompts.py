@@ -11,7 +11,7 @@ from typing import Any
 
 from agh.core.events import marker
 from agh.core.prompt import check_size
-from agh.errors import QueueFull, SessionStopping, Usage
+from agh.errors import KeyConflict, QueueFull, SessionStopping, Usage
 from agh.keeper.server import Answer
 from agh.keeper.session import Live
 from agh.keeper.turns import turn
@@ -36,6 +36,8 @@ def accept(live: Live, request: dict[str, Any], answer: Answer) -> None:
     log = live.log
     earlier = inputs.by_key(log.db, key) if key else None
     if earlier is not None:
+        if earlier.prompt != prompt:
+            raise KeyConflict(live.session_id, key)
         answer(_receipt(live, earlier, after=_sequence_before(live, earlier), repeated=True))
         return
     busy = live.turns.current is not None or live.turns.finishing

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from agh.core.acp.frames import Response, error_text, redacted_error
 from agh.core.acp.transient import is_transient, retry_after
 from agh.core.events import marker
-from agh.core.redact import redactor
 from agh.keeper.session import Live, Retry, Turn
 
 LONGEST_WAIT = 60.0
@@ -33,7 +32,7 @@ def plan_retry(
     wait = min(LONGEST_WAIT, max(retry_after(error), live.settings["session.retry_delay"] * 2**turn.attempts))
     turn.attempts += 1
     summary = f"attempt {turn.attempts} failed; the prompt is sent again in {wait:g} s"
-    diagnostic = error_text(redacted_error(error, redactor(live.agent.environ)))[:500]
+    diagnostic = error_text(redacted_error(error, live.redactor))[:500]
     fields = {"turn": turn.turn_id, "attempt": turn.attempts, "wait_seconds": wait, "diagnostic": diagnostic}
     live.log.add(marker("provider_failure", summary, severity="warning", **fields))
 

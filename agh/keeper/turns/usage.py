@@ -1,4 +1,4 @@
-"""What a session has used, and the limits on it: tokens and cost per turn, turns and time.
+"""What a session has used, and the limits on it: tokens and cost per turn, turns, time and bytes.
 
 Agents report cost as a running sum; it is turned into differences, so a turn has its own figure. What an
 agent does not report stays unknown, and never counts as zero. Once a limit is reached, the session pauses.
@@ -6,19 +6,23 @@ agent does not report stays unknown, and never counts as zero. Once a limit is r
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from typing import Any
 
 from agh.adapters.agents import LIMITS, AgentRecord, is_users_own
 from agh.core.events import timestamp
-from agh.errors import LimitReached
-from agh.home import Session
+from agh.errors import DiskFull, LimitReached
+from agh.home import Session, free_bytes
 from agh.keeper.session import Live
 from agh.keeper.turns.cancel import ask_to_cancel
 from agh.store.meta import Meta
-from agh.store.reader import Reader
+from agh.store.reader import FILE, Reader
 from agh.store.rows import upsert
+
+CHECK_BYTES = 1 << 18  # received between two looks at the limits
+BYTE_REASONS = ("max_bytes", "disk_low")
 
 
 def store_usage(db: sqlite3.Connection, turn_id: str, usage: dict[str, Any]) -> None:
@@ -80,12 +84,52 @@ def limits_of(meta: Meta, record: AgentRecord, settings: dict[str, Any]) -> dict
     return limits
 
 
-def refuse_over_limit(meta: Meta, record: AgentRecord, settings: dict[str, Any]) -> None:
-    """Raise LimitReached if a session has used up a limit, and so cannot start without a higher one."""
-    reached = _used_up(meta, limits_of(meta, record, settings))
+def refuse_over_limit(session: Session, meta: Meta, record: AgentRecord, settings: dict[str, Any]) -> None:
+    """Raise LimitReached if a session has used up a limit, and so cannot start without a higher one.
+
+    Raise DiskFull if the disk has less room than is to stay free.
+    """
+    reached = _used_up(meta, limits_of(meta, record, settings), log_bytes(session))
     if reached is not None:
         _, limit, figures = reached
         raise LimitReached(meta["id"], figures, "--" + limit.replace("_", "-"))
+    free, reserve = room(session), settings["session.reserve_bytes"]
+    if free < reserve:
+        figures = f"{free >> 20} MB are free, and session.reserve_bytes is {reserve >> 20} MB"
+        raise DiskFull(session.directory, figures)
+
+
+def log_bytes(session: Session) -> int:
+    """Return how many bytes a session's log has on disk."""
+    return sum(_size(session, name) for name in (FILE, f"{FILE}-wal"))
+
+
+def room(session: Session) -> int:
+    """Return how many bytes the log can still grow: to fold the WAL into it takes as much again."""
+    return free_bytes(session) - _size(session, f"{FILE}-wal")
+
+
+def _size(session: Session, name: str) -> int:
+    try:
+        return os.stat(os.path.join(session, name)).st_size
+    except OSError:
+        return 0
+
+
+def count_bytes(live: Live, size: int) -> None:
+    """Inside a batch: count what the agent sent, and now and then see whether that is too much."""
+    turns = live.turns
+    turns.bytes += size
+    turns.unchecked_bytes += size
+    if turns.current is not None:
+        turns.current.bytes += size
+    if turns.unchecked_bytes >= CHECK_BYTES:
+        check_limits(live)
+
+
+def is_over_bytes(live: Live) -> bool:
+    """Tell whether the session is about to pause because of what the agent sends: no more of it is stored."""
+    return live.turns.pause_after is not None and live.turns.pause_after[0] in BYTE_REASONS
 
 
 def check_limits(live: Live) -> None:
@@ -116,18 +160,26 @@ def _check_in_batch(live: Live) -> None:
 def _reached(live: Live) -> tuple[str, str] | None:
     """Return the stop reason and the limit that was reached, if any."""
     limits = limits_of(live.meta, live.agent.record, live.settings)
-    reached = _used_up(live.meta, limits)
+    reached = _used_up(live.meta, limits, live.turns.bytes)
     if reached is not None:
         return reached[:2]
+    live.turns.unchecked_bytes = 0
+    most = live.settings["session.limits.max_turn_bytes"]
+    if most and live.turns.current is not None and live.turns.current.bytes >= most:
+        return "max_bytes", "max_turn_bytes"
+    if room(live.session) < live.settings["session.reserve_bytes"]:
+        return "disk_low", "reserve_bytes"
     elapsed = time.monotonic() - live.activity.started
     return ("timeout", "max_time") if limits["max_time"] and elapsed >= limits["max_time"] else None
 
 
-def _used_up(meta: Meta, limits: dict[str, float]) -> tuple[str, str, str] | None:
-    """Return the stop reason, the limit and the figures if a limit on cost or turns was reached."""
+def _used_up(meta: Meta, limits: dict[str, float], size: int) -> tuple[str, str, str] | None:
+    """Return the stop reason, the limit and the figures if a limit on cost, turns or bytes was reached."""
     cost, turns = (meta.get("spent") or {}).get("cost_amount") or 0.0, meta.get("turns", 0)
     if limits["max_cost"] and cost >= limits["max_cost"]:
         return "budget_exceeded", "max_cost", f"it has cost {cost:g} of {limits['max_cost']:g}"
     if limits["max_turns"] and turns >= limits["max_turns"]:
         return "max_turns", "max_turns", f"it has had {turns} of {limits['max_turns']:g} turns"
+    if limits["max_bytes"] and size >= limits["max_bytes"]:
+        return "max_bytes", "max_bytes", f"its log has {size} of {limits['max_bytes']:.0f} bytes"
     return None

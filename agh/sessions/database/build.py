@@ -22,8 +22,9 @@ from typing import Any
 from sqlite_utils import Database
 
 from agh import __version__
+from agh.adapters.redactions import redactor_for
 from agh.core.events import Row, timestamp
-from agh.core.redact import Redactor, redactor
+from agh.core.redact import Redactor
 from agh.core.redacted import redacted_rows
 from agh.core.status import LIVE_STATES
 from agh.errors import DatabaseBusy, DatabaseDamaged, DatabaseRedacted, DataDamaged, OutputFailed
@@ -152,7 +153,7 @@ def _read_session(db: Database, session: Session, view: View, hide: bool) -> Non
     if read_at - changed_at <= GRAIN or view["state"] in LIVE_STATES:
         state = ""  # it may change without a new stamp
     source = _source(db, session.id)
-    redact = redactor(environ_of(view)) if hide else None
+    redact = redactor_for(environ_of(view), view.get("workspace_path")) if hide else None
     with Reader(session) as reader:
         last, permissions, usage = reader.snapshot(
             lambda: (

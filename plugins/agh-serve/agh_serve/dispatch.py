@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
+import anyio
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -53,7 +54,32 @@ async def dispatch(operation: Operation, request: Request, broadcasts: Broadcast
     session = NO_SESSION
     if "id" in request.path_params:
         session = await threads.run_read(find_session, request.path_params["id"], workspace)
-    return await operation.handler(Call(request, broadcasts, params, session, workspace))
+    call = Call(request, broadcasts, params, session, workspace)
+    if operation.method == "GET":
+        return await _handle_while_connected(operation, call)
+    return await operation.handler(call)
+
+
+async def _handle_while_connected(operation: Operation, call: Call) -> Response:
+    """Handle a request that only reads; give up when its client leaves."""
+    responses: list[Response] = []
+    failures: list[Exception] = []
+
+    async def handle() -> None:
+        try:
+            responses.append(await operation.handler(call))
+        except Exception as error:
+            failures.append(error)
+        group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(handle)
+        while (await call.request.receive())["type"] != "http.disconnect":
+            pass
+        group.cancel_scope.cancel()
+    if failures:
+        raise failures[0]
+    return responses[0] if responses else Response(status_code=499)
 
 
 def find_session(reference: str, workspace_reference: str | None) -> Session:

@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agh.errors import AghError
-from agh_serve.errors import HostRefused, OriginRefused, Unauthorized
+from agh_serve.errors import HostRefused, OriginRefused, RequestTooLarge, Unauthorized
+from agh_serve.fields import MAX_BODY_BYTES
 from agh_serve.responses import respond_with_error
 
 _HOST_HEADER = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]@/\\?#\s]+)(?::\d{1,5})?", re.ASCII)
@@ -44,6 +45,12 @@ def _parse_origin(origin: str) -> str:
         return urlsplit(origin).netloc.lower()
     except ValueError:
         return ""
+
+
+def _has_long_body(content_length: bytes) -> bool:
+    """Tell whether a request announces a body that no operation takes."""
+    digits = content_length.strip()
+    return digits.isdigit() and (len(digits) > 18 or int(digits) > MAX_BODY_BYTES)
 
 
 class Guard:
@@ -87,10 +94,15 @@ class Guard:
         await self._app(scope, receive, send_with_headers)
 
     def _check(self, scope: Scope) -> None:
+        names = [name for name, _ in scope["headers"]]
         headers: dict[bytes, bytes] = dict(scope["headers"])
         host, origin = (headers.get(name, b"").decode("latin-1") for name in (b"host", b"origin"))
-        if not self._is_ours(host):
+        if names.count(b"host") > 1 or not self._is_ours(host):
             raise HostRefused(repr(host))
+        if names.count(b"origin") > 1 or names.count(b"authorization") > 1:
+            raise OriginRefused(repr(origin))
+        if _has_long_body(headers.get(b"content-length", b"")):
+            raise RequestTooLarge(MAX_BODY_BYTES)
         if origin and _parse_origin(origin) != host.lower():
             raise OriginRefused(repr(origin))
         if self._token is None or scope["path"] in self._public_paths:

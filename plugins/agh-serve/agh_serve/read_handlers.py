@@ -8,16 +8,17 @@ from typing import Any
 
 from starlette.responses import Response
 
+from agh.adapters.redactions import redactor_for
 from agh.console.when import parse_time
 from agh.core.events import envelopes
 from agh.core.history import turn_json, turns
 from agh.core.recap import DEFAULT_LIMIT
-from agh.core.redact import redactor
 from agh.errors import Usage
 from agh.home import Session
 from agh.keeper import client
 from agh.sessions.listing import select
 from agh.sessions.permissions import requests
+from agh.store import meta
 from agh.store.reader import Query, Reader
 from agh.store.views import messages, recap_view, status_view
 from agh_serve import streams, threads
@@ -105,9 +106,14 @@ async def show_transcript(call: Call) -> Response:
     return respond_with_json({"messages": await threads.run_read(messages, call.session)})
 
 
+def _recap(session: Session, limit: int) -> dict[str, Any]:
+    hide = redactor_for(os.environ, meta.read(session)["workspace_path"])
+    return recap_view(session, limit, hide)
+
+
 async def show_recap(call: Call) -> Response:
     limit = call.params.get("limit", DEFAULT_LIMIT)
-    view = await threads.run_read(recap_view, call.session, limit, redactor(os.environ))
+    view = await threads.run_read(_recap, call.session, limit)
     return respond_with_json({"recap": view})
 
 

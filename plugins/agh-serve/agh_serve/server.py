@@ -13,8 +13,10 @@ from contextlib import contextmanager
 import uvicorn
 
 from agh.sessions import start
+from agh_serve import threads
 from agh_serve.app import build_application
 from agh_serve.broadcast import Broadcasts
+from agh_serve.head import LimitedProtocol
 
 REAP_EVERY = 1.0
 SHUTDOWN_GRACE = 5
@@ -49,7 +51,7 @@ async def _serve(
     broadcasts = Broadcasts()
     config = uvicorn.Config(
         build_application(broadcasts, token=token, bound_host=bound_host, allowed_hosts=allowed_hosts),
-        http="httptools",
+        http=LimitedProtocol,
         ws="none",
         loop="asyncio",
         lifespan="off",
@@ -67,6 +69,7 @@ async def _serve(
         signals.append(number)
         server.should_exit = True
         server.force_exit = len(signals) > 1
+        threads.stop_reads()
         broadcasts.close()
 
     loop = asyncio.get_running_loop()

@@ -354,3 +354,14 @@ def test_two_at_once_are_one(home: Home, agh: Agh, tmp_path: Path) -> None:
     )
     assert done == ["imported", "unchanged", "unchanged"]
     assert os.listdir(sessions) == [origin.name]
+
+
+@pytest.mark.parametrize("path", ["fifo", "/dev/zero", "/dev/null"])
+def test_only_a_regular_file_is_imported(agh: Agh, tmp_path: Path, path: str) -> None:
+    """A pipe would wait for its other end, and a device never end."""
+    if path == "fifo":
+        path = str(tmp_path / path)
+        os.mkfifo(path)
+    for source in ((), ("--from", "jsonl")):
+        done = agh("session", "import", path, *source, code=2, timeout=20)
+        assert "not a regular file" in done.stderr

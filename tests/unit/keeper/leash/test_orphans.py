@@ -33,7 +33,7 @@ def carrying(cookie: str) -> list[int]:
 
 @pytest.fixture
 def launch() -> Iterator[Launch]:
-    launch = orphans.new_launch()
+    launch = orphans.new_launch("/")
     yield launch
     left = carrying(launch.cookie)
     for pid in left:

@@ -1,0 +1,124 @@
+"""What a client can cost the server: slow queries, long heads and bodies, headers that are there twice."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import socket
+import time
+from urllib.parse import quote
+
+import pytest
+
+from tests.plugins.serve.server import Server
+from tests.support.live import Live
+from tests.support.processes import cpu_ticks_of
+from tests.support.wait import wait_until
+
+ENDLESS = "(WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n) > 0"
+
+
+def is_busy(pid: int) -> bool:
+    before = cpu_ticks_of(pid)
+    time.sleep(0.3)
+    return cpu_ticks_of(pid) - before > 5
+
+
+def start_endless_query(server: Server, session_id: str) -> http.client.HTTPConnection:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    path = f"/api/sessions/{session_id}/events?where={quote(ENDLESS)}"
+    connection.request("GET", path, headers={"Authorization": f"Bearer {server.token}"})
+    wait_until(lambda: is_busy(server.process.pid), what="the query runs")
+    return connection
+
+
+def test_a_query_ends_when_its_client_leaves(live: Live, server: Server) -> None:
+    session = live.new()
+    session.tell("hello")
+    start_endless_query(server, session.id).close()
+    wait_until(lambda: not is_busy(server.process.pid), what="the query ends")
+    assert server.ask("GET", f"/api/sessions/{session.id}").status == 200
+
+
+def test_a_query_ends_when_the_server_stops(live: Live, server: Server) -> None:
+    session = live.new()
+    session.tell("hello")
+    connection = start_endless_query(server, session.id)
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(20) == 0
+    connection.close()
+
+
+def test_a_query_has_a_time_limit(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    from agh.errors import QueryStopped
+    from agh.home import Session
+    from agh.store import reader
+
+    session = live.new()
+    session.tell("hello")
+    monkeypatch.setattr(reader, "QUERY_LIMIT", 0.3)
+    with reader.Reader(Session.at(session.directory)) as log:
+        with pytest.raises(QueryStopped):
+            log.newest(reader.Query(where=ENDLESS), 1)
+        assert log.last_sequence() > 0, "the reader can go on"
+
+
+def test_ctrl_c_ends_a_query_of_the_command_line(live: Live) -> None:
+    session = live.new()
+    session.tell("hello")
+    with live.start("session", "events", session.id, "--where", ENDLESS) as command:
+        wait_until(lambda: is_busy(command.pid))
+        command.send_signal(signal.SIGINT)
+        assert command.wait(20) == 130
+
+
+def send(server: Server, data: bytes) -> bytes:
+    """Send bytes, and return what comes back before the server closes or stops answering."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+        try:
+            connection.sendall(data)
+        except OSError:
+            pass  # closed while we were still writing
+        received = b""
+        try:
+            while data := connection.recv(65536):
+                received += data
+        except OSError:
+            pass
+        return received
+
+
+@pytest.mark.parametrize("form", ["one header", "many headers", "a line"])
+def test_a_long_head_is_refused_before_it_is_whole(server: Server, form: str) -> None:
+    head = {
+        "one header": b"GET / HTTP/1.1\r\nhost: localhost\r\nx-long: " + b"x" * 3_000_000,
+        "many headers": b"GET / HTTP/1.1\r\nhost: localhost\r\n" + b"x-y: z\r\n" * 300_000,
+        "a line": b"GET /" + b"x" * 3_000_000,
+    }[form]
+    answer = send(server, head)
+    assert answer == b"" or answer.split(b" ")[1] in (b"431", b"400")
+    assert server.ask("GET", "/api/sessions").status == 200
+
+
+def test_a_long_body_is_refused_before_the_token_is_checked(server: Server) -> None:
+    head = b"POST /api/sessions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999999\r\n\r\n"
+    assert b" 413 " in send(server, head + b"x").split(b"\r\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("host", ("localhost", "evil.example")),
+        ("host", ("evil.example", "localhost")),
+        ("origin", ("http://localhost", "http://evil.example")),
+        ("origin", ("http://evil.example", "http://localhost")),
+    ],
+)
+def test_a_header_that_is_there_twice(server: Server, name: str, values: tuple[str, str]) -> None:
+    headers = [] if name == "host" else [f"host: localhost:{server.port}"]
+    headers += [f"{name}: {value}:{server.port}" for value in values]
+    headers += [f"authorization: Bearer {server.token}", "connection: close"]
+    answer = send(server, "\r\n".join(["GET /api/sessions HTTP/1.1", *headers, "", ""]).encode())
+    assert b" 403 " in answer.split(b"\r\n")[0], answer
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] in ("host_refused", "origin_refused")
