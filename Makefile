@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint docs picture bench bench-against peers soak mutants real-agents slurm podman browser serve-ai serve-fuzz serve-load \
-	install-test datasette clean
+.PHONY: demo test lint docs picture bench bench-against peers soak mutants real-agents catalog schema schema-names slurm podman \
+	browser serve-ai serve-fuzz serve-load install-test datasette clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m tests.demo
@@ -34,6 +34,31 @@ mutants: $(STAMP)
 
 real-agents: $(STAMP)
 	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/real_agents $(ARGS)
+
+# Every package of the bundled list of agents, as npm and PyPI have it; one of each is installed and started.
+catalog: $(STAMP)
+	$(BIN)/python -m pip install -q --group catalog
+	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/real_packages/test_catalog.py $(ARGS)
+
+# The newest schema of ACP, from npm: whether every frame that agh and its echo agent send is valid, and whether
+# docs/acp.md has a word for every name. The frames are those of tests/interop and of the live sessions.
+SDK := build/acp/package/schema/v1
+
+schema: $(STAMP) $(SDK)
+	$(BIN)/python -m pip install -q --group schema
+	ACP_SCHEMA=$(CURDIR)/$(SDK) $(BIN)/python -m pytest -q -n 2 tests/interop $(ARGS)
+	rm -rf build/acp/frames && mkdir -p build/acp/frames
+	ACP_RECORD=$(CURDIR)/build/acp/frames PYTHONPATH=$(CURDIR)/tests/support/acp_record \
+		$(BIN)/python -m pytest -q -n 2 $(or $(FLOWS),tests/sessions) $(ARGS)
+	$(BIN)/python -m tests.support.acp_schema check $(SDK) build/acp/frames
+
+schema-names: $(STAMP) $(SDK)
+	$(BIN)/python -m tests.support.acp_schema names $(SDK) > tests/interop/acp_names.json
+
+.PHONY: $(SDK)
+$(SDK):
+	rm -rf build/acp/package && mkdir -p build/acp
+	cd build/acp && tar xzf "$$(npm pack --silent @agentclientprotocol/sdk@latest)"
 
 slurm podman: $(STAMP)
 	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/real_places/test_$@.py $(ARGS)

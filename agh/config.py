@@ -127,6 +127,11 @@ SETTINGS: Mapping[str, Setting] = {
     "timeouts.initialize": Setting("60s", seconds, "the agent's first answer"),
     "timeouts.new": Setting("60s", seconds, "session/new"),
     "timeouts.load": Setting("120s", seconds, "session/load and session/resume"),
+    "catalog.url": Setting(
+        "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json",
+        text,
+        "where the list of agents comes from; empty never asks the network",
+    ),
     "trusted_workspaces": Setting(
         [], directories, "workspaces whose .agh/ is used; counts only in your own config.toml"
     ),

@@ -460,7 +460,7 @@ class AgentNotFound(AghError):
     """no agent is called {0}"""
 
     exit = 4
-    hint = "agh agent list"
+    hint = "agh agent list; agh agent search {0}"
 
 
 class WorkspaceUnreadable(AghError):
@@ -606,6 +606,69 @@ class AgentNotInstalled(AghError):
     """agent {0} cannot be started: {1}"""
 
     exit = 9
+    hint = "agh agent list"
+
+
+class AgentNotInstallable(AghError):
+    """{0} cannot be installed here: {1}"""
+
+    exit = 9
+    hint = "agh agent search {0} -o json"
+
+
+class InstallFailed(AghError):
+    """{0} could not be installed: {1}"""
+
+    exit = 1
+    hint = "agh agent search {0} shows the version to install"
+
+
+class ChecksumWrong(AghError):
+    """the download of {0} is not what the list of agents describes: its SHA-256 is {1}, not {2}"""
+
+    exit = 1
+    hint = "nothing was installed; agh agent search --refresh gets a new list"
+
+
+class ArchiveRefused(AghError):
+    """{0} was refused: {1}"""
+
+    exit = 1
+    hint = "nothing was installed; agh agent search --refresh gets a new list"
+
+
+class DownloadFailed(AghError):
+    """{0} could not be downloaded: {1}"""
+
+    exit = 1
+    hint = "try again with a network; agh agent search works without one"
+
+
+class CatalogInvalid(AghError):
+    """the list of agents cannot be used: {0}"""
+
+    exit = 1
+    hint = "agh agent search uses the copy that comes with agh"
+
+
+class AgentUnlisted(AghError):
+    """the list of agents has no {0}"""
+
+    exit = 4
+    hint = "agh agent search"
+
+
+class AgentDefined(AghError):
+    """the agent {0} is defined in {1}, which agh did not write"""
+
+    exit = 6
+    hint = "rename that file, then try again"
+
+
+class AgentNotPinned(AghError):
+    """{0} was not installed with agh agent install"""
+
+    exit = 4
     hint = "agh agent list"
 
 

@@ -17,6 +17,7 @@ FOLDERS = {
     "mutants": "deliberate breakages, with `make mutants`",
     "plugins": "one folder for each package of plugins/",
     "real_agents": "agents from npm, with `make real-agents`",
+    "real_packages": "what npm and PyPI have, with `make catalog`",
     "real_places": "podman and Slurm, with `make podman` and `make slurm`",
     "sessions": "live sessions, by feature",
     "support": "what tests of more than one folder need",

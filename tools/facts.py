@@ -49,7 +49,13 @@ FILES = {
 }
 # By the first word of a command; other commands may touch any file.
 FILES_OF = {
-    "agent": {name: FILES[name] for name in ("~/.agh/config.toml", "~/.agh/agents/NAME.toml")},
+    "agent": {
+        "~/.agh/config.toml": FILES["~/.agh/config.toml"],
+        "~/.agh/agents/NAME.toml": "Agents of your own, and versions that `agh agent install` pinned; "
+        "also `.agh/agents/NAME.toml` in a trusted workspace.",
+        "~/.agh/agents/bin/": "What `agh agent install` installed, by agent and version.",
+        "~/.cache/agh/": "The last copy of the public registry; it may be removed.",
+    },
     "config": {name: FILES[name] for name in ("~/.agh/config.toml",)},
     "workspace": {name: FILES[name] for name in ("~/.agh/workspaces.toml", "~/.agh/config.toml")},
     "man": {"share/man/": "Where man(1) may find the same pages, below the prefix of the installation."},

@@ -1,14 +1,15 @@
 """Agent records: how to start an agent, and how it differs from others. Plain data.
 
 Agents come from the built-in table, from plugins, and from TOML files: `agents/NAME.toml` in the home,
-`.agh/agents/NAME.toml` in a workspace. All become the same record.
+`.agh/agents/NAME.toml` in a workspace. All become the same record. A file may extend an agent of the table or
+of a plugin, as the files that `agh agent install` writes do.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agh.config import PERMISSION_MODES
@@ -26,7 +27,11 @@ class AgentRecord:
     name: str  # its name; an agent defined in a file is named after the file
     argv: tuple[str, ...]  # the program and its arguments
     title: str = ""  # the name shown to users
+    extends: str = ""  # in a file: the agent whose fields it starts from; what the file sets replaces them
     package: str = ""  # the npm package to run with npx if the program is not installed
+    python_package: str = ""  # the PyPI package to run with uvx if the program is not installed
+    catalog: str = ""  # its id in the public registry of ACP agents, if that is not its name
+    pin: Mapping[str, Any] = field(default_factory=dict)  # the version to run, from `agh agent install`
     env: Mapping[str, str] = field(default_factory=dict)  # variables to add to the user's environment
     drop_env: tuple[str, ...] = ()  # variables to hide from the agent
     crosses: tuple[str, ...] = ()  # variables to forward to another place: KEY, PREFIX_*
@@ -42,24 +47,52 @@ class AgentRecord:
     source: str = "built-in"  # where the record came from; set by agh
 
     def command(self, search: str | None = None) -> list[str] | None:
-        """Return the argv to run, with npx if only the package can be run; None if nothing is installed."""
+        """Return the argv to run, with npx or uvx if only the package can be run; None if nothing can be."""
+        if self.pin:
+            command = [*pinned_program(self.pin), *self.argv[1:]]
+            return command if find_program(command[0], search) else None
         if find_program(self.argv[0], search):
             return list(self.argv)
         if self.package and find_program("npx", search):
-            # Without a prefix npx would run a program from the workspace's node_modules, and read its .npmrc.
-            return ["npx", "--prefix", os.path.expanduser("~"), "-y", self.package, *self.argv[1:]]
+            return [*npx(self.package), *self.argv[1:]]
+        if self.python_package and find_program("uvx", search):
+            return [*uvx(self.python_package, self.argv[0]), *self.argv[1:]]
         return None
 
     def state(self) -> str:
-        """Return "installed", "runnable" (through npx) or "not installed"."""
+        """Return "installed", "runnable" (through npx or uvx) or "not installed"."""
         command = self.command()
         if command is None:
             return "not installed"
-        return "installed" if command[0] == self.argv[0] else "runnable"
+        return "installed" if self.pin or command[0] == self.argv[0] else "runnable"
+
+    def npm_package(self) -> str:
+        """Return the npm package that npx can run, with its version if that is pinned; or nothing."""
+        return str(self.pin["package"]) if self.pin.get("via") == "npx" else self.package
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
         """Return the agent's environment: `base` without `drop_env`, plus `env`."""
         return {**{key: base[key] for key in base if key not in self.drop_env}, **self.env}
+
+
+def npx(package: str, command: str = "") -> list[str]:
+    """Return the start of an argv that runs a npm package, or one of its commands."""
+    # Without a prefix npx would run a program from the workspace's node_modules, and read its .npmrc.
+    start = ["npx", "--prefix", os.path.expanduser("~"), "-y"]
+    return [*start, "--package", package, "--", command] if command else [*start, package]
+
+
+def uvx(package: str, command: str = "") -> list[str]:
+    """Return the start of an argv that runs a package from PyPI, or one of its commands."""
+    return ["uvx", "--from", package, command] if command else ["uvx", package]
+
+
+def pinned_program(pin: Mapping[str, Any]) -> list[str]:
+    """Return the start of an argv that runs exactly the version that is pinned."""
+    if "path" in pin:
+        return [str(pin["path"])]
+    run = npx if pin["via"] == "npx" else uvx
+    return run(str(pin["package"]), str(pin.get("command", "")))
 
 
 _TYPES: dict[str, type | tuple[type, ...]] = {
@@ -70,6 +103,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "resume_argv": (list, tuple),
     "env": Mapping,
     "limits": Mapping,
+    "pin": Mapping,
     "session_meta": Mapping,
     "quiet_after_load": (int, float),
 }
@@ -102,13 +136,27 @@ def parse_agent(fields: Mapping[str, Any], source: str) -> AgentRecord:
                 source,
                 f"session_meta: {key} = {value!r}; known are {', '.join(SESSION_META)}, as dotted paths",
             )
+    if problem := _find_pin_problem(values.get("pin", {})):
+        raise AgentInvalid(source, f"pin: {problem}", hint="agh agent install NAME writes it anew")
     if values.get("permissions", PERMISSION_MODES[0]) not in PERMISSION_MODES:
         raise AgentInvalid(source, f"permissions is one of {', '.join(PERMISSION_MODES)}")
     return AgentRecord(**values, source=source)
 
 
-def read_agent(path: str) -> AgentRecord:
-    """Read an agent from a TOML file and name it after the file."""
+def _find_pin_problem(pin: Mapping[str, Any]) -> str:
+    """Describe what is wrong with a pin; return nothing if it can be run."""
+    if not pin:
+        return ""
+    if pin.get("via") not in ("npx", "uvx", "binary"):
+        return f"via = {pin.get('via')!r}; known are npx, uvx, binary"
+    key = "path" if "path" in pin or pin["via"] == "binary" else "package"
+    if not isinstance(pin.get(key), str) or not pin[key] or pin[key].startswith("-"):
+        return f"it needs a {key}"
+    return "" if isinstance(pin.get("version"), str) else "it needs a version"
+
+
+def read_agent(path: str, bases: Callable[[], Mapping[str, AgentRecord]] = dict) -> AgentRecord:
+    """Read an agent from a TOML file and name it after the file. `bases` returns what it can extend."""
     import tomllib
 
     try:
@@ -118,7 +166,22 @@ def read_agent(path: str) -> AgentRecord:
         raise AgentInvalid(path, str(error)) from None
     if "name" in fields:
         raise AgentInvalid(path, "an agent's name is that of its file; take `name` out of it")
-    return parse_agent({"name": os.path.basename(path).removesuffix(".toml"), **fields}, path)
+    name = os.path.basename(path).removesuffix(".toml")
+    if not fields.get("extends"):
+        return parse_agent({"name": name, **fields}, path)
+    base = bases().get(str(fields["extends"]))
+    if base is None:
+        raise AgentInvalid(
+            path, f"extends: no built-in agent and no plugin's is called {fields['extends']!r}"
+        )
+    return _extend(base, parse_agent({"argv": base.argv, "name": name, **fields}, path), fields)
+
+
+def _extend(base: AgentRecord, own: AgentRecord, fields: Mapping[str, Any]) -> AgentRecord:
+    """Return the agent of a file with what the file leaves out taken from `base`; variables add up."""
+    values = {key: getattr(own, key) for key in fields}
+    values |= {"name": own.name, "source": own.source, "env": {**base.env, **own.env}}
+    return replace(base, **values)
 
 
 def find_program(name: str, search: str | None = None) -> str | None:

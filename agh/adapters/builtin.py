@@ -1,6 +1,7 @@
 """The built-in plugin: agents, restore strategies, exporters and importers.
 
-What is noted about an agent was observed by running it; comments explain what is surprising.
+What is noted about an agent was observed by running it; comments explain what is surprising. A record is laid
+over the agent's entry in the catalog (`agh/catalog`), which says which versions there are.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "title": "Claude Code",
         "argv": ["claude-agent-acp"],
         "package": "@agentclientprotocol/claude-agent-acp",
+        "catalog": "claude-acp",
         "login": "claude auth login",
         "install": "npm install -g @agentclientprotocol/claude-agent-acp",
         "crosses": ["ANTHROPIC_*", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_*"],
@@ -35,6 +37,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "title": "Codex",
         "argv": ["codex-acp"],
         "package": "@agentclientprotocol/codex-acp",
+        "catalog": "codex-acp",
         "login": "codex login",
         "install": "npm install -g @agentclientprotocol/codex-acp",
         "crosses": ["CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"],
@@ -69,6 +72,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "title": "GitHub Copilot",
         "argv": ["copilot", "--acp"],
         "package": "@github/copilot",
+        "catalog": "github-copilot-cli",
         "login": "copilot login",
         "install": "npm install -g @github/copilot",
         "crosses": ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"],
@@ -78,6 +82,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "title": "Qwen Code",
         "argv": ["qwen", "--acp"],
         "package": "@qwen-code/qwen-code",
+        "catalog": "qwen-code",
         "login": "qwen",
         "install": "npm install -g @qwen-code/qwen-code",
         "crosses": ["DASHSCOPE_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"],
@@ -87,6 +92,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "title": "Augment",
         "argv": ["auggie", "--acp"],
         "package": "@augmentcode/auggie",
+        "env": {"AUGMENT_DISABLE_AUTO_UPDATE": "1"},  # else it replaces itself under a live session
         "login": "auggie login",
         "install": "npm install -g @augmentcode/auggie",
         "crosses": ["AUGMENT_*"],
@@ -95,9 +101,9 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "name": "amp",
         "title": "Amp",
         "argv": ["amp-acp"],
-        "package": "amp-acp",
+        "catalog": "amp-acp",
         "login": "amp login",
-        "install": "npm install -g amp-acp",
+        "install": "agh agent install amp",
         "crosses": ["AMP_API_KEY"],
     },
     {
@@ -113,21 +119,25 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "title": "Goose",
         "argv": ["goose", "acp"],
         "login": "goose configure",
-        "install": "see Goose's own installer",
+        "install": "agh agent install goose",
         "crosses": ["ANTHROPIC_API_KEY", "GOOSE_MODEL", "GOOSE_PROVIDER", "OPENAI_API_KEY"],
     },
     {
         "name": "kimi",
         "title": "Kimi Code",
         "argv": ["kimi", "acp"],
+        "package": "@moonshot-ai/kimi-code",
+        "catalog": "kimi-code",  # `kimi` there is the older Kimi CLI
         "login": "kimi login",
-        "install": "pip install kimi-cli",
+        "install": "npm install -g @moonshot-ai/kimi-code",
         "crosses": ["KIMI_API_KEY", "KIMI_BASE_URL", "MOONSHOT_API_KEY"],
     },
     {
         "name": "vibe",
         "title": "Mistral Vibe",
         "argv": ["vibe-acp"],
+        "python_package": "mistral-vibe",
+        "catalog": "mistral-vibe",
         "login": "vibe --setup",
         "install": "pip install mistral-vibe",
         "crosses": ["MISTRAL_API_KEY"],
@@ -137,8 +147,9 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "title": "Pi",
         "argv": ["pi-acp"],
         "package": "pi-acp",
+        "catalog": "pi-acp",
         "login": "pi",
-        "install": "npm install -g pi-acp",
+        "install": "npm install -g pi-acp @earendil-works/pi-coding-agent",
         "crosses": ["ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY"],
     },
     {
@@ -162,16 +173,18 @@ AGENTS: tuple[dict[str, Any], ...] = (
     {
         "name": "fast-agent",
         "title": "fast-agent",
-        "argv": ["fast-agent", "acp"],
+        "argv": ["fast-agent-acp", "-x"],
+        "python_package": "fast-agent-acp",
         "login": "fast-agent setup",
-        "install": "pip install fast-agent-mcp",
-        "crosses": ["ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENAI_API_KEY"],
+        "install": "pip install fast-agent-acp",
+        "crosses": ["ANTHROPIC_API_KEY", "FAST_AGENT_MODEL", "GOOGLE_API_KEY", "OPENAI_API_KEY"],
         "restore_skip": ["native_resume"],  # it replays the history on resume, which a resume must not
     },
     {
         "name": "openhands",
         "title": "OpenHands",
         "argv": ["openhands", "acp"],
+        "python_package": "openhands",
         "login": "openhands login",
         "install": "pip install openhands",
         "crosses": ["LLM_API_KEY", "LLM_BASE_URL", "LLM_MODEL"],

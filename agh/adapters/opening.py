@@ -35,7 +35,7 @@ def opening(
     session = capabilities.get("sessionCapabilities")
     offered = session.get("systemPrompt") if isinstance(session, dict) else None
     if isinstance(offered, dict):
-        if mode == "override" and offered.get("override") is None:
+        if mode == "override" and not _can_override(offered):
             raise SystemPromptRefused(record.name, " in place of its own", hint="use --append-system-prompt")
         return params | {"systemPrompt": {"mode": mode, "content": [{"type": "text", "text": text}]}}
     where = record.session_meta.get("append_system_prompt" if mode == "append" else "system_prompt")
@@ -43,6 +43,14 @@ def opening(
         raise SystemPromptRefused(record.name, "")
     _place(params, where, text)
     return params
+
+
+def _can_override(offered: Mapping[str, Any]) -> bool:
+    """Tell whether an agent takes a prompt in place of its own; agents of early 2026 say so one level up."""
+    modes = offered.get("mode")
+    return (isinstance(modes, dict) and modes.get("override") is not None) or offered.get(
+        "override"
+    ) is not None
 
 
 def _place(params: dict[str, Any], path: str, value: Any) -> None:

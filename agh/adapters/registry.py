@@ -141,7 +141,7 @@ def agents(workspace: str | None = None) -> dict[str, AgentRecord]:
             defined.setdefault(agent.name, agent)
         except AgentInvalid as error:
             warn(f"{error.message}; it is skipped")
-    return defined | {name: agent for name, agent in _offered_agents().items() if name not in defined}
+    return defined | {name: agent for name, agent in offered_agents().items() if name not in defined}
 
 
 def agent(name: str, workspace: str | None = None) -> AgentRecord:
@@ -149,7 +149,7 @@ def agent(name: str, workspace: str | None = None) -> AgentRecord:
     for path in _agent_files(workspace):
         if os.path.basename(path) == f"{name}.toml":
             return _read_agent(path, workspace)
-    offered = _offered_agents()
+    offered = offered_agents()
     if name not in offered:
         for path in config.untrusted_files(workspace):
             if os.path.basename(path) == f"{name}.toml":
@@ -211,7 +211,8 @@ def add_commands(group: click.Group) -> None:
 
 
 @cache
-def _offered_agents() -> dict[str, AgentRecord]:
+def offered_agents() -> dict[str, AgentRecord]:
+    """Return the built-in agents and those of plugins, without those that files define."""
     return _collect("agh_register_agents", parse_agent)
 
 
@@ -254,7 +255,7 @@ def _agent_files(workspace: str | None) -> list[str]:
 
 def _read_agent(path: str, workspace: str | None) -> AgentRecord:
     """Read the file of an agent; a program below `.agh/` that was trusted is taken from its copy."""
-    agent, folder = read_agent(path), os.path.dirname(os.path.dirname(path))
+    agent, folder = read_agent(path, offered_agents), os.path.dirname(os.path.dirname(path))
     if folder == home_path() or folder == trust.folder_of(workspace):
         return agent
     return replace(agent, argv=tuple(trust.rebase(list(agent.argv), workspace, folder)))

@@ -120,6 +120,8 @@ def _values(takes: Takes, word: str) -> Iterator[Candidate]:
         yield from _sessions(word)
     elif takes == "agent":
         yield from _agents()
+    elif takes == "catalog":
+        yield from _catalog()
     elif takes == "workspace":
         yield from _workspaces()
         yield "", "dir"
@@ -176,6 +178,17 @@ def _agents() -> Iterator[Candidate]:
     records = agents(os.getcwd()).values()
     for record in sorted(records, key=lambda record: record.state() == "not installed"):
         yield record.name, " · ".join(filter(None, (record.title, record.state())))
+
+
+def _catalog() -> Iterator[Candidate]:
+    """Yield the agents that can be installed, from the copy at hand."""
+    from agh.adapters.registry import offered_agents
+    from agh.catalog.plan import agent_names
+    from agh.catalog.source import load_catalog
+
+    entries = load_catalog(refresh=False).entries
+    for id, name in agent_names(entries, offered_agents()).items():
+        yield name, f"{entries[id].name} {entries[id].version}"
 
 
 def _workspaces() -> Iterator[Candidate]:

@@ -16,7 +16,7 @@ from agh.core.suggest import closest
 from agh.errors import BROKEN_PIPE, INTERRUPTED, AghError, Bug, OutputFailed, Usage
 
 COMMANDS = {
-    "agent": "agh.cli.agent:agent",
+    "agent": "agh.cli.agent.group:agent",
     "compare": "agh.cli.compare:compare",
     "completion": "agh.cli.completion:completion",
     "config": "agh.cli.config:config",

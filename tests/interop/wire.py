@@ -15,6 +15,8 @@ from acp import schema
 from acp.meta import AGENT_METHODS, CLIENT_METHODS
 from pydantic import TypeAdapter
 
+from tests.support.acp_schema import oracle
+
 Message = dict[str, Any]
 
 REQUESTS: dict[str, Any] = {
@@ -81,7 +83,21 @@ def check_all(sent: Iterable[Message], asked: Iterable[Message]) -> list[str]:
             assert message.keys() == {"jsonrpc", "method", "params"}, message
             _check(NOTIFICATIONS[message["method"]], message["params"])
             met.append(message["method"])
+        _consult_oracle(message, methods)
     return met
+
+
+def _consult_oracle(message: Message, methods: dict[Any, str]) -> None:
+    """Check a message by the newest schema too, if `make schema` provides it."""
+    judge = oracle()
+    if judge is None:
+        return
+    if "method" in message:
+        judge.check("agent", message["method"], "params", message["params"])
+    elif "error" in message:
+        judge.check_error(methods[message["id"]], message["error"])
+    else:
+        judge.check("client", methods[message["id"]], "result", message["result"])
 
 
 def _check_answer(method: str, message: Message) -> str:

@@ -117,7 +117,7 @@ def in_process(
 
 
 def _exit_number(args: tuple[str, ...]) -> int:
-    for cached in (registry.manager, registry.strategies, registry._offered_agents):
+    for cached in (registry.manager, registry.strategies, registry.offered_agents):
         cached.cache_clear()  # a process of its own would ask the plugins that there are now
     try:
         return run(args)

@@ -95,6 +95,13 @@ def capabilities_in(answer: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in caps.items() if key not in groups}
 
 
+def version_in(answer: dict[str, Any]) -> str | None:
+    """Return the version that an agent claims in its answer to `initialize`; None if it claims none."""
+    info = answer.get("agentInfo")
+    version = info.get("version") if isinstance(info, dict) else None
+    return version[:200] if isinstance(version, str) and version else None
+
+
 def auth_methods_in(answer: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the ways to log in, from an agent's answer to `initialize`."""
     methods = answer.get("authMethods")

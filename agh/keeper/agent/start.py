@@ -9,7 +9,14 @@ from agh.core.events import timestamp
 from agh.errors import AgentFailed, AghError, PlaceGone
 from agh.keeper.agent.connection import Agent
 from agh.keeper.agent.incoming import take_frames
-from agh.keeper.agent.launch import PROTOCOL, auth_methods_in, capabilities_in, client_info, prepare
+from agh.keeper.agent.launch import (
+    PROTOCOL,
+    auth_methods_in,
+    capabilities_in,
+    client_info,
+    prepare,
+    version_in,
+)
 from agh.keeper.leash import orphans
 from agh.keeper.session import Live
 
@@ -56,6 +63,8 @@ def initialize_agent(live: Live) -> None:
     version = answer.get("protocolVersion")
     if version != PROTOCOL:
         raise AgentFailed(agent.name, f"it speaks protocol version {version!r}; agh speaks 1")
+    live.meta["agent_version"] = version_in(answer)
+    live.meta["agent_pin"] = dict(live.agent.record.pin) or None
     live.meta["acp_caps"] = capabilities_in(answer)
     live.meta["auth_methods"] = auth_methods_in(answer)
 

@@ -70,7 +70,7 @@ class Agent:
                 "loadSession": "load" in self.options.caps,
                 "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
                 "sessionCapabilities": {cap: {} for cap in self.options.caps if cap != "load"}
-                | ({"systemPrompt": {"override": {}}} if self.options.system_prompt else {}),
+                | ({"systemPrompt": {"mode": {"override": {}}}} if self.options.system_prompt else {}),
             },
             "authMethods": [LOGIN] if self.options.auth_required else [],
         }

@@ -77,7 +77,7 @@ def build_preamble(
         # Probes belong to no session, and may run side by side.
         "agh_session_mark": f"{MARK}={session}:" if session else "",
         "agh_directory": launch.cwd,
-        "agh_package": launch.agent.package or "",
+        "agh_package": launch.agent.npm_package(),
         "agh_pause": f"{pause:g}",
     }
     header = [

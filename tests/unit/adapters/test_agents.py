@@ -81,7 +81,7 @@ def test_installed_runnable_or_neither(live: Live, tmp_path: Path) -> None:
     bare = listed(live, env={"PATH": str(tmp_path)})
     assert {value["state"] for value in bare.values() if value["source"] == "built-in"} == {"not installed"}
     head, *rows = live.agh("agent", "list", env=env).stdout.splitlines()
-    assert head.split() == ["AGENT", "STATE", "COMMAND", "FROM"]
+    assert head.split() == ["AGENT", "STATE", "VERSION", "COMMAND", "FROM"]
     assert len(rows) == len(agents)
     assert {rows[0].split()[0], rows[1].split()[0]} == {"opencode", "echo"}, "what is installed comes first"
 
@@ -100,7 +100,7 @@ def test_show_says_how_it_is_started_and_logged_in_to(live: Live) -> None:
 def test_an_unknown_name_is_guessed(live: Live, args: tuple[str, ...]) -> None:
     error = failed(live, *args, "cluade", code=4)
     assert (error["code"], error["hint"]) == ("agent_not_found", "did you mean claude?")
-    assert failed(live, *args, "zzz", code=4)["hint"] == "agh agent list"
+    assert failed(live, *args, "zzz", code=4)["hint"] == "agh agent list; agh agent search zzz"
     assert live.sessions() == []
 
 
@@ -301,3 +301,75 @@ def test_a_record_is_what_it_says(tmp_path: Path) -> None:
     by_npx = ["npx", "--prefix", os.path.expanduser("~"), "-y", "@me/mine", "--acp"]
     assert record.command(path_with(tmp_path / "two", "npx")["PATH"]) == by_npx
     assert record.command(path_with(tmp_path / "three", "npx", "mine")["PATH"]) == ["mine", "--acp"]
+
+
+# Files that extend a record, and pins.
+
+
+def home_agent(live: Live, name: str, toml: str) -> None:
+    folder = live.home / "agents"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.toml").write_text(toml)
+
+
+def test_a_file_may_extend_an_agent(live: Live) -> None:
+    home_agent(live, "auggie", 'extends = "auggie"\npermissions = "deny-all"\n[env]\nMINE = "1"\n')
+    home_agent(live, "fast-claude", 'extends = "claude"\nargv = ["claude-agent-acp", "--fast"]\n')
+    rows = listed(live)
+    assert rows["auggie"]["argv"] == ["auggie", "--acp"]
+    assert rows["auggie"]["env"] == {"AUGMENT_DISABLE_AUTO_UPDATE": "1", "MINE": "1"}
+    assert rows["auggie"]["permissions"] == "deny-all"
+    assert rows["fast-claude"]["argv"] == ["claude-agent-acp", "--fast"]
+    assert rows["fast-claude"]["drop_env"] == ["CLAUDECODE"]
+    assert rows["claude"]["argv"] == ["claude-agent-acp"]
+
+
+def test_a_file_that_extends_nothing_is_an_error(live: Live) -> None:
+    home_agent(live, "mine", 'extends = "nobody"\n')
+    assert "nobody" in failed(live, "agent", "show", "mine", code=2)["message"]
+
+
+@pytest.mark.parametrize(
+    "pin",
+    [
+        'via = "pip"\nversion = "1"',
+        'via = "npx"\nversion = "1"',
+        'via = "npx"\npackage = "-c"\nversion = "1"',
+        'via = "binary"\nversion = "1"',
+        'via = "npx"\npackage = "a@1"',
+        'via = "npx"\npackage = "a@1"\nversion = 1',
+    ],
+)
+def test_a_pin_that_cannot_be_run_is_an_error(live: Live, pin: str) -> None:
+    home_agent(live, "mine", f'argv = ["a"]\n[pin]\n{pin}\n')
+    assert "pin: " in failed(live, "agent", "show", "mine", code=2)["message"]
+
+
+@pytest.mark.parametrize(
+    ("pin", "command"),
+    [
+        ('via = "npx"\npackage = "a@1"', ["npx", "--prefix", "~", "-y", "a@1", "--acp"]),
+        (
+            'via = "npx"\npackage = "a@1"\ncommand = "b"',
+            ["npx", "--prefix", "~", "-y", "--package", "a@1", "--", "b", "--acp"],
+        ),
+        ('via = "uvx"\npackage = "a==1"', ["uvx", "a==1", "--acp"]),
+        ('via = "uvx"\npackage = "a==1"\ncommand = "b"', ["uvx", "--from", "a==1", "b", "--acp"]),
+        ('via = "binary"\npath = "/bin/sh"', ["/bin/sh", "--acp"]),
+        ('via = "npx"\npackage = "a@1"\npath = "/bin/sh"', ["/bin/sh", "--acp"]),
+    ],
+)
+def test_a_pin_is_run_whatever_is_on_the_path(
+    live: Live, tmp_path: Path, pin: str, command: list[str]
+) -> None:
+    home_agent(live, "mine", f'argv = ["a", "--acp"]\n[pin]\nversion = "1"\n{pin}\n')
+    row = listed(live, env=path_with(tmp_path / "bin", "a", "npx", "uvx"))["mine"]
+    assert row["command"] == [os.path.expanduser("~") if word == "~" else word for word in command]
+    assert row["state"] == "installed"
+    bare = listed(live, env={"PATH": str(tmp_path)})["mine"]
+    assert bare["state"] == ("installed" if "path" in pin else "not installed")
+
+
+def test_a_python_package_is_run_with_uvx(live: Live, tmp_path: Path) -> None:
+    row = listed(live, env=path_with(tmp_path / "bin", "uvx"))["vibe"]
+    assert (row["state"], row["command"]) == ("runnable", ["uvx", "--from", "mistral-vibe", "vibe-acp"])

@@ -41,10 +41,11 @@ def test_the_capability_of_the_protocol_comes_first() -> None:
     for agent in (PLAIN, CLAUDE):
         fields = opening(agent, advertised(), APPEND, [])
         assert fields == {"systemPrompt": {"mode": "append", "content": content}}
-        fields = opening(agent, advertised(override={}), OVERRIDE, [])
-        assert fields == {"systemPrompt": {"mode": "override", "content": content}}
+        for offer in ({"mode": {"override": {}}}, {"override": {}}):
+            fields = opening(agent, advertised(**offer), OVERRIDE, [])
+            assert fields == {"systemPrompt": {"mode": "override", "content": content}}
         with pytest.raises(SystemPromptRefused) as caught:
-            opening(agent, advertised(), OVERRIDE, [])
+            opening(agent, advertised(mode={}), OVERRIDE, [])
         assert caught.value.hint == "use --append-system-prompt"
 
 

@@ -11,14 +11,17 @@ import click
 from agh import config
 from agh.adapters import registry
 from agh.adapters.agents import AgentRecord
+from agh.cli.lazy import LazyGroup
 from agh.console import terminal
 from agh.console.output import columns, output_option, remark, write_result
 from agh.store import workspaces
 
+CATALOG = {name: f"agh.cli.agent.catalog:{name}" for name in ("search", "install", "update", "uninstall")}
 
-@click.group("agent", epilog="Example:  agh agent list")
+
+@click.group("agent", cls=LazyGroup, modules=CATALOG, epilog="Example:  agh agent list")
 def agent() -> None:
-    """See which agents there are, and whether they work."""
+    """See which agents there are, whether they work, and install more."""
 
 
 @agent.command(
@@ -27,7 +30,10 @@ def agent() -> None:
 @click.option("--workspace", metavar="W", help="Also the agents of this workspace (default: this one).")
 @output_option()
 def list_agents(workspace: str | None, output: str) -> None:
-    """List agents: installed, runnable through npx, or neither."""
+    """List agents: installed, runnable through npx or uvx, or neither.
+
+    VERSION is the version that `agh agent install` pinned. `agh agent search` lists more agents.
+    """
     directory = workspaces.find_existing(workspace).path
     agents = [describe(record) for record in registry.agents(directory).values()]
     write_result("agents", agents, output, lambda: _table(agents))
@@ -59,18 +65,29 @@ def doctor(name: str | None, command: str | None, place: str | None, output: str
 
 
 def describe(record: AgentRecord) -> dict[str, Any]:
-    return {**asdict(record), "state": record.state(), "command": record.command()}
+    return {
+        **asdict(record),
+        "state": record.state(),
+        "version": record.pin.get("version"),
+        "command": record.command(),
+    }
 
 
 def _table(agents: list[dict[str, Any]]) -> str:
     order = ("installed", "runnable", "not installed")
     rows = [
-        (row["name"], row["state"], shlex.join(row["argv"]), row["source"])
+        (row["name"], row["state"], row["version"] or "-", shlex.join(row["argv"]), _origin(row))
         for row in sorted(agents, key=lambda row: order.index(row["state"]))
     ]
     return columns(
-        ("AGENT", "STATE", "COMMAND", "FROM"), [[terminal.one_line(cell, 60) for cell in row] for row in rows]
+        ("AGENT", "STATE", "VERSION", "COMMAND", "FROM"),
+        [[terminal.one_line(cell, 60) for cell in row] for row in rows],
     )
+
+
+def _origin(row: dict[str, Any]) -> str:
+    """Say where a record comes from: a pinned version by the way it was installed, else its source."""
+    return f"{row['pin']['via']} (pinned)" if row["pin"] else str(row["source"])
 
 
 def _lines(fields: dict[str, Any]) -> list[str]:

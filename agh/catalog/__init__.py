@@ -1,0 +1,1 @@
+"""The catalog of agents: the public registry of ACP agents, and installing from it."""
