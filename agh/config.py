@@ -10,18 +10,25 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from agh import trust
 from agh.core.settings.values import PERMISSION_MODES as PERMISSION_MODES
-from agh.core.settings.values import amount, count, patterns, permission_mode, seconds, tables, text
+from agh.core.settings.values import (
+    amount,
+    count,
+    patterns,
+    permission_mode,
+    read_hooks,
+    read_rules,
+    read_servers,
+    seconds,
+    tables,
+    text,
+)
 from agh.core.suggest import closest
 from agh.errors import ConfigInvalid
 from agh.home import agent_files, home_path
-
-if TYPE_CHECKING:
-    from agh.core.rules import Rule
-    from agh.core.settings.hooks import Hook
 
 
 def directory(value: Any) -> str:
@@ -37,33 +44,6 @@ def directories(value: Any) -> list[str]:
     if not isinstance(value, list):
         raise ValueError(f"{value!r} is not a list of paths")
     return [directory(path) for path in value]
-
-
-def read_servers(value: Any) -> list[dict[str, Any]]:
-    """Return a list of MCP servers."""
-    if value == []:  # nearly always, so the import is skipped
-        return []
-    from agh.core.settings import mcp
-
-    return mcp.read_servers(value)
-
-
-def read_rules(value: Any) -> list[Rule]:
-    """Return a list of permission rules."""
-    if value == []:  # nearly always, so the import is skipped
-        return []
-    from agh.core import rules
-
-    return rules.read_rules(value)
-
-
-def read_hooks(value: Any) -> list[Hook]:
-    """Return a list of hooks."""
-    if value == []:  # nearly always, so the import is skipped
-        return []
-    from agh.core.settings import hooks
-
-    return hooks.read_hooks(value)
 
 
 class Setting(NamedTuple):

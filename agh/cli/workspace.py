@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from agh import trust
 from agh.config import is_listed, own_file, trust_state, untrusted_note, workspace_file
 from agh.console import terminal
 from agh.console.output import columns, output_option, remark, write_result
@@ -16,7 +17,6 @@ from agh.errors import TrustRefused, Usage
 from agh.store import sessions, workspaces
 from agh.store.views import list_views
 from agh.store.workspaces import Workspace
-from agh.trust import record_of
 
 
 @click.group(
@@ -72,8 +72,6 @@ def trust_command(workspace: str, yes: bool, output: str) -> None:
     Until then agh uses none of it. A copy is stored: its rules, hooks, agents and MCP servers are used until
     you trust another one, whatever is written to the directory meanwhile.
     """
-    from agh.store import trust
-
     path = workspaces.find_existing(workspace).path
     proposal = trust.propose(path)
     _refuse_agents(path)
@@ -92,8 +90,6 @@ def trust_command(workspace: str, yes: bool, output: str) -> None:
 @output_option()
 def untrust_command(workspace: str, output: str) -> None:
     """Stop using what a workspace's .agh/ holds, from the next start of a session on."""
-    from agh.store import trust
-
     path = workspaces.find(workspace).path
     record = trust.forget(path)
     write_result("workspace", _trust_of(path), output, lambda: terminal.clean(f"{trust_state(path)}  {path}"))
@@ -121,7 +117,7 @@ def _confirm(path: str) -> bool:
 
 
 def _trust_of(path: str) -> dict[str, Any]:
-    record = record_of(path)
+    record = trust.record_of(path)
     digest = {"sha256": record.sha256, "trusted_at": record.trusted_at} if record else {}
     return {"path": path, "trust": trust_state(path), **digest}
 

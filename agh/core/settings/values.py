@@ -5,7 +5,11 @@ or raises ValueError with a message for the user. Pure.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agh.core.rules import Rule
+    from agh.core.settings.hooks import Hook
 
 PERMISSION_MODES = ("deny-all", "approve-reads", "approve-all")  # from the strictest to the loosest
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw]?)")
@@ -63,3 +67,30 @@ def patterns(value: Any) -> list[re.Pattern[str]]:
         return [re.compile(item) for item in value]
     except re.error as error:
         raise ValueError(f"not a regular expression: {error}") from None
+
+
+def read_servers(value: Any) -> list[dict[str, Any]]:
+    """Return a list of MCP servers."""
+    if value == []:  # nearly always, so the import is skipped
+        return []
+    from agh.core.settings import mcp
+
+    return mcp.read_servers(value)
+
+
+def read_rules(value: Any) -> list[Rule]:
+    """Return a list of permission rules."""
+    if value == []:  # nearly always, so the import is skipped
+        return []
+    from agh.core import rules
+
+    return rules.read_rules(value)
+
+
+def read_hooks(value: Any) -> list[Hook]:
+    """Return a list of hooks."""
+    if value == []:  # nearly always, so the import is skipped
+        return []
+    from agh.core.settings import hooks
+
+    return hooks.read_hooks(value)

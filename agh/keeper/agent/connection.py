@@ -204,9 +204,11 @@ class Agent:
             finally:
                 self._launch.finish()
 
-    def _expire(self, number: int, method: str, limit: float) -> None:
-        if number in self._waiting and self._is_waiting():
-            self._loop.later(limit, lambda: self._expire(number, method, limit))
+    def _expire(self, number: int, method: str, limit: float, was_waiting: bool = False) -> None:
+        """Give up on a request, unless the user is being asked; then the agent has its time anew."""
+        is_waiting = self._is_waiting()
+        if number in self._waiting and (is_waiting or was_waiting):
+            self._loop.later(limit, lambda: self._expire(number, method, limit, is_waiting))
             return
         then = self._waiting.pop(number, None)
         if then is not None:
