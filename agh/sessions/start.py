@@ -90,7 +90,7 @@ def start(lock: Lock, *, limit: float | None = None, **request: Any) -> dict[str
     with process.connection:
         line = _read_report(process, limit)
     if not line:
-        from agh.store.failures import explain_end, last_line
+        from agh.keeper.failures import explain_end, last_line
 
         reason = last_line(lock.session) or "it said nothing"
         raise explain_end(lock.session, KeeperFailed(lock.session.id, reason))
