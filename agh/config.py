@@ -1,8 +1,8 @@
 """Settings: one table of what can be set, with values from config.toml of the home and of the workspace.
 
-A workspace's `.agh/` is used only if the user's own config.toml lists its path in `trusted_workspaces`;
-otherwise nothing in it is even read. A trusted workspace overrides the home, and a command's flags override
-both. An unknown key or an invalid value is an error that names the file and suggests the right key.
+A workspace's `.agh/` is used only if the user trusts it (see trust.py); otherwise nothing in it is even read.
+It adds to the user's settings and can make them stricter, never looser; a command's flags override both. An
+unknown key or an invalid value is an error that names the file and suggests the right key.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import stat
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agh.core.settings.values import amount, count, patterns, seconds, tables, text
+from agh import trust
+from agh.core.settings.values import PERMISSION_MODES as PERMISSION_MODES
+from agh.core.settings.values import amount, count, patterns, permission_mode, seconds, tables, text
 from agh.core.suggest import closest
 from agh.errors import ConfigInvalid
-from agh.home import home_path
+from agh.home import agent_files, home_path
 
 if TYPE_CHECKING:
     from agh.core.rules import Rule
     from agh.core.settings.hooks import Hook
-
-PERMISSION_MODES = ("deny-all", "approve-reads", "approve-all")
 
 
 def directory(value: Any) -> str:
@@ -37,13 +37,6 @@ def directories(value: Any) -> list[str]:
     if not isinstance(value, list):
         raise ValueError(f"{value!r} is not a list of paths")
     return [directory(path) for path in value]
-
-
-def permission_mode(value: Any) -> str:
-    """Return one of PERMISSION_MODES."""
-    if value not in PERMISSION_MODES:
-        raise ValueError(f"{value!r} is none of {', '.join(PERMISSION_MODES)}")
-    return str(value)
 
 
 def read_servers(value: Any) -> list[dict[str, Any]]:
@@ -156,22 +149,35 @@ SETTINGS: Mapping[str, Setting] = {
 
 
 TABLES = ("places",)  # tables whose entries the user names; the entries of all files are merged
-ADDED = ("redaction.patterns",)  # lists to which each file adds
-WORKSPACE_FOLDER = ".agh"
+WORKSPACE_FOLDER = trust.FOLDER
 OWN_ONLY = ("trusted_workspaces",)  # settings that only the user's own config.toml can set
 
 
 def load(workspace: str | None = None) -> dict[str, Any]:
-    """Return every setting with its value."""
-    values = {name: setting.default for name, setting in SETTINGS.items()}
-    for path in config_files(workspace):
-        settings = written(path)
-        for name in TABLES:
-            settings[name] = values[name] | settings.get(name, {})
-        for name in ADDED:
-            settings[name] = values[name] + settings.get(name, [])
-        values |= settings
-    return {name: SETTINGS[name].read(value) for name, value in values.items()}
+    """Return every setting with its value. A workspace's settings only add to the user's, or tighten them."""
+    own_path, *others = config_files(workspace)
+    own = {name: setting.default for name, setting in SETTINGS.items()} | written(own_path)
+    values = own
+    for path in others:
+        values = layered(own, trust.use_copy(written(path), workspace, os.path.dirname(path)))
+    settings = {name: SETTINGS[name].read(value) for name, value in values.items()}
+    if settings["permissions.rules"]:
+        from agh.core.settings.layers import with_sources
+
+        files = [own_path, *others]
+        settings["permissions.rules"] = with_sources(
+            settings["permissions.rules"], len(own["permissions.rules"]), files
+        )
+    return settings
+
+
+def layered(own: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
+    """Return the values, as written, that hold in a workspace with these settings."""
+    if not theirs:
+        return own
+    from agh.core.settings.layers import join
+
+    return own | {name: join(name, own[name], value, SETTINGS[name].read) for name, value in theirs.items()}
 
 
 def config_files(workspace: str | None) -> list[str]:
@@ -191,20 +197,42 @@ def workspace_file(workspace: str) -> str:
 
 
 def trusted_folder(workspace: str | None) -> str | None:
-    """Return the workspace's `.agh` if the user trusts it, else None. A link is never trusted."""
-    folder = _workspace_folder(workspace)
-    return folder if folder and not os.path.islink(folder) and is_trusted(str(workspace)) else None
+    """Return the folder with a workspace's trusted settings: the stored copy, or a listed `.agh`; or None."""
+    if not _may_have_settings(workspace):
+        return None
+    record = trust.record_of(workspace)
+    if record is not None:
+        return record.folder
+    folder = trust.folder_of(workspace)
+    return folder if folder and not os.path.islink(folder) and is_listed(str(workspace)) else None
+
+
+def _may_have_settings(workspace: str | None) -> bool:
+    """Tell whether a workspace has settings, or had some that were trusted; nearly always it has none."""
+    if not workspace or os.path.lexists(os.path.join(workspace, WORKSPACE_FOLDER)):
+        return bool(workspace)
+    return os.path.exists(os.path.join(home_path(), trust.INDEX))
+
+
+def is_listed(workspace: str) -> bool:
+    """Tell whether the user's own settings name this directory in `trusted_workspaces`."""
+    listed = directories(written(own_file()).get("trusted_workspaces", []))
+    return os.path.realpath(workspace) in map(os.path.realpath, listed)
 
 
 def is_trusted(workspace: str) -> bool:
-    """Tell whether the user's own settings name this directory in `trusted_workspaces`."""
-    trusted = directories(written(own_file()).get("trusted_workspaces", []))
-    return os.path.realpath(workspace) in map(os.path.realpath, trusted)
+    """Tell whether the user trusts a workspace's settings, by command or in the own settings."""
+    return trust.record_of(workspace) is not None or is_listed(workspace)
+
+
+def trust_state(workspace: str) -> str:
+    """Return whether a workspace's settings are trusted, changed since, untrusted, or none."""
+    return trust.state(workspace, is_listed=is_listed(workspace))
 
 
 def untrusted_files(workspace: str | None) -> list[str]:
     """List the files in a workspace's `.agh` that are ignored because the workspace is not trusted."""
-    folder = _workspace_folder(workspace)
+    folder = trust.folder_of(workspace)
     if folder is None or (not os.path.islink(folder) and is_trusted(str(workspace))):
         return []
     if os.path.islink(folder):
@@ -213,17 +241,14 @@ def untrusted_files(workspace: str | None) -> list[str]:
     return settings + agent_files(folder)
 
 
-def agent_files(folder: str) -> list[str]:
-    """List the files that define agents, in the home or in a workspace's `.agh`."""
-    try:
-        names = sorted(os.listdir(os.path.join(folder, "agents")))
-    except OSError:
-        return []
-    return [os.path.join(folder, "agents", name) for name in names if name.endswith(".toml")]
-
-
 def untrusted_note(workspace: str | None) -> str | None:
-    """Return a line that says which files of a workspace are ignored and how to use them, or None."""
+    """Return a line that says what of a workspace is not used and how to change that, or None."""
+    if not _may_have_settings(workspace):
+        return None
+    record = trust.record_of(workspace)
+    if record is not None and trust.is_changed(record, trust.folder_of(workspace)):
+        command = f"agh workspace trust {record.path}"
+        return f".agh/ has changed since you trusted it; the trusted copy is used; see and trust: {command}"
     files = untrusted_files(workspace)
     if not files:
         return None
@@ -234,17 +259,7 @@ def untrusted_note(workspace: str | None) -> str | None:
 
 def how_to_trust(workspace: str | None) -> str:
     """Say how to trust a workspace."""
-    return f'to use it, add "{os.path.realpath(str(workspace))}" to trusted_workspaces in {own_file()}'
-
-
-def _workspace_folder(workspace: str | None) -> str | None:
-    """Return the workspace's `.agh` if it has one that is not the home itself."""
-    if not workspace:
-        return None
-    folder = os.path.join(workspace, WORKSPACE_FOLDER)
-    if not os.path.isdir(folder) or os.path.realpath(folder) == os.path.realpath(home_path()):
-        return None
-    return folder
+    return f"see it and trust it: agh workspace trust {os.path.realpath(str(workspace))}"
 
 
 def written(path: str) -> dict[str, Any]:

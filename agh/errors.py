@@ -518,6 +518,19 @@ class AgentNotFound(AghError):
     hint = "agh agent list; agh agent search {0}"
 
 
+class WorkspaceUnreadable(AghError):
+    """{0} cannot be read: {1}"""
+
+    exit = 2
+
+
+class TrustRefused(AghError):
+    """{0} cannot be trusted: {1}"""
+
+    exit = 2
+    hint = "agh workspace show {0}"
+
+
 class WorkspaceUntrusted(AghError):
     """the agent {0} is defined in {1}, and that directory is not trusted"""
 
@@ -761,6 +774,33 @@ class PermissionUnknown(AghError):
 
     exit = 4
     hint = "agh session permissions ID"
+
+
+class PermissionAmbiguous(AghError):
+    """{0} permission requests wait for an answer; name the one you mean"""
+
+    exit = 2
+    hint = "agh session permissions ID"
+
+
+class PermissionChanged(AghError):
+    """what {0} is about has changed since it was shown; nothing was decided"""
+
+    exit = 4
+    hint = "agh session permissions {1}"
+
+
+class PermissionNotOffered(AghError):
+    """{1} is no answer that the agent offers for {0}; it offers {2}"""
+
+    exit = 2
+
+
+class PermissionSelfAnswered(AghError):
+    """an agent cannot answer for its user; the attempt was recorded"""
+
+    exit = 5
+    hint = "start the session with --allow-self-answers if it may"
 
 
 class PermissionRefused(AghError):

@@ -199,6 +199,15 @@ class Session:
         return f"Session({self.id!r}, {self.directory!r})"
 
 
+def agent_files(folder: str) -> list[str]:
+    """List the files that define agents, in the home or in a workspace's `.agh`."""
+    try:
+        names = sorted(os.listdir(os.path.join(folder, "agents")))
+    except OSError:
+        return []
+    return [os.path.join(folder, "agents", name) for name in names if name.endswith(".toml")]
+
+
 def sessions_path() -> str:
     """Return the directory that holds one directory per session. It need not exist."""
     return os.path.join(checked_home() or home_path(), "sessions")

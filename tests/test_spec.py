@@ -162,7 +162,7 @@ def test_the_content_of_events_has_no_other_keys(live: Live) -> None:
         "/tool Read path=a ok",
         "/tool-fail Run",
     ]
-    session.tell("\n".join([*steps, "/mode plan", "/ask kind=read", "/tool-open Read"]))
+    session.tell("\n".join([*steps, "/mode plan", "/ask kind=read path=a", "/tool-open Read"]))
     session.tell("/error")
     session.call("attach", holder="me", ttl=60.0)
     session.call("detach", holder="me")
@@ -209,8 +209,9 @@ def test_the_queue() -> None:
 
 def test_permissions() -> None:
     assert names(section("Permissions").partition(".")[0]) == list(config.PERMISSION_MODES)
-    assert keys("Permissions") == list(rules.Rule._fields)
-    kinds = dict(tables("Permissions")[0])["`kind`"].partition(": ")[2]
+    _, rule_keys = tables("Permissions")
+    assert keys("Permissions", 1) == ["decision", *rules.PATTERNS]
+    kinds = dict(rule_keys)["`kind`"].partition(": ")[2]
     assert kinds.split(", ") == list(rules.KINDS)
 
 

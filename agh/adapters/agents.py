@@ -14,6 +14,7 @@ from typing import Any
 
 from agh.config import PERMISSION_MODES
 from agh.errors import AgentInvalid
+from agh.home import home_path
 
 LIMITS = ("max_cost", "max_turns", "max_time", "max_bytes")
 SESSION_META = ("system_prompt", "append_system_prompt", "allowed_tools")
@@ -194,3 +195,8 @@ def find_program(name: str, search: str | None = None) -> str | None:
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
     return None
+
+
+def is_users_own(agent: AgentRecord) -> bool:
+    """Tell whether an agent is defined in the user's home, so that it may loosen the user's settings."""
+    return os.path.dirname(agent.source) == os.path.join(home_path(), "agents")

@@ -12,11 +12,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from agh import config
+from agh import config, trust
 from agh.adapters import calls
 from agh.adapters.agents import AgentRecord, parse_agent, read_agent
 from agh.adapters.calls import HookRun, PerPlugin
@@ -24,7 +25,7 @@ from agh.adapters.kinds import Kind
 from agh.adapters.restore import Strategy
 from agh.core.suggest import closest
 from agh.errors import AgentInvalid, AgentNotFound, KindUnknown, WorkspaceUntrusted
-from agh.home import home_path
+from agh.home import agent_files, home_path
 
 if TYPE_CHECKING:
     import click
@@ -133,11 +134,11 @@ def call_hook(hook: str, on_end: Callable[[HookRun], None], **arguments: Any) ->
 
 
 def agents(workspace: str | None = None) -> dict[str, AgentRecord]:
-    """Return every agent by name. A trusted workspace's files win over the home's, files over plugins."""
+    """Return every agent by name. The home's files win over a trusted workspace's, files over plugins."""
     defined: dict[str, AgentRecord] = {}
     for path in _agent_files(workspace):
         try:
-            agent = read_agent(path, offered_agents)
+            agent = _read_agent(path, workspace)
             defined.setdefault(agent.name, agent)
         except AgentInvalid as error:
             warn(f"{error.message}; it is skipped")
@@ -148,7 +149,7 @@ def agent(name: str, workspace: str | None = None) -> AgentRecord:
     """Return the agent of that name. A broken file of that name is an error, not a missing agent."""
     for path in _agent_files(workspace):
         if os.path.basename(path) == f"{name}.toml":
-            return read_agent(path, offered_agents)
+            return _read_agent(path, workspace)
     offered = offered_agents()
     if name not in offered:
         for path in config.untrusted_files(workspace):
@@ -255,9 +256,17 @@ def _source(plugin: str) -> str:
 
 
 def _agent_files(workspace: str | None) -> list[str]:
-    """List the files that define agents, the strongest first."""
+    """List the files that define agents, the strongest first: a workspace adds to the user's own."""
     trusted = config.trusted_folder(workspace)
-    return [*(config.agent_files(trusted) if trusted else []), *config.agent_files(home_path())]
+    return [*agent_files(home_path()), *(agent_files(trusted) if trusted else [])]
+
+
+def _read_agent(path: str, workspace: str | None) -> AgentRecord:
+    """Read the file of an agent; a program below `.agh/` that was trusted is taken from its copy."""
+    agent, folder = read_agent(path, offered_agents), os.path.dirname(os.path.dirname(path))
+    if folder == home_path() or folder == trust.folder_of(workspace):
+        return agent
+    return replace(agent, argv=tuple(trust.rebase(list(agent.argv), workspace, folder)))
 
 
 def _in_directory(directory: str) -> Iterator[Plugin]:

@@ -21,9 +21,8 @@ from typing import Any, NamedTuple
 from agh.adapters.agents import AgentRecord
 from agh.catalog.entries import Entry
 from agh.catalog.plan import BIN_FOLDERS, Plan, agent_file, make_plan, programs_path
-from agh.config import agent_files
 from agh.errors import AgentDefined, AgentInvalid, AgentNotPinned, AghError, ChecksumWrong, InstallFailed
-from agh.home import ensure_home, home_path, make_private_dir, replace_file
+from agh.home import agent_files, ensure_home, home_path, make_private_dir, replace_file
 from agh.store.sessions import lock_names
 
 HEADER = "# Written by `agh agent install`, and changed by `agh agent update`. What you add here stays.\n"

@@ -25,9 +25,9 @@ _target_option = click.option(
 )
 
 
-@click.group("config", epilog="Example:  agh config set permissions.mode approve-all --workspace .")
+@click.group("config", epilog="Example:  agh config set permissions.mode deny-all --workspace .")
 def config() -> None:
-    """See and change settings. A trusted workspace's win over yours; a command's flags win over both."""
+    """See and change settings. A trusted workspace's only make yours stricter; flags win over both."""
 
 
 @config.command("show", epilog="Example:  agh config show timeouts -o json | jq -r '.settings[].key'")
@@ -136,7 +136,7 @@ def _tell_if_hidden(key: str) -> None:
     try:
         for path in settings_table.config_files(workspaces.find(None).path)[1:]:
             if key in settings_table.written(path):
-                remark(f"note: {path} sets {key} too, and wins in this workspace")
+                remark(f"note: {path} sets {key} too; what holds here: agh config get {key}")
     except AghError:
         pass
 

@@ -39,8 +39,10 @@ def summary(type: str, content: dict[str, Any]) -> str:
         outcome = content.get("outcome") or ("failed" if content.get("tool_error") else "ok")
         return f"{name} {outcome}{': ' + text if text else ''}"
     if type == "permission":
-        subject = content.get("title") or f"{content.get('action')} {content.get('resource') or ''}"
-        return f"{content.get('decision') or 'asked'}: {subject}"
+        from agh.core.permission import headline
+
+        decided_by = f" (by {content['decided_by']})" if content.get("decided_by") else ""
+        return f"{content.get('decision') or 'asked'}{decided_by}: {headline(content)}"
     if type == "usage":
         usage = as_dict(content.get("usage"))
         return ", ".join(f"{key} {value}" for key, value in usage.items() if value is not None)

@@ -67,12 +67,13 @@ def run(
         session = newest_here()
         keep = keep or locks.is_held(session)
     else:
-        session = sessions.resolve(new_session(discard=remove, **options)["id"])
+        session = sessions.resolve(new_session(discard=remove, no_ask=no_ask, **options)["id"])
     ending = _deleting(session) if remove else _stopping(session, stop=not keep)
     with ending, TimeLimit(seconds) as limit:
         blocks += attachments(attach, session)
         if continues:
-            receipt = send_and_tell(session, blocks, deadline=limit.deadline, retries=retries)
+            deadline = limit.deadline
+            receipt = send_and_tell(session, blocks, refuse=no_ask, deadline=deadline, retries=retries)
         else:
             receipt = client.call(session, "prompt", prompt=blocks, retries=retries)
         code = show_turn(session, receipt, output, limit, refuse=no_ask)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import signal
 import time
 from contextlib import closing
+from functools import partial
 from typing import Any, NamedTuple
 
-from agh.cli.ask import ask_inline, can_ask, refuse_at_once
+from agh.cli.ask import answer_early, ask_inline, can_ask, refuse_at_once
 from agh.cli.turn_view import View, view_for
 from agh.console.output import remark
 from agh.core.events import MARKER_CREATED, TURN_END_TYPES, Row
@@ -67,9 +68,14 @@ class Outcome(NamedTuple):
     refusal: Refusal | None
 
 
-def send_and_tell(session: Session, prompt: list[dict[str, Any]], **args: Any) -> dict[str, Any]:
-    """Queue a prompt, say so if the session had to be started for it, and return the keeper's receipt."""
-    receipt, started = send(session, prompt, **args)
+def send_and_tell(
+    session: Session, prompt: list[dict[str, Any]], *, refuse: bool = False, **args: Any
+) -> dict[str, Any]:
+    """Queue a prompt, say so if the session had to be started for it, and return the keeper's receipt.
+
+    `refuse` refuses what the agent asks for while it starts.
+    """
+    receipt, started = send(session, prompt, on_permission=partial(answer_early, refuse), **args)
     if started is not None:
         tell_restored(started)
     return receipt
@@ -104,9 +110,21 @@ def show_turn(
     permission at once instead of asking.
     """
     with Presses(session, receipt) as presses:  # first of all: from here on Ctrl-C is about the turn
-        view = view_for(output, session_view(session))
+        metadata = session_view(session)
+        if (metadata.get("activity") or {}).get("pending_permissions"):
+            _answer_outside_turns(session, refuse)
+        view = view_for(output, metadata)
         outcome = _watch_turn(session, receipt, view, presses, limit or TimeLimit(None), refuse=refuse)
     return exit_code(outcome, session, receipt["input_id"])
+
+
+def _answer_outside_turns(session: Session, refuse: bool) -> None:
+    """Show what the agent asked for outside any turn, and answer it if that is possible here."""
+    from agh.sessions.permissions import requests
+
+    for request in requests(session, everything=False):
+        if not request["turn_id"]:
+            answer_early(refuse, session, request["request_id"])
 
 
 def _watch_turn(
@@ -143,7 +161,7 @@ def _watch_turn(
                 tracker.feed(row)
                 if row.type == "permission" and not row.parsed().get("decision"):
                     if refuse:
-                        refuse_at_once(session, row)
+                        refuse_at_once(session, str(row.parsed().get("request_id")))
                     elif can_ask():
                         ask_inline(session, row, view, deadline)
                 if row.turn_id == turn_id and row.type in TURN_END_TYPES:

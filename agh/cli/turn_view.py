@@ -153,6 +153,8 @@ class Plain(Words):
         line = f"[{label}] {summary(row.type, content)}"
         self._say(terminal.one_line(line, 400) + "\n")
         if row.type == "permission":
+            if content.get("title"):
+                self._say(terminal.one_line(f"  the agent calls it: {content['title']}", 400) + "\n")
             self._say(f"  {answer_command(self._session_id, content)}\n")
 
 

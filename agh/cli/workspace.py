@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 import click
 
-from agh.config import untrusted_note, workspace_file
+from agh.config import is_listed, own_file, trust_state, untrusted_note, workspace_file
 from agh.console import terminal
 from agh.console.output import columns, output_option, remark, write_result
 from agh.core.status import LIVE_STATES
+from agh.errors import TrustRefused, Usage
 from agh.store import sessions, workspaces
 from agh.store.views import list_views
 from agh.store.workspaces import Workspace
+from agh.trust import record_of
 
 
 @click.group(
@@ -59,6 +62,70 @@ def show(workspace: str, output: str) -> None:
         remark(ignored)
 
 
+@workspace.command("trust", epilog="Example:  agh workspace trust ~/src/shop")
+@click.argument("workspace", metavar="W", default=".")
+@click.option("--yes", is_flag=True, help="Trust what is shown without asking.")
+@output_option()
+def trust_command(workspace: str, yes: bool, output: str) -> None:
+    """Show what a workspace's .agh/ holds, or how it has changed, and trust it.
+
+    Until then agh uses none of it. A copy is stored: its rules, hooks, agents and MCP servers are used until
+    you trust another one, whatever is written to the directory meanwhile.
+    """
+    from agh.store import trust
+
+    path = workspaces.find_existing(workspace).path
+    proposal = trust.propose(path)
+    _refuse_agents(path)
+    if proposal.files == proposal.trusted and proposal.files:
+        remark("nothing has changed since you trusted it")
+    for line in proposal.show():
+        remark(terminal.clean(line))
+    if not yes and not _confirm(path):
+        raise Usage("nothing was trusted", hint=f"agh workspace trust {path} --yes")
+    record = trust.store(proposal)
+    write_result("workspace", _trust_of(path), output, lambda: terminal.clean(f"trusted  {record.path}"))
+
+
+@workspace.command("untrust", epilog="Example:  agh workspace untrust ~/src/shop")
+@click.argument("workspace", metavar="W", default=".")
+@output_option()
+def untrust_command(workspace: str, output: str) -> None:
+    """Stop using what a workspace's .agh/ holds, from the next start of a session on."""
+    from agh.store import trust
+
+    path = workspaces.find(workspace).path
+    record = trust.forget(path)
+    write_result("workspace", _trust_of(path), output, lambda: terminal.clean(f"{trust_state(path)}  {path}"))
+    if is_listed(path):
+        remark(f"it is still trusted: {own_file()} lists it in trusted_workspaces")
+    elif record is None and output == "human":
+        remark("it was not trusted")
+
+
+def _refuse_agents(path: str) -> None:
+    """Refuse to trust anything for a process that an agent has started."""
+    from agh.keeper.leash.ancestry import environment_has, lineage
+    from agh.keeper.leash.orphans import COOKIE_VARIABLE
+
+    if any(environment_has(pid, COOKIE_VARIABLE) for pid in lineage(os.getpid())):
+        raise TrustRefused(path, "an agent cannot decide that")
+
+
+def _confirm(path: str) -> bool:
+    """Ask at a terminal; nothing is asked in a pipe."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    print(f"trust {terminal.clean(path)}? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _trust_of(path: str) -> dict[str, Any]:
+    record = record_of(path)
+    digest = {"sha256": record.sha256, "trusted_at": record.trusted_at} if record else {}
+    return {"path": path, "trust": trust_state(path), **digest}
+
+
 @workspace.command("remove", epilog="Example:  agh workspace remove shop")
 @click.argument("workspace", metavar="W")
 @output_option()
@@ -77,6 +144,7 @@ def describe(entry: Workspace) -> dict[str, Any]:
         **{key: getattr(entry, key) for key in ("id", "name", "path")},
         "exists": os.path.isdir(entry.path),
         "settings": settings if os.path.isfile(settings) else None,
+        "trust": trust_state(entry.path),
         "sessions": len(views),
         "live": sum(view["state"] in LIVE_STATES for view in views),
         "last_session": views[0]["id"] if views else None,

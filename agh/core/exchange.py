@@ -46,6 +46,7 @@ TRUSTED = (
     "options",
     "permissions",
     "permission_rules",
+    "allow_self_answers",
     "allowed_tools",
     "system_prompt",
     "mcp_servers",

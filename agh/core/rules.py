@@ -1,9 +1,12 @@
 """Permission rules: what the user has decided in advance. Pure.
 
 A rule matches a request if all of its patterns match; the first matching rule decides. Patterns are shell
-patterns (`*`, `?`, `[…]`); a path pattern is relative to the workspace unless it is absolute. A command is
-matched as a whole. If a request has several paths, each is judged by itself and the strictest decision
-counts.
+patterns (`*`, `?`, `[…]`); a path pattern is relative to the workspace unless it is absolute. If a request
+has several paths or commands, each is judged by itself and the strictest decision counts.
+
+A rule that denies or asks sees every command in a line, however it is spelled, and every word that may be a
+path; if it cannot tell whether it matches, there is `doubt`, and nothing but a person may allow the request.
+A rule that allows sees only what is known word for word.
 """
 
 from __future__ import annotations
@@ -11,7 +14,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from agh.core.shell.commands import Unit
 
 # The kinds of tools that ACP knows.
 KINDS = (
@@ -27,19 +33,23 @@ KINDS = (
     "other",
 )
 DECISIONS = ("allow", "deny", "ask")
-_PATTERNS = ("kind", "name", "path", "command")
+PATTERNS = ("kind", "name", "path", "command")
 _TOOL = r"([\w.*?:/-]+)(?:\((.+)\))?"
-_SHELL = r"[;&|<>`$()\n\r]"
+_PATH_KINDS = ("read", "edit", "delete", "move")
 _SHELL_TOOLS = ("execute", "bash", "shell", "terminal")
 
 
 class Asking(NamedTuple):
-    """A permission request. Paths are real and absolute."""
+    """A permission request. Paths are real and absolute.
+
+    `words` are the words of the command as paths, whether they are meant as such or not.
+    """
 
     kind: str
     name: str | None = None
     paths: tuple[str, ...] = ()
     command: str | None = None
+    words: tuple[str, ...] = ()
 
     @property
     def resource(self) -> str | None:
@@ -53,6 +63,25 @@ class Rule(NamedTuple):
     name: str | None = None
     path: str | None = None
     command: str | None = None
+    number: int = 0  # its place in the list that it comes from
+    source: str = ""  # the file that it comes from
+    tightens: bool = False  # it comes from a workspace, so that it cannot allow anything
+
+    def __str__(self) -> str:
+        patterns = [f"{key}={value!r}" for key in PATTERNS if (value := getattr(self, key)) is not None]
+        where = f" (rule {self.number}{f' of {self.source}' if self.source else ''})" if self.number else ""
+        return f"{self.decision} {' '.join(patterns)}{where}"
+
+
+class Judgement(NamedTuple):
+    """What rules say about a request: the decision and the rule behind it.
+
+    `doubt` is a rule that would forbid the request if it matched, which cannot be told.
+    """
+
+    decision: str | None = None
+    rule: Rule | None = None
+    doubt: Rule | None = None
 
 
 def read_rules(tables: Any) -> list[Rule]:
@@ -64,10 +93,24 @@ def read_rules(tables: Any) -> list[Rule]:
 
 def decide(rules: Sequence[Rule], asking: Asking, workspace: str) -> str | None:
     """Return allow, deny or ask; None if no rule matches the request, or not all of it."""
-    if len(asking.paths) > 1:
-        decisions = {decide(rules, asking._replace(paths=(path,)), workspace) for path in asking.paths}
-        return next((decision for decision in ("deny", "ask", None) if decision in decisions), "allow")
-    return next((rule.decision for rule in rules if _matches(rule, asking, workspace)), None)
+    return judge(rules, asking, workspace).decision
+
+
+def judge(rules: Sequence[Rule], asking: Asking, workspace: str) -> Judgement:
+    """Return what the rules say about all of a request."""
+    if not rules:
+        return Judgement()
+    units: Sequence[Unit | None] = (None,)
+    if asking.command is not None:
+        from agh.core.shell.commands import analyse
+
+        units = analyse(asking.command).units
+    judgements = [
+        _judge_unit(rules, asking, path, unit, workspace)
+        for path in asking.paths or (None,)
+        for unit in units
+    ]
+    return _strictest([judgement for judgement in judgements if judgement is not None])
 
 
 def allow_rules(tools: Sequence[str]) -> list[Rule]:
@@ -81,26 +124,20 @@ def allow_rules(tools: Sequence[str]) -> list[Rule]:
         if match is None:
             raise ValueError(f"{tool!r} is not a tool such as edit, Read or execute(git *)")
         name, pattern = match[1], match[2]
-        selector = {"kind": name} if name in KINDS else {"name": name}
+        selector: dict[str, Any] = {"kind": name} if name in KINDS else {"name": name}
         if pattern is None:
             rules.append(Rule("allow", **selector))
             continue
         field = "command" if name.lower() in _SHELL_TOOLS else "path"
         whole, any_arguments = pattern.removesuffix(":*"), pattern.endswith(":*")
         for alternative in (whole, f"{whole} *") if any_arguments else (whole,):
-            rules.append(Rule("allow", **selector, **{field: alternative}))
+            rules.append(Rule("allow", **{**selector, field: alternative}))
     return rules
 
 
 def is_allowed(tools: Sequence[str], asking: Asking, workspace: str) -> bool:
-    """Tell whether one of the tools covers the request.
-
-    A command pattern never covers a line that could also run another command (`git log; rm x`).
-    """
-    rules = allow_rules(tools)
-    if asking.command is not None and re.search(_SHELL, asking.command):
-        rules = [rule for rule in rules if rule.command is None]
-    return decide(rules, asking, workspace) == "allow"
+    """Tell whether the tools cover the request, with each command in it."""
+    return decide(allow_rules(tools), asking, workspace) == "allow"
 
 
 def exactly(text: str) -> str:
@@ -111,27 +148,106 @@ def exactly(text: str) -> str:
 def _read_rule(table: Any, number: int) -> Rule:
     if not isinstance(table, dict):
         raise ValueError(f"rule {number} is not a table")
-    unknown_keys = set(table) - {"decision", *_PATTERNS}
+    unknown_keys = set(table) - {"decision", *PATTERNS}
     if unknown_keys:
         raise ValueError(f"rule {number}: unknown key {sorted(unknown_keys)[0]!r}")
     if table.get("decision") not in DECISIONS:
         raise ValueError(f"rule {number}: decision is one of {', '.join(DECISIONS)}")
-    patterns = {key: table[key] for key in _PATTERNS if key in table}
+    patterns = {key: table[key] for key in PATTERNS if key in table}
     if not patterns or not all(isinstance(value, str) for value in patterns.values()):
-        raise ValueError(f"rule {number}: give at least one pattern of {', '.join(_PATTERNS)}, as text")
-    return Rule(table["decision"], **patterns)
+        raise ValueError(f"rule {number}: give at least one pattern of {', '.join(PATTERNS)}, as text")
+    return Rule(table["decision"], **patterns, number=number)
 
 
-def _matches(rule: Rule, asking: Asking, workspace: str) -> bool:
-    path = rule.path
-    if path is not None and not path.startswith("/"):
-        path = f"{exactly(workspace.rstrip('/'))}/{path}"
-    pairs = (
-        (rule.kind, asking.kind),
-        (rule.name, asking.name),
-        (rule.command, asking.command),
-        (path, asking.paths[0] if asking.paths else None),
-    )
-    return all(
-        pattern is None or (value is not None and fnmatchcase(value, pattern)) for pattern, value in pairs
-    )
+def _judge_unit(
+    rules: Sequence[Rule], asking: Asking, path: str | None, unit: Unit | None, workspace: str
+) -> Judgement | None:
+    """Return what the rules say about one path and one command; None if that does not matter."""
+    judgement, doubt = Judgement(), None
+    for rule in rules:
+        if unit is not None and unit.extra and rule.command is None and rule.path is None:
+            continue  # it is about the line as a whole
+        is_match = _matches(rule, asking, path, unit, workspace)
+        if is_match:
+            judgement = Judgement(rule.decision, rule)
+            break
+        if is_match is None:
+            doubt = doubt or rule
+    if judgement.decision != "deny" and doubt is not None:
+        judgement = judgement._replace(doubt=doubt)
+    if unit is None:
+        return judgement
+    if judgement.decision is None and unit.inner:
+        inner = [_judge_unit(rules, asking, path, part, workspace) for part in unit.inner]
+        judgement = _strictest([judgement for judgement in inner if judgement is not None])
+    if unit.extra and judgement.decision in (None, "allow") and judgement.doubt is None:
+        return None
+    return judgement
+
+
+def _strictest(judgements: Sequence[Judgement]) -> Judgement:
+    order = ("deny", "ask", None, "allow")
+    strictest = min(judgements, key=lambda judgement: order.index(judgement.decision), default=Judgement())
+    doubt = next((judgement.doubt for judgement in judgements if judgement.doubt), None)
+    return strictest._replace(doubt=doubt)
+
+
+def _matches(rule: Rule, asking: Asking, path: str | None, unit: Unit | None, workspace: str) -> bool | None:
+    """Tell whether a rule matches; None if it forbids something and that cannot be told."""
+    for pattern, value in ((rule.kind, asking.kind), (rule.name, asking.name)):
+        if pattern is not None and (value is None or not fnmatchcase(value, pattern)):
+            return False
+    if rule.decision == "allow":
+        return _allows_path(rule, asking, path, workspace) and _allows_command(rule, asking, unit)
+    answers = (_forbids_path(rule, asking, path, workspace), _forbids_command(rule, asking, unit))
+    return False if False in answers else None if None in answers else True
+
+
+def _allows_path(rule: Rule, asking: Asking, path: str | None, workspace: str) -> bool:
+    if rule.path is None:
+        return True
+    return path is not None and fnmatchcase(path, _absolute(rule.path, workspace))
+
+
+def _allows_command(rule: Rule, asking: Asking, unit: Unit | None) -> bool:
+    if rule.command is None:  # a path alone says nothing about what is run there
+        return unit is None or rule.path is None or rule.kind is not None or rule.name is not None
+    if unit is None or asking.command is None:
+        return False
+    if rule.command in ("*", exactly(asking.command)):
+        return True
+    return unit.known is not None and fnmatchcase(unit.known, rule.command)
+
+
+def _forbids_path(rule: Rule, asking: Asking, path: str | None, workspace: str) -> bool | None:
+    if rule.path is None:
+        return True
+    pattern = _absolute(rule.path, workspace)
+    if path is not None and fnmatchcase(path, pattern):
+        return True
+    if path is None and asking.command is None:
+        return None if asking.kind in _PATH_KINDS else False
+    return _any_match(asking.words, pattern)
+
+
+def _forbids_command(rule: Rule, asking: Asking, unit: Unit | None) -> bool | None:
+    if rule.command is None:
+        return True
+    if unit is None:
+        return None if asking.kind == "execute" else False
+    return _any_match(unit.seen, rule.command)
+
+
+def _any_match(texts: Sequence[str], pattern: str) -> bool | None:
+    """Tell whether the pattern matches one of the texts; None if it only may."""
+    if not texts:
+        return False
+    from agh.core.shell.patterns import matches, may_match
+
+    if any(matches(text, pattern) for text in texts):
+        return True
+    return None if any(may_match(text, pattern) for text in texts) else False
+
+
+def _absolute(pattern: str, workspace: str) -> str:
+    return pattern if pattern.startswith("/") else f"{exactly(workspace.rstrip('/'))}/{pattern}"

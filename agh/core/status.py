@@ -58,7 +58,7 @@ def phase(meta: Mapping[str, Any]) -> str:
     """Return starting, running, waiting_for_input, waiting_for_permission, or how the session ended."""
     state, activity = meta.get("state"), meta.get("activity") or {}
     if state == "starting":
-        return "starting"
+        return "waiting_for_permission" if activity.get("pending_permissions") else "starting"
     if state == "stopping":
         return "running"
     if state == "active":

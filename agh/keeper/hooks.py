@@ -111,6 +111,10 @@ class RunningHook:
         self._process.write(orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE))
         self._process.close_stdin_when_sent()
 
+    @property
+    def leash_pid(self) -> int:
+        return self._process.leash_pid
+
     def _take(self, stream: int, data: bytes) -> None:
         self._output += data[: max(0, OUTPUT_LIMIT - len(self._output))]
 

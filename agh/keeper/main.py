@@ -49,6 +49,7 @@ RESTORED_IF_START_FAILS = (
 def keep(lock: Lock, ready: Ready, request: StartRequest) -> None:
     """Keep a session from its start to its end."""
     live = load_session(lock, request)
+    live.on_early_request = ready.asked
     control = Control(live.loop, live.session, verbs(live))
     try:
         hello = start_session(live, request)
@@ -56,7 +57,7 @@ def keep(lock: Lock, ready: Ready, request: StartRequest) -> None:
         end_failed_start(live, error)
         control.close()
         raise
-    live.ready = True
+    live.ready, live.on_early_request = True, None
     watch_signals_and_time(live)
     live.loop.later(0, lambda: turn.start_next(live))
     ready.succeeded(hello)
@@ -176,6 +177,8 @@ def activate(
     live.before_start = {}
     strategy = {"strategy": outcome.strategy, "reason": outcome.reason, "at": timestamp()}
     live.update(state="active", restore=strategy if resuming else None, activity=None)
+    if live.agent.requests:
+        live.show_activity()
     return {
         **describe(live),
         "strategy": outcome.strategy,

@@ -18,6 +18,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import orjson
@@ -33,7 +34,7 @@ from agh.store.lock import Lock
 
 
 class Ready:
-    """Reports to the command that started the keeper: a single line, then nothing."""
+    """Reports to the command that started the keeper: permission requests, then how the start ended."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -46,16 +47,21 @@ class Ready:
         """Report why the session could not be started."""
         self._report({"error": error.for_relay()})
 
+    def asked(self, request_id: str) -> None:
+        """Report that the agent asks for permission before the session is live."""
+        self._write({"permission": request_id})
+
     def _report(self, message: dict[str, Any]) -> None:
-        if self._fd < 0:
-            return
-        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-        try:
-            os.write(self._fd, orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE))
-        except OSError:
-            pass
-        os.close(self._fd)
-        self._fd = -1
+        if self._fd >= 0:
+            self._write(message)
+            os.close(self._fd)
+            self._fd = -1
+
+    def _write(self, message: dict[str, Any]) -> None:
+        if self._fd >= 0:
+            signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+            with suppress(OSError):
+                os.write(self._fd, orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE))
 
 
 def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:

@@ -70,11 +70,12 @@ class Control:
             self._loop.forget(self._listener.fileno())
             self._loop.later(ACCEPT_PAUSE, self._listen)
             return
-        if _peer_uid(connection) not in (os.geteuid(), None):
+        pid, uid = _peer_of(connection)
+        if uid not in (os.geteuid(), None):
             connection.close()
             return
         connection.setblocking(False)
-        self._peers.add(_Peer(self._loop, connection, self._verbs, self._peers.discard))
+        self._peers.add(_Peer(self._loop, connection, pid, self._verbs, self._peers.discard))
 
 
 class _Peer:
@@ -82,10 +83,12 @@ class _Peer:
         self,
         loop: Loop,
         connection: socket.socket,
+        pid: int | None,
         verbs: dict[str, Handler],
         on_close: Callable[[_Peer], None],
     ) -> None:
         self._loop, self._connection, self._verbs, self._on_close = loop, connection, verbs, on_close
+        self._pid = pid
         self._received = bytearray()
         self._unsent = bytearray()
         loop.watch(connection.fileno(), self._ready)
@@ -121,7 +124,7 @@ class _Peer:
 
     def _handle(self, line: bytes) -> None:
         try:
-            request = _parse(line)
+            request = _parse(line) | {"peer_pid": self._pid}  # whatever the message says about it
             if float(request.get("deadline") or "inf") < time.monotonic():
                 return self.close()  # whoever sent it has given up, and may have tried something else
             handler = self._verbs.get(str(request.get("verb")))
@@ -171,10 +174,11 @@ def _parse(line: bytes) -> dict[str, Any]:
     return request
 
 
-def _peer_uid(connection: socket.socket) -> int | None:
-    """Return the peer's user id; None if the system does not say (then the modes guard the socket)."""
+def _peer_of(connection: socket.socket) -> tuple[int | None, int | None]:
+    """Return the peer's process and user id; None if the system does not say (then the modes guard it)."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
-        return None
-    _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i")))
-    return int(uid)
+        return None, None
+    credentials = connection.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i"))
+    pid, uid, _ = struct.unpack("3i", credentials)
+    return int(pid), int(uid)

@@ -26,7 +26,9 @@ from agh.store.meta import Meta
 from agh.store.writer import Writer
 
 if TYPE_CHECKING:
+    from agh.core.acp.tool_calls import ToolCall
     from agh.keeper.agent.permissions import PendingRequest
+    from agh.keeper.agent.policy import Grant
     from agh.keeper.agent.terminals import Terminal
     from agh.keeper.hooks import RunningHook
     from agh.keeper.server import Answer
@@ -69,7 +71,8 @@ class Turn:
     last_progress: float = field(default_factory=time.monotonic)
     last_heartbeat: float = field(default_factory=time.monotonic)
     tools: dict[str, str] = field(default_factory=dict)  # names of the running tool calls, by id
-    approved: set[tuple[str, str | None]] = field(default_factory=set)  # kinds and resources allowed in it
+    calls: dict[str, ToolCall] = field(default_factory=dict)  # what is recorded of the open tool calls, by id
+    grants: list[Grant] = field(default_factory=list)  # what was allowed for them
 
 
 @dataclass
@@ -146,6 +149,9 @@ class Live:
         self.ending = Ending()
         self.hooks: list[RunningHook] = []
         self.ready = False  # the start is over, and commands are served
+        self.on_early_request: Callable[[str], None] | None = (
+            None  # tells the command that waits for the start
+        )
         self.before_start: dict[str, Any] = {}  # what meta.json still says until the start has succeeded
 
     @property

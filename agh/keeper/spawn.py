@@ -95,24 +95,25 @@ def send_request(
     return keeper
 
 
-def read_report(keeper: KeeperProcess, received: bytearray, deadline: float) -> bool:
-    """Read the line in which the keeper says that it is ready, or why not; nothing if it died instead.
+def read_line(keeper: KeeperProcess, received: bytearray, deadline: float) -> bytes | None:
+    """Return the next line that the keeper reports: empty if it has ended, None if the deadline has passed.
 
-    Return False if it is not complete at the deadline (monotonic).
+    The deadline is monotonic. `received` keeps what has come so far.
     """
-    while not received.endswith(b"\n"):
+    while b"\n" not in received:
         keeper.connection.settimeout(max(0.001, deadline - time.monotonic()))
         try:
             data = keeper.connection.recv(1 << 16)
         except TimeoutError:
-            return False
+            return None
         except ConnectionResetError:  # it died before it had read everything
             data = b""
         if not data:
-            received.clear()
-            return True
+            return b""
         received += data
-    return True
+    line, _, rest = received.partition(b"\n")
+    received[:] = rest
+    return bytes(line)
 
 
 def _send(keeper: KeeperProcess, line: bytes, *descriptors: int) -> bool:

@@ -9,14 +9,14 @@ from typing import Any
 from agh import __version__
 from agh.errors import SessionStarting, SessionStopping
 from agh.keeper import ending, lease
-from agh.keeper.agent import options, permissions
+from agh.keeper.agent import answers, options
 from agh.keeper.server import Answer, Handler
 from agh.keeper.session import Live
 from agh.keeper.turns import cancel, prompts, queue, usage
 
 
 def verbs(live: Live) -> dict[str, Handler]:
-    """Return the handler of each verb; all but `stop` are refused until the session is ready."""
+    """Return the handler of each verb; until the session is ready, only `stop` and answers are accepted."""
 
     def when_ready(handler: Callable[[Live, dict[str, Any], Answer], None]) -> Handler:
         def handle(request: dict[str, Any], answer: Answer) -> None:
@@ -31,7 +31,7 @@ def verbs(live: Live) -> dict[str, Handler]:
         "prompt": when_ready(prompts.accept),
         "set": when_ready(options.set_verb),
         "cancel": when_ready(cancel.cancel_verb),
-        "decide": when_ready(permissions.decide_verb),
+        "decide": lambda request, answer: answers.decide_verb(live, request, answer),
         "attach": when_ready(lease.attach),
         "detach": when_ready(lease.detach),
         "queue": when_ready(queue.queue_verb),
@@ -51,6 +51,8 @@ def update_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
     """Change what users may change in the metadata of a live session."""
     allowed = ("name", "archived", "permissions")
     changes: dict[str, Any] = {key: request[key] for key in allowed if key in request}
+    if "permissions" in changes:
+        answers.refuse_own_process(live, request, "change the permissions")
     if request.get("limits"):
         changes["limits"] = {**(live.meta.get("limits") or {}), **request["limits"]}
     live.update(**changes)

@@ -17,7 +17,7 @@ from agh.home import Session
 from agh.keeper import client
 from agh.keeper.spawn import next_id
 from agh.sessions import worktree
-from agh.sessions.start import ensure_live, start
+from agh.sessions.start import OnPermission, ensure_live, start
 from agh.store import lock as locks
 from agh.store import meta, sessions, workspaces
 from agh.store.create import create_session, publish
@@ -42,6 +42,8 @@ def create(
     system_prompt: dict[str, str] | None = None,
     allowed_tools: list[str] | None = None,
     rules: list[dict[str, str]] | None = None,
+    allow_self_answers: bool = False,
+    on_permission: OnPermission | None = None,
     replace: bool = False,
     discard: bool = False,
     announce: Callable[[Meta, bool], None] = lambda metadata, is_default: None,
@@ -77,6 +79,7 @@ def create(
             metadata["system_prompt"], metadata["allowed_tools"] = system_prompt, allowed_tools or []
             metadata["limits"] = limits or None
             metadata["permission_rules"] = rules or []
+            metadata["allow_self_answers"] = allow_self_answers
             metadata["mcp_servers"] = settings["mcp_servers"]
             for key, value in (options or {}).items():
                 meta.choose(metadata, key, value)
@@ -84,7 +87,7 @@ def create(
                 publish(lock, metadata)
         with lock:
             announce(metadata, not (command or agent or settings["agent"]))
-            return lock.session, _first_start(lock, replaced, discard=discard)
+            return lock.session, _first_start(lock, replaced, on_permission, discard=discard)
 
 
 @contextmanager
@@ -163,14 +166,16 @@ def _archived(session: Session | None) -> Iterator[None]:
         raise
 
 
-def _first_start(lock: Lock, replaced: Session | None, *, discard: bool) -> dict[str, Any]:
+def _first_start(
+    lock: Lock, replaced: Session | None, on_permission: OnPermission | None, *, discard: bool
+) -> dict[str, Any]:
     """Start the keeper of a new session; if that fails, remove the session if nobody has any use for it.
 
     That is so if its options were at fault, with `discard`, and if it took the name of another, which then
     has its name back.
     """
     try:
-        return start(lock, new=True)
+        return start(lock, on_permission=on_permission, new=True)
     except AghError as error:
         if error.exit == Usage.exit or discard or replaced:
             import shutil

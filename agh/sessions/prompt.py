@@ -11,7 +11,7 @@ from agh.core.prompt import check_size
 from agh.errors import AghError, KeeperDied
 from agh.home import Session
 from agh.keeper import client
-from agh.sessions.start import ensure_live
+from agh.sessions.start import OnPermission, ensure_live
 from agh.store import meta
 
 _NOT_NOW = ("keeper_gone", "session_starting", "session_stopping")
@@ -29,6 +29,7 @@ def send(
     prompt: list[dict[str, Any]],
     *,
     idempotency_key: str | None = None,
+    on_permission: OnPermission | None = None,
     deadline: float | None = None,
     **args: Any,
 ) -> Sent:
@@ -40,8 +41,9 @@ def send(
     key, started, died = idempotency_key or os.urandom(8).hex(), None, False
     while True:
         try:
-            limit = client.ANSWER_LIMIT if deadline is None else _seconds_to(deadline)
-            receipt = client.call(session, "prompt", limit=limit, prompt=prompt, idempotency_key=key, **args)
+            patience = client.ANSWER_LIMIT if deadline is None else _seconds_to(deadline)
+            request = {"prompt": prompt, "idempotency_key": key, **args}
+            receipt = client.call(session, "prompt", limit=patience, **request)
             return Sent(receipt, started)
         except KeeperDied as error:
             if died:
@@ -53,7 +55,8 @@ def send(
             if error.code not in _NOT_NOW:
                 raise
         _check_size(session, prompt)
-        hello = ensure_live(session, limit=None if deadline is None else _seconds_to(deadline))
+        limit = None if deadline is None else _seconds_to(deadline)
+        hello = ensure_live(session, limit=limit, on_permission=on_permission)
         started = hello if hello["started"] else started
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -35,12 +36,16 @@ from agh.store.reader import Reader
 from agh.store.watch import Watch
 
 START_LIMIT = 120.0  # seconds for a keeper that reports nothing and does not respond
+OnPermission = Callable[[Session, str], None]
 children: list[int] = []  # keepers started by this process; one that outlives them waits for them
 
 
-def ensure_live(session: Session, *, limit: float | None = None, **request: Any) -> dict[str, Any]:
+def ensure_live(
+    session: Session, *, limit: float | None = None, on_permission: OnPermission | None = None, **request: Any
+) -> dict[str, Any]:
     """Make the session live and return its keeper's hello; `request` is for a start, if one is needed.
 
+    `on_permission` gets the session and the id of each permission request that comes before it is live.
     Raises KeeperNotResponding or TimedOut if that takes longer than `limit` seconds.
     """
     deadline = time.monotonic() + (limit or CONNECT_LIMIT)
@@ -58,13 +63,16 @@ def ensure_live(session: Session, *, limit: float | None = None, **request: Any)
             lock = locks.take(session)
             if lock is not None:
                 with lock:
-                    return start(lock, limit=limit, **request) | {"started": True}
+                    hello = start(lock, limit=limit, on_permission=on_permission, **request)
+                    return hello | {"started": True}
             if time.monotonic() > deadline:
                 raise KeeperNotResponding(session.id)
             watch.wait(0.2)
 
 
-def start(lock: Lock, *, limit: float | None = None, **request: Any) -> dict[str, Any]:
+def start(
+    lock: Lock, *, limit: float | None = None, on_permission: OnPermission | None = None, **request: Any
+) -> dict[str, Any]:
     """Start the keeper of a session whose lock is held, and return its hello once it is ready.
 
     The process starts first, so that it imports what it needs while the session is checked and repaired here.
@@ -88,28 +96,43 @@ def start(lock: Lock, *, limit: float | None = None, **request: Any) -> dict[str
     finally:
         os.close(log)
     with process.connection:
-        line = _read_report(process, limit)
-    if not line:
+        report = _read_report(process, limit, on_permission)
+    if not report:
         from agh.keeper.failures import explain_end, last_line
 
         reason = last_line(lock.session) or "it said nothing"
         raise explain_end(lock.session, KeeperFailed(lock.session.id, reason))
-    report = orjson.loads(line)
     if "error" in report:
         raise Relayed(report["error"])
     hello: dict[str, Any] = report["ok"]
     return hello
 
 
-def _read_report(process: spawn.KeeperProcess, limit: float | None) -> bytes:
-    """Read how the start ended. Raise TimedOut after `limit` seconds; kill a keeper that is stuck."""
+def _read_report(
+    process: spawn.KeeperProcess, limit: float | None, on_permission: OnPermission | None
+) -> dict[str, Any]:
+    """Return how the start ended, ok or error, or nothing if the keeper died; pass on what the agent asks."""
     deadline = None if limit is None else time.monotonic() + limit
     received = bytearray()
+    while line := _read_line(process, received, limit, deadline):
+        report: dict[str, Any] = orjson.loads(line)
+        if report.keys() & {"ok", "error"}:
+            return report
+        if "permission" in report and on_permission is not None:
+            on_permission(process.session, report["permission"])
+    return {}
+
+
+def _read_line(
+    process: spawn.KeeperProcess, received: bytearray, limit: float | None, deadline: float | None
+) -> bytes:
+    """Return what the keeper reports next. Raise TimedOut after `limit` seconds; kill a stuck keeper."""
     while True:
         patience = time.monotonic() + START_LIMIT
         until = patience if deadline is None else min(patience, deadline)
-        if spawn.read_report(process, received, until):
-            return bytes(received)
+        line = spawn.read_line(process, received, until)
+        if line is not None:
+            return line
         if limit is not None and until == deadline:
             raise TimedOut(f"the start of {process.session.id}", limit)
         if not client.responds(process.session):

@@ -38,6 +38,8 @@ class Meta(TypedDict, total=False):
     offers: dict[str, Any]
     permissions: str | None
     permission_rules: list[dict[str, str]]
+    allow_self_answers: bool
+    unanswered_permissions: int
     allowed_tools: list[str]
     system_prompt: dict[str, str] | None
     workspace_id: str | None
@@ -84,8 +86,8 @@ _FIELD_TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("agent_pin", "activity", "keeper", "launch"), (dict, _NONE)),
     **dict.fromkeys(("command", "permission_rules", "allowed_tools", "acp_session_ids"), (list, _NONE)),
     **dict.fromkeys(("auth_methods", "mcp_servers"), (list, _NONE)),
-    **dict.fromkeys(("archived", "inject_history"), (bool, _NONE)),
-    **dict.fromkeys(("last_sequence", "turns"), (int,)),
+    **dict.fromkeys(("archived", "inject_history", "allow_self_answers"), (bool, _NONE)),
+    **dict.fromkeys(("last_sequence", "turns", "unanswered_permissions"), (int,)),
 }
 _INNER_TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("command", "allowed_tools", "acp_session_ids", "system_prompt"), (str,)),

@@ -36,12 +36,16 @@ def check_key(key: str) -> None:
 def settings(workspace: str | None) -> list[EffectiveSetting]:
     """List every setting, sorted by key."""
     effective = {key: EffectiveSetting(key, setting.default, "default") for key, setting in SETTINGS.items()}
-    for path in config.config_files(workspace):
-        for key, value in config.written(path).items():
-            effective[key] = EffectiveSetting(
-                key, effective[key].value | value if key in TABLES else value, path
-            )
-    return sorted(effective.values())
+    own_path, *others = config.config_files(workspace)
+    for key, value in config.written(own_path).items():
+        effective[key] = EffectiveSetting(key, value, own_path)
+    for path in others:
+        theirs = config.written(path)
+        joined = config.layered({key: setting.value for key, setting in effective.items()}, theirs)
+        for key in theirs:
+            if joined[key] != effective[key].value:
+                effective[key] = EffectiveSetting(key, joined[key], path)
+    return [effective[key] for key in sorted(effective)]
 
 
 def change(path: str, key: str, value: str | None) -> Any:

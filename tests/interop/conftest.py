@@ -152,7 +152,8 @@ class Session:
 
     def decide(self, verdict: str) -> None:
         """Answer the oldest request that waits, without the cost of a command."""
-        client.call(home.Session.at(self.home), "decide", verdict=verdict)
+        request_id = self.do("permissions")["permissions"][0]["request_id"]
+        client.call(home.Session.at(self.home), "decide", request_id=request_id, verdict=verdict)
 
     def events(self, *types: str) -> list[Event]:
         chosen = [word for type in types for word in ("--type", type)]

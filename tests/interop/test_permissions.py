@@ -16,13 +16,13 @@ def test_permission_from_another_process(world: World) -> None:
         step("write", path=str(path), content="allowed with the tool call"),
         step("ask", kind="delete", offer=["allow_once", "reject_once"]),
         step("ask", kind="move"),
-        step("ask", kind="fetch", offer=["allow_always", "reject_once"]),
+        step("ask", kind="fetch", offer=["allow_always"]),
         step("create", command="touch", args=["ran.txt"]),
     )
     asked = []
     session.await_permission()
     assert session.do("status")["session"]["phase"] == "waiting_for_permission"
-    for verb, *args in (["approve"], ["deny", "--always"], ["approve", "--always"], ["approve"], ["deny"]):
+    for verb, *args in (["approve"], ["deny"], ["approve", "--always"], ["deny"], ["deny"]):
         row = session.await_permission()
         asked.append(row)
         decided = session.do(verb, row["request_id"], *args)["permission"]
@@ -34,7 +34,7 @@ def test_permission_from_another_process(world: World) -> None:
     assert path.read_text() == "allowed with the tool call"
     assert denied == REFUSED
     assert always == "the-allow_always"
-    assert unmeant == "cancelled"  # only "always" was offered, and it was not meant
+    assert unmeant == "cancelled"  # no refusal was offered
     assert terminal[1] == "not allowed to run touch ran.txt"
     assert not (session.workspace / "ran.txt").exists()
     assert (turn.code, turn.stop_reason) == (0, "end_turn")
@@ -94,13 +94,14 @@ def test_approve_reads(world: World) -> None:
     session = world.new("--permissions", "approve-reads")
     file = session.workspace / "file.txt"
     file.write_text("precious")
-    turn = session.prompt(step("ask", kind="read"), step("ask", kind="search"), step("read", path=str(file)))
+    asked = step("ask", kind="read", path=str(file))
+    turn = session.prompt(asked, step("ask", kind="search"), step("read", path=str(file)))
     assert turn.results == [APPROVED, APPROVED, "precious"]
     decided = [event["decided_by"] for event in turn.of("permission") if "decision" in event]
-    assert decided == ["mode"] * 3
+    assert decided == ["mode", "mode", "this turn"]
 
     running = session.start(  # to be allowed to read something opens no way to write or to run it
-        step("ask", kind="read", path=str(file), command="touch ran.txt"),
+        step("ask", kind="read", path=str(file)),
         step("write", path=str(file), content="overwritten"),
         step("create", command="touch", args=["ran.txt"]),
     )

@@ -151,7 +151,7 @@ def test_a_bad_request_does_not_end_the_session(live: Live) -> None:
         except (ValueError, OSError):
             refused = False
         with suppress(AghError):
-            session.call("decide", verdict="deny")
+            session.decide("deny")
         wait_until(lambda: is_settled(session) or not is_alive(keeper))  # noqa: B023
         if not refused or not is_alive(keeper):
             fatal.append(request)

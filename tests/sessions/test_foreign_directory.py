@@ -68,7 +68,7 @@ def test_the_recipe_of_the_readme_in_a_hostile_clone(live: Live) -> None:
     ignored = [line for line in process.stderr.splitlines() if "ignored" in line]
     assert len(ignored) == 1
     assert "ignored .agh/config.toml, .agh/agents/echo.toml: this directory is not trusted" in ignored[0]
-    assert f'add "{live.workspace}" to trusted_workspaces in {live.home}/config.toml' in ignored[0]
+    assert ignored[0].endswith(f"agh workspace trust {live.workspace}")
 
 
 def test_nothing_of_an_untrusted_workspace_is_used(live: Live) -> None:
@@ -88,8 +88,9 @@ def test_a_trusted_workspace_is_used(live: Live) -> None:
     session, lines = new(live)
     assert lines == []
     assert [server["name"] for server in session.meta()["mcp_servers"]] == ["theirs"]
-    assert answers(session.tell("/ask path=a.txt")) == ["allow_once"]
     assert left_behind(live) == ["hook-ran"]
+    session.send("/ask path=a.txt" + STAYS)
+    assert pending(session).status == "pending", "nothing from there relaxes anything"
 
 
 @pytest.mark.parametrize("listed", ["/", "{parent}", "{workspace}/sub", "relative"])
@@ -118,7 +119,7 @@ def test_an_agent_from_there_is_refused_with_that_word(live: Live) -> None:
     process = live.agh("session", "new", "--agent", "theirs", "-o", "json", code=4)
     error = json.loads(process.stderr.splitlines()[-1])["error"]
     assert error["code"] == "workspace_untrusted"
-    assert "is not trusted" in error["message"] and "trusted_workspaces" in error["hint"]
+    assert "is not trusted" in error["message"] and "agh workspace trust" in error["hint"]
     assert live.sessions() == []
 
 
@@ -204,7 +205,7 @@ def test_deny_all_of_a_session_is_final(live: Live, source: str) -> None:
     if source == "memory":
         session.send("/ask path=a.txt")
         pending(session)
-        session.call("decide", verdict="allow_always")
+        session.decide("allow_always")
         session.wait_idle()
     session.agh("set", "permissions=deny-all")
     assert answers(session.tell("/ask path=a.txt")) == ["reject_once"]

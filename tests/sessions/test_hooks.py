@@ -183,7 +183,7 @@ def test_a_required_hook_can_stop_the_session_after_a_turn(live: Live) -> None:
     session.send("/ask path=a.txt")
     pending(session)
     session.send("/say waits")
-    session.call("decide", verdict="allow")
+    session.decide("allow")
     stopped_by_hook(session, "exit 6")
     assert [status for status, _ in session.inputs()] == ["sent", "queued"]
 
@@ -193,10 +193,10 @@ def test_a_hook_hears_of_permissions(live: Live, tmp_path: Path) -> None:
     session = live.new()
     session.send("/ask path=a.txt")
     pending(session)
-    wait_until(lambda: runs(session, "id"))
-    document = json.loads((tmp_path / "told.json").read_text())
-    assert (document["event"], document["resource"]) == ("permission", str(live.workspace / "a.txt"))
-    assert session.call("decide", verdict="allow")["decision"] == "allowed"
+    wait_until(lambda: runs(session, "id"), 5)
+    told = json.loads((tmp_path / "told.json").read_text())
+    assert (told["event"], told["resource"]) == ("permission", str(live.workspace / "a.txt"))
+    assert session.decide("allow")["decision"] == "allowed"
 
 
 def test_a_required_hook_can_stop_the_session_at_a_permission(live: Live) -> None:
@@ -214,7 +214,7 @@ def test_what_waits_behind_a_stopped_prompt_is_kept(live: Live) -> None:
     pending(session)
     session.send("bad")
     session.send("/say waits")
-    session.call("decide", verdict="allow")
+    session.decide("allow")
     stopped_by_hook(session, "grep -q bad")
     assert session.inputs()[1:] == [("failed", "bad"), ("queued", "/say waits")]
     assert received(session) == ["/ask path=a.txt"]

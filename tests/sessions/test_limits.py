@@ -38,7 +38,7 @@ def test_max_cost_reached_in_the_middle_of_a_turn(live: Live) -> None:
     viewer = session.start_prompt("/ask path=a.txt\n/usage 10 5 0.7\n/sleep 30\n/say never")
     pending(session)
     session.send("/say waited")
-    session.call("decide", verdict="allow")
+    session.decide("allow")
     viewer.communicate(timeout=20)
     assert viewer.returncode not in (0, 70)
     pause = paused(session)
@@ -74,7 +74,7 @@ def test_max_turns_by_configuration_and_the_sessions_own(live: Live) -> None:
     pending(session)
     session.send("/error")
     session.send("/say third")
-    session.call("decide", verdict="allow")
+    session.decide("allow")
     pause = paused(session)
     assert (pause["stop_reason"], pause["turns"]) == ("max_turns", 2), "a failed turn is a turn"
     assert session.inputs()[-1] == ("queued", "/say third"), "what waits is kept, and not sent"

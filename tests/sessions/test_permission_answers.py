@@ -43,8 +43,9 @@ def test_answered_from_another_process(live: Live) -> None:
         assert (row["request_id"], row["status"]) == (request, "pending")
         assert row["resource"] == str(live.workspace / f"{number}.txt")
         assert row["title"] == "Change it"
-        result = session.agh(verb, *args, "-o", "json")
-        assert json.loads(result.stdout)["permission"] == {"request_id": request, "decision": decision}
+        done = session.agh(verb, *args, "-o", "json")
+        receipt = json.loads(done.stdout)["permission"]
+        assert (receipt["request_id"], receipt["decision"]) == (request, decision)
         session.wait_idle()
         assert session.text().endswith(f"permission: {outcome}")
         events, decided = session.events("permission")[-2:]
@@ -70,10 +71,10 @@ def test_the_one_who_watches_is_told_what_to_do(live: Live) -> None:
 def test_no_option_that_was_not_meant_is_chosen(live: Live) -> None:
     session = live.new()
     asking(session, "/ask-reject-only path=a.txt")
-    session.agh("approve")
+    assert session.error("approve", code=2)["code"] == "permission_not_offered"
+    session.agh("deny")
     session.wait_idle()
-    assert session.text() == "permission: cancelled"
-    assert session.events("permission")[-1].content["decision"] == "cancelled"
+    assert session.text() == "permission: reject_once"
 
 
 @pytest.mark.parametrize(

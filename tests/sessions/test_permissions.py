@@ -110,9 +110,10 @@ def test_an_offer_of_rejections_only_is_never_approved(live: Live) -> None:
     for verb in (("approve",), ("approve", "--always")):
         session.send("/ask-reject-only path=a.txt")
         pending(session)
-        session.agh(*verb)
+        assert session.error(*verb, code=2)["code"] == "permission_not_offered"
+        session.agh("deny")
         session.wait_idle()
-    assert session.text() == "permission: cancelled" * 2
+    assert session.text() == "permission: reject_once" * 2
     session.send("/ask path=a.txt")
     assert pending(session).status == "pending", "a consent that could not be given is not remembered"
 
@@ -132,9 +133,9 @@ WRITES = ("edit", "delete", "move", "execute", "fetch", "other")
 def test_modes(live: Live, mode: str, read: str, write: str, by: str) -> None:
     live.configure(f"[permissions]\ntimeout = '0.1s'\nmode = '{mode}'")
     session = live.new()
-    reply = session.tell("\n".join(f"/ask kind={kind}" for kind in (*READS, *WRITES)))
-    assert answers(reply) == [read] * len(READS) + [write] * len(WRITES)
-    assert [request.decided_by for request in requests(session)] == ["mode"] * len(READS) + [by] * len(WRITES)
+    said = session.tell("\n".join(f"/ask kind={kind} path=a.txt" for kind in (*READS, *WRITES)))
+    assert answers(said) == [read] * len(READS) + [write] * len(WRITES)
+    assert [one.decided_by for one in requests(session)] == ["mode"] * len(READS) + [by] * len(WRITES)
 
 
 def test_the_sessions_own_mode_wins_over_the_configured_one(live: Live) -> None:
@@ -177,7 +178,7 @@ def test_always_is_remembered_in_the_session(live: Live) -> None:
     assert outcomes(session)[2:] == [("allowed", "session"), ("denied", "session")] * 3
     session.send("/ask path=c.txt\n/ask kind=delete path=a.txt")
     assert pending(session).resource == str(live.workspace / "c.txt"), "another path is another question"
-    session.call("decide", verdict="deny")
+    session.decide("deny")
     assert pending(session).action == "delete", "and so is another kind"
 
 
@@ -185,7 +186,7 @@ def test_always_is_not_told_to_other_sessions(live: Live) -> None:
     first, second = live.new(), live.new()
     first.send("/ask path=a.txt")
     pending(first)
-    first.call("decide", verdict="allow_always")
+    first.decide("allow_always")
     second.send("/ask path=a.txt")
     assert pending(second).status == "pending"
 
@@ -194,7 +195,7 @@ def test_always_for_one_command_is_not_for_all_commands(live: Live) -> None:
     session = live.new()
     session.send(raw_request({"kind": "execute", "rawInput": {"command": ["bash", "-lc", "ls"]}}) + STAYS)
     assert pending(session).resource == "bash -lc ls"
-    session.call("decide", verdict="allow_always")
+    session.decide("allow_always")
     session.call("cancel")
     session.wait_idle()
     session.send(
@@ -209,7 +210,7 @@ def test_always_for_an_edit_of_two_files(live: Live) -> None:
     both = raw_request({"kind": "edit", "locations": paths})
     session.send(both + STAYS)
     pending(session)
-    session.call("decide", verdict="allow_always")
+    session.decide("allow_always")
     session.call("cancel")
     session.wait_idle()
     session.tell(both)
@@ -218,9 +219,10 @@ def test_always_for_an_edit_of_two_files(live: Live) -> None:
 
 def test_an_approved_edit_is_not_asked_for_again_when_it_is_written(live: Live) -> None:
     session = live.new()
-    session.send("/ask path=a.txt\n/write a.txt written\n/write b.txt other")
+    session.send("/change a.txt written\n/write b.txt other")
     pending(session)
     session.agh("approve")
+    wait_until(lambda: len(requests(session)) == 3)
     other = pending(session)
     assert other.resource == str(live.workspace / "b.txt")
     assert (live.workspace / "a.txt").read_text() == "written"
@@ -229,13 +231,13 @@ def test_an_approved_edit_is_not_asked_for_again_when_it_is_written(live: Live) 
     assert outcomes(session) == [("allowed", "user"), ("allowed", "this turn"), ("denied", "user")]
     assert not (live.workspace / "b.txt").exists()
     session.send("/write a.txt again")
-    assert pending(session).resource == str(live.workspace / "a.txt"), "the consent was for that turn"
+    assert pending(session).resource == str(live.workspace / "a.txt"), "the consent was for that tool call"
 
 
 def test_nor_when_a_rule_says_ask(live: Live) -> None:
     live.configure("[[permissions.rules]]\ndecision = 'ask'\nkind = 'edit'")
     session = live.new(args=("--permissions", "approve-all"))
-    session.send("/ask path=a.txt\n/write a.txt written")
+    session.send("/change a.txt written")
     pending(session)
     session.agh("approve")
     wait_until(lambda: len(requests(session)) == 2)
@@ -320,8 +322,9 @@ def test_a_workspaces_rules_win(live: Live) -> None:
     rules = "[[permissions.rules]]\ndecision = 'deny'\nkind = 'edit'"
     (live.workspace / ".agh" / "config.toml").write_text(rules)
     session = live.new()
-    assert answers(session.tell("/ask path=a.txt\n/ask kind=read")) == ["reject_once", "allow_once"]
-    assert outcomes(session) == [("denied", "rule"), ("allowed", "mode")]
+    said = session.tell("/ask path=a.txt\n/ask kind=read path=a.txt")
+    assert answers(said) == ["reject_once", "allow_once"]
+    assert outcomes(session) == [("denied", "rule"), ("allowed", "rule")]
 
 
 def test_a_denied_thing_is_denied_however_it_is_worded(live: Live) -> None:
@@ -361,9 +364,9 @@ def test_the_agent_learns_only_what_was_decided(live: Live) -> None:
     session = live.new()
     session.send("/ask path=a.txt\n/say x")
     pending(session)
-    session.call("decide", verdict="allow")
+    session.decide("allow")
     session.wait_idle()
-    kinds = [event.type for event in session.events("permission", "agent_message")]
+    kinds = [one.type for one in session.events("permission", "agent_message")]
     assert kinds[:3] == ["permission", "permission", "agent_message"]
     assert received(session) == ["/ask path=a.txt\n/say x"]
 

@@ -36,7 +36,7 @@ def busy(live: Live, text: str = "/ask path=a.txt") -> Session:
 
 
 def go_on(session: Session) -> None:
-    session.call("decide", verdict="allow")
+    session.decide("allow")
 
 
 def ended(process: subprocess.Popen[bytes], limit: float = 5) -> int:

@@ -72,7 +72,7 @@ class Round:
                 request for request in requests(self.session) if request.status == "pending"
             ] and self.session.is_live():
                 with suppress(AghError):
-                    self.session.call("decide", verdict="allow")
+                    self.session.decide("allow")
             statuses = {status for status, _ in self.session.inputs()}
             return statuses <= ENDS[self.last] or not self.session.is_live()
 

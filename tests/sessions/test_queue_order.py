@@ -18,7 +18,7 @@ def test_prompts_wait_their_turn_in_order(live: Live) -> None:
     wait_until(lambda: len(session.inputs()) == 2)
     third = session.start_prompt("/say third", "-o", "text")
     wait_until(lambda: len(session.inputs()) == 3)
-    session.call("decide", verdict="allow")
+    session.decide("allow")
     for process, word in ((second, b"second\n"), (third, b"third\n")):
         out, err = process.communicate(timeout=30)
         assert (process.returncode, out) == (0, word)
@@ -48,7 +48,7 @@ def test_idle_means_that_nothing_is_queued(live: Live) -> None:
         session.send("/sleep 0.05")
     with live.start("session", "wait", session.id, "--until", "idle", "--timeout", "20s") as waiting:
         live.reads_the_log(waiting, session)
-        session.call("decide", verdict="allow")
+        session.decide("allow")
         waiting.communicate(timeout=30)
     assert {status for status, _ in session.inputs()} == {"sent"}
 

@@ -38,10 +38,10 @@ def test_a_keeper_that_answers(live: Live) -> None:
     assert (listed(session)["phase"], listed(session)["badge"]) == (
         "waiting_for_permission", "waiting-for-input"
     )  # fmt: skip
-    session.call("decide", verdict="deny")
+    session.decide("deny")
     session.wait_idle()
     session.send("/sleep 30")
-    wait_until(lambda: listed(session)["phase"] == "running")
+    wait_until(lambda: listed(session)["phase"] == "running", 5)
     assert listed(session)["badge"] == "running"
 
 

@@ -46,7 +46,7 @@ def test_until_permission(live: Live) -> None:
     result = session.agh("wait", "--until", "permission", "--timeout", "10s", "-o", "json")
     view = json.loads(result.stdout)["session"]
     assert (view["phase"], view["badge"]) == ("waiting_for_permission", "waiting-for-input")
-    session.call("decide", verdict="deny")
+    session.decide("deny")
 
 
 def test_a_timeout_is_3_and_on_time(live: Live) -> None:

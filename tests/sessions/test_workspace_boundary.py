@@ -141,13 +141,13 @@ def test_a_command_does_not_run_outside_though_its_directory_was_moved_while_som
     wait_until(lambda: requests(session))
     (live.workspace / "sub").rename(live.workspace / "was-sub")
     (live.workspace / "sub").symlink_to(place)
-    assert session.call("decide", verdict="allow")["decision"] == "allowed"
+    assert session.decide("allow")["decision"] == "allowed"
     answer = raw("terminal/create", {"command": "touch", "args": ["ran.txt"]})
     session.call("cancel")
     session.wait_idle()
     session.send(answer + STAYS)
     wait_until(lambda: len(requests(session)) == 2)
-    session.call("decide", verdict="allow")
+    session.decide("allow")
     wait_until((live.workspace / "ran.txt").exists, what="one inside does run")
     assert not list(live.workspace.parent.rglob("sub/ran.txt"))
     assert not (place / "ran.txt").exists()

@@ -77,6 +77,12 @@ class Session:
     def call(self, verb: str, **args: Any) -> dict[str, Any]:
         return client.call(home.Session.at(self.directory), verb, **args)
 
+    def decide(self, verdict: str) -> dict[str, Any]:
+        """Answer the oldest permission request that waits."""
+        oldest = "SELECT request_id FROM permissions WHERE status = 'pending' ORDER BY rowid LIMIT 1"
+        ((request_id,),) = wait_until(lambda: self.fetch(oldest), what="a request")
+        return self.call("decide", request_id=request_id, verdict=verdict)
+
     def revive(self) -> int:
         """Make the session live if it is not; return the pid of its keeper, which is then our child."""
         hello = ensure_live(home.Session.at(self.directory))
@@ -256,9 +262,9 @@ class Live:
             argv += ["--command", shlex.join([*ECHO, *options])]
         if env is not None:
             return self.session(self.agh("session", "new", *argv, env=env).stdout.strip())
-        # click keeps the first help option that it is asked for, so it must be the program's.
+        # click keeps the first help option that a command was asked for, so it must be the program's.
         chosen_options = new_command.make_context("new", argv, **root.context_settings).params
-        del chosen_options["output"]
+        del chosen_options["output"], chosen_options["no_ask"]
         chosen_options["workspace"] = chosen_options["workspace"] or str(self.workspace)
         directory, hello = create(**check_options(**chosen_options))
         self.children.append(hello["pid"])

@@ -89,4 +89,6 @@ def table(views: list[View]) -> str:
 def _words(view: View) -> str:
     if "error" in view:
         return str(view["error"]["message"])
-    return view.get("name") or view.get("title") or view.get("workspace_path") or "-"
+    unanswered = view.get("unanswered_permissions")
+    note = f"({unanswered} unanswered) " if unanswered else ""
+    return note + str(view.get("name") or view.get("title") or view.get("workspace_path") or "-")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from functools import partial
 from typing import Any
 
 import click
@@ -11,6 +12,7 @@ import click
 from agh.adapters.registry import ECHO
 from agh.console.output import output_option, remark, write_result
 from agh.errors import Usage
+from agh.home import Session
 from agh.sessions.new import create
 from agh.store.meta import Meta
 from agh.store.views import session_view
@@ -64,6 +66,11 @@ def session_options(command: Any) -> Any:
         click.option(
             "--permissions", metavar="MODE", help="deny-all, approve-reads (default) or approve-all."
         ),
+        click.option(
+            "--allow-self-answers",
+            is_flag=True,
+            help="Let the agent's own processes answer its permission requests.",
+        ),
         click.option("--on", metavar="PLACE", help="Run the agent there, e.g. ssh:HOST; see agh-places(7)."),
         click.option(
             "--workspace",
@@ -101,6 +108,7 @@ def name_options(command: Any) -> Any:
     metavar="[BRANCH]",
     help="Work in a git worktree of its own, on BRANCH (default: a new one).",
 )
+@click.option("--no-ask", is_flag=True, help="Refuse at once what the agent asks for while it starts.")
 @output_option()
 def new_command(output: str, **options: Any) -> None:
     """Start a session and print its id. It stays live until it is stopped or idle."""
@@ -108,14 +116,22 @@ def new_command(output: str, **options: Any) -> None:
     write_result("session", view, output, lambda: str(view["id"]))
 
 
-def new_session(*, discard: bool = False, **options: Any) -> dict[str, Any]:
+def new_session(*, discard: bool = False, no_ask: bool = False, **options: Any) -> dict[str, Any]:
     """Start a session from the options of a command and return its view."""
     if options.get("replace") and not options.get("name"):
         raise Usage("--replace takes over a name: give it with --name", hint="agh new --name NAME --replace")
     request = check_options(**options)
-    session, hello = create(**request, discard=discard, announce=announce)
+    session, hello = create(
+        **request, discard=discard, announce=announce, on_permission=partial(_answer_early, no_ask)
+    )
     tell_remarks(hello)
     return session_view(session)
+
+
+def _answer_early(no_ask: bool, session: Session, request_id: str) -> None:
+    from agh.cli.ask import answer_early
+
+    answer_early(no_ask, session, request_id)
 
 
 def tell_remarks(hello: dict[str, Any]) -> None:

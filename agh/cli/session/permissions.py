@@ -7,9 +7,12 @@ from typing import Any
 import click
 
 from agh.console import terminal
-from agh.console.output import columns, output_option, write_result
-from agh.sessions.permissions import decide, requests
+from agh.console.output import output_option, remark, write_result
+from agh.errors import AghError
+from agh.sessions.permissions import choose_request, decide, requests
 from agh.store import sessions
+
+LONGEST, DIFF_LINES = 4000, 200
 
 
 @click.command("permissions", epilog="Example:  agh session permissions @last")
@@ -17,41 +20,59 @@ from agh.store import sessions
 @click.option("--all", "everything", is_flag=True, help="Also those that were decided.")
 @output_option()
 def permissions_command(id: str, everything: bool, output: str) -> None:
-    """List the permission requests that wait for an answer."""
+    """List the permission requests that wait for an answer.
+
+    Each is shown in agh's own words first: the action, the whole command, every path, the change of a file.
+    What the agent calls it comes last.
+    """
     rows = requests(sessions.resolve(id), everything)
-    write_result("permissions", rows, output, lambda: _table(rows))
+    write_result("permissions", rows, output, lambda: "\n".join(map(format_request, rows)))
 
 
 @click.command("approve", epilog="Example:  agh session approve @last")
 @click.argument("id")
 @click.argument("request", required=False)
-@click.option("--always", is_flag=True, help="Choose the agent's option that lasts, where it offers one.")
+@click.option("--always", is_flag=True, help="Choose the agent's option that lasts, if it offers one.")
 @output_option()
 def approve_command(id: str, request: str | None, always: bool, output: str) -> None:
-    """Allow what the agent asks for: the oldest request, or REQUEST."""
+    """Allow what the agent asks for: the only request that waits, or REQUEST."""
     _decide(id, request, "allow_always" if always else "allow", output)
 
 
 @click.command("deny", epilog="Example:  agh session deny @last")
 @click.argument("id")
 @click.argument("request", required=False)
-@click.option("--always", is_flag=True, help="Choose the agent's option that lasts, where it offers one.")
+@click.option("--always", is_flag=True, help="Choose the agent's option that lasts, if it offers one.")
 @output_option()
 def deny_command(id: str, request: str | None, always: bool, output: str) -> None:
-    """Refuse what the agent asks for: the oldest request, or REQUEST."""
+    """Refuse what the agent asks for: the only request that waits, or REQUEST."""
     _decide(id, request, "deny_always" if always else "deny", output)
 
 
-def _decide(id: str, request: str | None, verdict: str, output: str) -> None:
-    decided = decide(sessions.resolve(id), request, verdict)
-    write_result("permission", decided, output, lambda: f"{decided['request_id']}  {decided['decision']}")
-
-
-def _table(rows: list[dict[str, Any]]) -> str:
-    if not rows:
-        return ""
-    keys = ("request_id", "status", "action", "title")
-    return columns(
-        [name.upper() for name in keys],
-        [[terminal.one_line(str(row[name] or "-"), 80) for name in keys] for row in rows],
+def _decide(id: str, request_id: str | None, verdict: str, output: str) -> None:
+    session = sessions.resolve(id)
+    try:
+        request = choose_request(session, request_id)
+        receipt = decide(session, request, verdict)
+    except AghError as error:
+        if output == "human" and error.code.startswith("permission_"):
+            for row in requests(session, everything=False):
+                remark(format_request(row))
+        raise
+    receipt |= {key: request[key] for key in ("about", "command", "paths", "title")}
+    shown = terminal.one_line(request["about"], LONGEST)
+    write_result(
+        "permission", receipt, output, lambda: f"{receipt['request_id']}  {receipt['decision']}  {shown}"
     )
+
+
+def format_request(row: dict[str, Any]) -> str:
+    """Return a request as lines for a terminal: its id and what it is about, then the details."""
+    status = row["status"] if row["decision"] is None else f"{row['decision']} by {row['decided_by']}"
+    about, *details = row["description"]
+    lines = [f"{row['request_id']}  {status}  {terminal.one_line(about, LONGEST)}"]
+    if row["rule"]:
+        lines.append(f"    by the rule: {terminal.one_line(row['rule'], LONGEST)}")
+    if len(details) > DIFF_LINES + 1:
+        details = [*details[:DIFF_LINES], f"… {len(details) - DIFF_LINES - 1} more lines", details[-1]]
+    return "\n".join([*lines, *(f"    {terminal.one_line(line, LONGEST)}" for line in details)])

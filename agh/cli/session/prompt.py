@@ -104,7 +104,7 @@ def prompt_command(
         session = newest_here() if id is None else sessions.resolve(id)
         blocks += attachments(attach, session)
         options = {"mode": mode, "idempotency_key": idempotency_key, "retries": retries}
-        receipt = send_and_tell(session, blocks, deadline=limit.deadline, **options)
+        receipt = send_and_tell(session, blocks, refuse=no_ask, deadline=limit.deadline, **options)
         if not detach:
             if receipt["status"] == "queued":
                 remark("the session is busy; the prompt waits in its queue")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+from functools import partial
 from typing import Any
 
 import click
 
+from agh.cli.ask import answer_early
 from agh.cli.session.new import COUNT
 from agh.cli.turn import tell_restored
 from agh.console.limits import parse_limits
@@ -53,6 +55,7 @@ def default_holder() -> str:
 @click.option("--holder", help="The label of the lease (default: this terminal or script).")
 @click.option("--ttl", default="15m", show_default=True, help="How long the lease lasts, at most 24h.")
 @click.option("--steal", is_flag=True, help="Take the lease from another holder.")
+@click.option("--no-ask", is_flag=True, help="Refuse at once what the agent asks for while it starts.")
 @output_option()
 def resume_command(
     id: str | None,
@@ -66,6 +69,7 @@ def resume_command(
     max_turns: int | None,
     max_bytes: int | None,
     max_time: str | None,
+    no_ask: bool,
     output: str,
     **intent: Any,
 ) -> None:
@@ -94,9 +98,11 @@ def resume_command(
             write_text("no session can be resumed\n")
         return
     lease = {"holder": holder or default_holder(), "ttl": parse_duration(ttl, "--ttl"), "steal": steal}
-    resumed = resume(
-        session, attach_only, lease, limits=parse_limits(max_cost, max_turns, max_time, max_bytes), **intent
-    )
+    intent |= {
+        "limits": parse_limits(max_cost, max_turns, max_time, max_bytes),
+        "on_permission": partial(answer_early, no_ask),
+    }
+    resumed = resume(session, attach_only, lease, **intent)
     if resumed.hello["started"]:
         tell_restored(resumed.hello)
     view = session_view(session)

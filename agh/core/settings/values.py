@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+PERMISSION_MODES = ("deny-all", "approve-reads", "approve-all")  # from the strictest to the loosest
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw]?)")
 SECONDS_PER_UNIT = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
@@ -17,6 +18,13 @@ def seconds(value: Any) -> float:
     if match is None:
         raise ValueError(f"{value!r} is not a time span such as 30s, 5m, 2h")
     return float(match[1]) * SECONDS_PER_UNIT[match[2]]
+
+
+def permission_mode(value: Any) -> str:
+    """Return one of PERMISSION_MODES."""
+    if value not in PERMISSION_MODES:
+        raise ValueError(f"{value!r} is none of {', '.join(PERMISSION_MODES)}")
+    return str(value)
 
 
 def count(value: Any) -> int:

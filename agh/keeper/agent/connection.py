@@ -58,9 +58,11 @@ class Agent:
         launch: Launch,
         on_frames: Callable[[Agent, list[Frame]], None] | None = None,
         on_end: Callable[[Agent], None] | None = None,
+        is_waiting: Callable[[], bool] = lambda: False,
     ) -> None:
         self.name, self.argv, self.cwd = launch.agent.name, launch.argv, launch.workspace
         self._loop, self._on_frames, self._on_end = loop, on_frames, on_end
+        self._is_waiting = is_waiting  # for the user, so that a late answer is not the agent's fault
         self._stderr = bytearray()
         self._splitter = Splitter()
         self._waiting: dict[int, Then] = {}
@@ -203,6 +205,9 @@ class Agent:
                 self._launch.finish()
 
     def _expire(self, number: int, method: str, limit: float) -> None:
+        if number in self._waiting and self._is_waiting():
+            self._loop.later(limit, lambda: self._expire(number, method, limit))
+            return
         then = self._waiting.pop(number, None)
         if then is not None:
             then(TimedOut(f"agent {self.name} ({method})", limit))

@@ -15,6 +15,8 @@ from typing import Any
 
 from agh.core.acp.frames import Request
 from agh.core.acp.long_text import blocks
+from agh.core.acp.tool_calls import MAX_EDIT, Edit
+from agh.core.permission import show_edits
 from agh.core.rules import Asking
 from agh.home import real_path
 from agh.keeper.agent import permissions
@@ -42,7 +44,7 @@ def write(live: Live, frame: Request, params: dict[str, Any]) -> None:
     path, text = str(params["path"]), params["content"]
     if not isinstance(text, str):
         raise ValueError("content is a text")
-    _guarded(live, frame, "edit", path, lambda real: _write(real, text))
+    _guarded(live, frame, "edit", path, lambda real: _write(real, text), new_text=text)
 
 
 def refuse(live: Live, frame: Request, action: str, resource: str, why: str) -> None:
@@ -62,7 +64,13 @@ def refuse(live: Live, frame: Request, action: str, resource: str, why: str) -> 
 
 
 def _guarded(
-    live: Live, frame: Request, action: str, path: str, work: Callable[[str], dict[str, Any]]
+    live: Live,
+    frame: Request,
+    action: str,
+    path: str,
+    work: Callable[[str], dict[str, Any]],
+    *,
+    new_text: str | None = None,
 ) -> None:
     """Inside a batch: run the work if it is allowed, or once someone allows it."""
     agent, workspace = live.agent.connected, live.meta["workspace_path"]
@@ -88,12 +96,23 @@ def _guarded(
     permissions.ask(
         live,
         Asking(action, frame.method, (real,)),
-        title=f"{frame.method} {path}",
+        title=None,
         options=permissions.YES_OR_NO,
         raw=frame.raw,
         finish=finish,
         rpc_id=frame.id,
+        diff=None if new_text is None else lambda: _show_change(real, new_text),
     )
+
+
+def _show_change(path: str, new_text: str) -> str | None:
+    """Return what writing the text would change in a file."""
+    try:
+        old_text = _read(path, 0, None) if os.path.lexists(path) else ""
+    except (OSError, ValueError):
+        return f"{path}: what is there now cannot be shown"
+    too_long = len(old_text) + len(new_text) > MAX_EDIT
+    return show_edits([Edit(path, old_text, None if too_long else new_text)])
 
 
 def _read(path: str, start: int, stop: int | None) -> str:

@@ -13,7 +13,7 @@ import orjson
 
 from agh.core.acp.frames import INTERNAL_ERROR, Frame, Malformed, Notification, Request, Response
 from agh.core.acp.updates import add_usage, event_of, request_usage, update_text
-from agh.keeper.agent import files, permissions, terminals
+from agh.keeper.agent import files, open_calls, permissions, terminals
 from agh.keeper.agent.connection import Agent
 from agh.keeper.log import is_fatal
 from agh.keeper.session import Live, Turn, cause_of
@@ -95,6 +95,7 @@ def _take_notification(live: Live, frame: Notification) -> None:
         spending.take_context_usage(live, fields["usage"])
         check_limits(live)
     elif turn is not None and type in ("tool_call", "tool_result"):
+        open_calls.note_tool_call(live, update, is_open=type == "tool_call")
         _follow_tool(live, turn, type, fields)
     if update.get("sessionUpdate") == "session_info_update" and isinstance(update.get("title"), str):
         title = update["title"][:200]

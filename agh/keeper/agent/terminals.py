@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import shlex
 import signal
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +18,7 @@ from agh.keeper.agent import permissions
 from agh.keeper.agent.boundary import is_inside
 from agh.keeper.agent.exact import open_directory
 from agh.keeper.agent.files import REFUSED, refuse
+from agh.keeper.agent.tool_call import words_of
 from agh.keeper.leash.child import Leashed
 from agh.keeper.loop import Loop
 from agh.keeper.session import AgentSide, Live
@@ -23,6 +26,10 @@ from agh.keeper.session import AgentSide, Live
 OUTPUT_LIMIT = 1 << 20
 RESOURCE_NOT_FOUND = -32002
 RESERVED_DESCRIPTORS = 64
+_RISKY_VARIABLES = re.compile(
+    r"PATH|IFS|ENV|BASH_\w+|SHELL\w*|PS4|(LD|DYLD|GIT|NODE|NPM|PYTHON|PERL|RUBY|JAVA|SSH)_?\w*|\w*(PRELOAD|PAGER|"
+    r"EDITOR|BROWSER|ASKPASS)"
+)
 
 
 class Terminal:
@@ -84,14 +91,16 @@ def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
         "=" in name or not name for name in extra
     ):
         raise ValueError("a command, its environment and its directory are plain texts")
-    line, workspace, agent = " ".join(argv), live.meta["workspace_path"], live.agent.connected
+    is_line = len(argv) == 1 and find_program(argv[0]) is None  # agents send whole shell lines as the command
+    line = with_environment(argv[0] if is_line else shlex.join(argv), extra)
+    workspace, agent = live.meta["workspace_path"], live.agent.connected
     outside = f"{cwd} is outside the workspace {workspace}"
     real = real_path(cwd)
     if real is None or not is_inside(workspace, real):
         refuse(live, frame, "execute", line, outside)
         return
-    if len(argv) == 1 and find_program(argv[0]) is None:
-        argv = ["/bin/sh", "-c", argv[0]]  # agents send whole shell lines as the command
+    if is_line:
+        argv = ["/bin/sh", "-c", argv[0]]
 
     def finish(option: dict[str, Any] | None) -> None:
         if not permissions.is_allowed(option):
@@ -112,13 +121,19 @@ def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
 
     permissions.ask(
         live,
-        Asking("execute", frame.method, (), line),
-        title=line,
+        Asking("execute", frame.method, (), line, words_of(line, cwd)),
+        title=None,
         options=permissions.YES_OR_NO,
         raw=frame.raw,
         finish=finish,
         rpc_id=frame.id,
     )
+
+
+def with_environment(line: str, extra: dict[str, str]) -> str:
+    """Return a command line with the variables that change what it runs: they are shown and judged too."""
+    risky = {name: value for name, value in extra.items() if _RISKY_VARIABLES.fullmatch(name)}
+    return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in risky.items()), line])
 
 
 def _reserve_descriptors() -> None:

@@ -55,6 +55,11 @@ class Leashed:
             loop.watch(self._process.stderr, lambda: self._read_output(2, self._process.stderr))
         loop.watch(self._process.status, self._read_status)
 
+    @property
+    def leash_pid(self) -> int:
+        """Return the pid of its leash, which is the ancestor of everything it starts."""
+        return self._process.leash_pid
+
     def write(self, data: bytes) -> None:
         """Send to its stdin without blocking; if it has stopped reading and too much waits, close it."""
         if self._process.stdin not in self._open:

@@ -31,6 +31,7 @@ def start(live: Live, input: Input) -> None:
     turns.current = Turn(input.turn_id, input.id, after=log.last_sequence, retries=input.retries)
     turns.last_id, live.agent.replaying = input.turn_id, False
     live.activity.note("prompt")
+    live.meta["unanswered_permissions"] = 0
     inputs.set_status(log.db, input.id, "dispatching")
     if not (live.meta.get("name") or live.meta.get("title")):
         live.meta["title"] = title_of(_text(input), live.agent.connected.redactor)

@@ -11,7 +11,7 @@ import sqlite3
 import time
 from typing import Any
 
-from agh.adapters.agents import LIMITS, AgentRecord
+from agh.adapters.agents import LIMITS, AgentRecord, is_users_own
 from agh.core.events import timestamp
 from agh.errors import DiskFull, LimitReached
 from agh.home import Session, free_bytes
@@ -70,12 +70,18 @@ def read_spent(session: Session, acp_session_id: str | None) -> dict[str, Any] |
 
 
 def limits_of(meta: Meta, record: AgentRecord, settings: dict[str, Any]) -> dict[str, float]:
-    """Return the limits in force: the session's, else the agent's, else the configured ones; 0 is none."""
+    """Return the limits in force: the session's, else the agent's or the configured ones; 0 is none.
+
+    A definition of an agent in the user's home may set any limit; another one can only lower it.
+    """
     own = meta.get("limits") or {}
-    return {
-        name: own.get(name) or record.limits.get(name) or settings[f"session.limits.{name}"]
-        for name in LIMITS
-    }
+    limits = {}
+    for name in LIMITS:
+        others = (record.limits.get(name), settings[f"session.limits.{name}"])
+        candidates = [limit for limit in others if limit]
+        configured = (candidates[0] if is_users_own(record) else min(candidates)) if candidates else 0
+        limits[name] = own.get(name) or configured
+    return limits
 
 
 def refuse_over_limit(session: Session, meta: Meta, record: AgentRecord, settings: dict[str, Any]) -> None:

@@ -105,6 +105,19 @@ def ask_reject_only(turn: Turn, text: str) -> Steps:
     return ask(turn, text, {key: kind for key, kind in OPTIONS.items() if key.startswith("no")})
 
 
+def change(turn: Turn, text: str) -> Steps:
+    """Change a file as agents do: open a tool call, ask, write through the client, close the tool call."""
+    name, content = head(text)
+    call = turn.open_tool(_describe_tool(turn, f"Change {name}", {"path": name}, "edit"))
+    options = [{"optionId": key, "name": kind, "kind": kind} for key, kind in OPTIONS.items()]
+    reply = yield turn.ask("session/request_permission", {"toolCall": call, "options": options})
+    is_allowed = OPTIONS.get(reply["result"]["outcome"].get("optionId"), "").startswith("allow")
+    params = {"path": _absolute(turn, name), "content": unescape(content)}
+    reply = (yield turn.ask("fs/write_text_file", params)) if is_allowed else reply
+    turn.change_tool(call, status="completed" if is_allowed else "failed")
+    return f"change {name}: {_error(reply) or ('ok' if is_allowed else 'refused')}"
+
+
 def read(turn: Turn, text: str) -> Steps:
     reply = yield turn.ask("fs/read_text_file", {"path": _absolute(turn, text)})
     return f"read {text}: {_error(reply) or reply['result']['content']}"
@@ -233,7 +246,8 @@ def _error(reply: Frame) -> str:
 STEPS = {
     step.__name__.replace("_", "-"): step
     for step in (
-        echo, say, recall, stream, think, tool, tool_fail, tool_open, edit, plan, ask, ask_reject_only, read,
-        write, run, elicit, sleep, usage, title, commands, mode, settings, given, cwd, env, pid, repeat,
+        echo, say, recall, stream, think, tool, tool_fail, tool_open, edit, plan, ask, ask_reject_only,
+        change, read, write, run, elicit, sleep, usage, title, commands, mode, settings, given, cwd, env,
+        pid, repeat,
     )
 }  # fmt: skip

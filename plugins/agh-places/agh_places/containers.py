@@ -66,6 +66,8 @@ def _list_mounts(place: Place, launch: Launch) -> list[str]:
     """
     pairs = [(launch.workspace, launch.cwd), *((path, path) for path in launch.directories)]
     protected = [*_find_protected(launch.workspace, launch.cwd)]
+    if not place.writable_git:
+        protected += [entry for here, there in pairs for entry in _find_git_settings(here, there)]
     for path in (path for pair in [*pairs, *protected] for path in pair):
         if "," in path or '"' in path:
             raise PlaceInvalid(place.name, f"{path} cannot be mounted: it has a comma or a quote in its name")
@@ -91,6 +93,19 @@ def _find_protected(workspace: str, inside: str) -> Iterator[tuple[str, str]]:
     below = os.path.relpath(home, os.path.realpath(workspace))
     if not below.startswith("..") and home != os.path.realpath(settings) and os.path.isdir(home):
         yield home, os.path.join(inside, below)
+
+
+def _find_git_settings(folder: str, inside: str) -> Iterator[tuple[str, str]]:
+    """Yield what makes git run programs on this machine: the hooks and the configuration of a repository."""
+    below = ".git" if os.path.isdir(os.path.join(folder, ".git")) else ""
+    if not os.path.isfile(os.path.join(folder, below, "HEAD")):
+        return
+    for name in ("hooks", "config"):
+        path, target = os.path.join(folder, below, name), os.path.join(inside, below, name)
+        if os.path.exists(path):
+            yield path, target
+        elif name == "hooks":
+            yield "", target
 
 
 def build_container_limits(place: Place) -> list[str]:

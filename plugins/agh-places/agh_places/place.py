@@ -32,6 +32,7 @@ class Place:
     env: tuple[str, ...] = ()  # NAME is forwarded with its value here, NAME=VALUE is set there
     memory: str = ""  # a limit, as the kind's program understands it: 4G
     cpus: float = 0.0
+    writable_git: bool = False  # whether a container may write a repository's hooks and configuration
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
     "env": list,
     "memory": str,
     "cpus": (int, float),
+    "writable_git": bool,
 }
 
 
@@ -80,7 +82,7 @@ def find_place(reference: str, named: Mapping[str, Mapping[str, Any]]) -> Place 
     for key, value in settings.items():
         if key not in _KEYS:
             raise PlaceInvalid(table, f"unknown key {key!r}; known are {', '.join(_KEYS)}")
-        if not isinstance(value, _KEYS[key]) or isinstance(value, bool):
+        if not isinstance(value, _KEYS[key]) or isinstance(value, bool) != (_KEYS[key] is bool):
             raise PlaceInvalid(table, f"{key} cannot be {value!r}")
         if isinstance(value, list):
             if not all(isinstance(text, str) and text for text in value):

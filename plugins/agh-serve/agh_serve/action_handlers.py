@@ -12,6 +12,7 @@ from agh.console.when import parse_duration
 from agh.errors import Usage
 from agh.keeper import client
 from agh.sessions.new import create
+from agh.sessions.permissions import choose_request
 from agh.sessions.permissions import decide as decide_request
 from agh.sessions.prompt import send
 from agh.sessions.resume import resume
@@ -94,10 +95,12 @@ async def interrupt_turn(call: Call) -> Response:
 
 
 async def decide(call: Call) -> Response:
-    """Allow or deny a permission request: the one with `request_id`, or the oldest."""
+    """Allow or deny the permission request with `request_id`, or the only one that waits."""
     verdict = call.params.get("decision", "allow") + ("_always" if call.params.get("always") else "")
-    request_id = call.params.get("request_id")
-    receipt = await threads.run_action(decide_request, call.session, request_id, verdict, by="http")
+    request = await threads.run_read(choose_request, call.session, call.params.get("request_id"))
+    if digest := call.params.get("digest"):  # of what the page has shown
+        request["digest"] = digest
+    receipt = await threads.run_action(decide_request, call.session, request, verdict, by="http")
     return respond_with_json({"permission": receipt})
 
 

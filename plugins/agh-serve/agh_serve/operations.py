@@ -176,10 +176,13 @@ OPERATIONS = (
         "POST",
         f"{SESSION_PATH}/approve",
         action_handlers.decide,
-        "Answer a permission request: the one that is named, or the oldest that waits.",
+        "Answer a permission request: the one that is named, or the only one that waits.",
         object_schema(permission=ANY_OBJECT),
         body=(
             Field("request_id", "Which request."),
+            Field(
+                "digest", "The request's digest as it was shown; if it has changed since, nothing is decided."
+            ),
             Field("decision", "allow by default.", enum_schema("allow", "deny")),
             Field("always", "Choose the agent's option that lasts, where it offers one.", FLAG),
         ),

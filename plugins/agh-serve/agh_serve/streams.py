@@ -10,11 +10,10 @@ from typing import Any
 
 import orjson
 
-from agh.core.acp.updates import event_of
 from agh.core.events import MARKER_CREATED
-from agh.core.html.page import fragment
 from agh.errors import AghError, KeeperDied, PromptDropped
 from agh.home import Session
+from agh.sessions.permissions import requests
 from agh.store.reader import Reader
 from agh.store.schema import LANDMARK
 from agh.store.views import session_view, stop_notice
@@ -143,45 +142,10 @@ def _read_state(session: Session) -> dict[str, Any]:
     view = session_view(session)
     with Reader(session) as reader:
         queued = reader.fetch("SELECT id, prompt FROM inputs WHERE status = 'queued' ORDER BY id")
-        pending = reader.fetch(
-            "SELECT p.request_id, p.action, p.resource, p.title, p.request, p.created_at, "
-            f"(SELECT e.content FROM events e WHERE {LANDMARK.replace('type', 'e.type')} "
-            "AND e.type = 'permission' AND e.content ->> '$.request_id' = p.request_id LIMIT 1) "
-            "FROM permissions p WHERE p.status = 'pending' ORDER BY p.created_at, p.request_id"
-        )
     return {
         **{key: value for key, value in view.items() if key not in _OMITTED},
         "queue": [{"id": number, "text": _join_text(prompt)} for number, prompt in queued],
-        "permissions": [_describe_request(*row) for row in pending],
-    }
-
-
-def _describe_request(
-    request_id: str,
-    action: str,
-    resource: str | None,
-    title: str | None,
-    options: str,
-    created_at: str,
-    event: str | None,
-) -> dict[str, Any]:
-    """Return a pending request, with the tool call it is about rendered as in the transcript."""
-    try:
-        tool_call = orjson.loads(event or "{}").get("raw", {}).get("params", {}).get("toolCall")
-    except (orjson.JSONDecodeError, AttributeError):
-        tool_call = None
-    html = ""
-    if isinstance(tool_call, dict):
-        _, fields = event_of({**tool_call, "sessionUpdate": "tool_call_update", "status": "completed"})
-        html = fragment({**fields, "role": "tool_result", "timestamp": created_at})
-    offered = [option.get("kind") for option in orjson.loads(options) if isinstance(option, dict)]
-    return {
-        "request_id": request_id,
-        "action": action,
-        "resource": resource,
-        "title": title,
-        "offered": offered,
-        "html": html,
+        "permissions": requests(session, everything=False),
     }
 
 

@@ -52,7 +52,7 @@ def test_a_scratch_pad_is_the_agents_and_survives(council: Council, tmp_path: Pa
     council.open(profile("[expertise]\nenabled = true\n" + gated, perspectives=perspectives))
     council.wait_for(lambda state: state.members)
     council.member("a").wait_for_text("begun")
-    pad = council.live.workspace / ".agh" / "council" / council.id / "a.md"
+    pad = council.live.workspace / ".agh-council" / council.id / "a.md"
     assert str(pad) in council.prompts("a")[0]
     council.agh("pause")
     oracle(script, "", f"/write {pad} learned something", "/say done")

@@ -122,6 +122,25 @@ def test_what_agh_obeys_is_read_only_in_a_container(
     assert read_only()[1:] == [f"type=bind,source={home},target=/w/state/agh,readonly"]
 
 
+def test_git_settings_are_read_only_in_a_container(tmp_path: Path, private_home: Path) -> None:
+    """A hook or a filter that an agent adds there would run on the host."""
+    work = tmp_path / "work"
+    (work / ".git").mkdir(parents=True)
+    (work / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (work / ".git" / "config").write_text("")
+
+    def read_only(**settings: object) -> list[str]:
+        mine = named(on="docker:run:img", dir="/w", **settings)
+        argv = wire("mine", places=mine, workspace=str(work))
+        return [word for word in argv if word.endswith((",readonly", ":ro"))]
+
+    config = f"type=bind,source={work}/.git/config,target=/w/.git/config,readonly"
+    assert read_only() == ["/w/.git/hooks:ro", config]
+    (work / ".git" / "hooks").mkdir()
+    assert f"type=bind,source={work}/.git/hooks,target=/w/.git/hooks,readonly" in read_only()
+    assert read_only(writable_git=True) == []
+
+
 def test_kube() -> None:
     assert wire("kube:agent-0") == ["kubectl", "exec", "-i", "agent-0", "--", "sh"]
     mine = named(on="kube:team/agent-0", options=["-c", "main"])
@@ -250,9 +269,12 @@ def test_without_the_plugin_no_place_is_known(live: Live) -> None:
 
 
 def test_a_workspace_adds_places_to_those_of_the_home(live: Live) -> None:
-    live.trust('[places.a]\non = "ssh:a"\n[places.b]\non = "ssh:b"\n')
+    live.trust('[places.a]\non = "systemd:nonsense"\n')
     (live.workspace / ".agh").mkdir()
-    Path(live.workspace, ".agh", "config.toml").write_text('[places.b]\non = "systemd:nonsense"\n')
+    places = '[places.a]\non = "ssh:a"\n[places.b]\non = "systemd:nonsense"\n'
+    Path(live.workspace, ".agh", "config.toml").write_text(places)
+    result = live.agh("agent", "doctor", "echo", "--on", "a", code=2)
+    assert "it has no address" in result.stderr, "the user's own wins"
     result = live.agh("agent", "doctor", "echo", "--on", "b", code=2)
     assert "it has no address; it looks like systemd" in result.stderr
     assert "known are" not in result.stderr

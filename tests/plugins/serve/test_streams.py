@@ -135,9 +135,10 @@ def test_the_view_tells_state_elements_and_requests(live: Live, server: Server) 
                 session.send("/ask path=a.txt Edit <b>a.txt</b>")
         (request,) = state["permissions"]
         assert state["badge"] == "waiting-for-input"
-        assert request["offered"] == ["allow_once", "allow_always", "reject_once", "reject_always"]
-        assert "&lt;b&gt;a.txt" in request["html"] and "<b>a.txt" not in request["html"]
-        server.post(f"/api/sessions/{session.id}/approve", {"request_id": request["request_id"]})
+        assert request["offered"] == ["allow", "allow_always", "deny", "deny_always"]
+        assert request["about"] == f"edit: {live.workspace}/a.txt" and request["title"] == "Edit <b>a.txt</b>"
+        answer = {"request_id": request["request_id"], "digest": request["digest"]}
+        server.post(f"/api/sessions/{session.id}/approve", answer)
         session.wait_idle()
         session.stop()
         last = list(frames)

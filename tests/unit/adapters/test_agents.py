@@ -135,16 +135,18 @@ def test_its_environment_is_what_the_file_says(live: Live) -> None:
     assert session.meta()["agent_name"] == "mine"
 
 
-def test_the_workspace_wins_over_the_home_and_both_over_plugins(live: Live) -> None:
+def test_the_home_wins_over_the_workspace_and_both_over_plugins(live: Live) -> None:
     define(live, "mine", title="of the home")
     define(live, "echo", title="of the home")
-    workspace_agent(live, "mine", 'argv = ["ours"]\ntitle = "of the workspace"\n')
-    rows = listed(live)
-    assert (rows["mine"]["title"], rows["echo"]["title"]) == ("of the workspace", "of the home")
-    assert read(live, "agent", "show", "mine")["title"] == "of the workspace"
+    for name in ("mine", "more", "codex"):
+        workspace_agent(live, name, 'argv = ["ours"]\ntitle = "of the workspace"\n')
+    titles = {name: row["title"] for name, row in listed(live).items()}
+    assert [titles[name] for name in ("mine", "echo")] == ["of the home"] * 2
+    assert [titles[name] for name in ("more", "codex")] == ["of the workspace"] * 2
+    assert read(live, "agent", "show", "more")["title"] == "of the workspace"
     elsewhere = {"cwd": live.home}
-    assert listed(live, **elsewhere)["mine"]["title"] == "of the home"
-    assert read(live, "agent", "show", "mine", "--workspace", live.workspace, **elsewhere)["argv"] == ["ours"]
+    assert "more" not in listed(live, **elsewhere)
+    assert read(live, "agent", "show", "more", "--workspace", live.workspace, **elsewhere)["argv"] == ["ours"]
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,14 @@ from agh.home import make_private_dir, replace_private_file
 from agh_council.state import State
 
 MAX_BYTES = 64 << 10
+FOLDER = ".agh-council"  # not in `.agh`, which members cannot write to: agh obeys what is there
 
 
 def path_of(state: State, agent_id: str) -> str | None:
     """Return the path of a member's pad; None if the profile does not enable pads."""
     if not state.profile.expertise:
         return None
-    folder = os.path.join(os.path.realpath(state.workspace), ".agh", "council", state.session_id)
+    folder = os.path.join(os.path.realpath(state.workspace), FOLDER, state.session_id)
     return os.path.join(folder, agent_id.replace("/", ".") + ".md")
 
 

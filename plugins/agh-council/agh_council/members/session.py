@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from agh.core.events import TURN_END_TYPES, Row
+from agh.core.permission import headline
 from agh.core.transcript import transcript
 from agh.errors import AghError, KeeperDied, KeeperGone, NameTaken, SessionNotFound
 from agh.home import Session, session_of
@@ -134,7 +135,7 @@ def _watch_turn(session: Session, turn_id: str, after: int, report: Callable[[Re
             if row.type == "usage":
                 report(RunningCost(_read_cost(session, turn_id)))
             elif row.type == "permission" and _is_undecided(session, row):
-                report(PermissionWanted(str(row.parsed().get("title") or row.parsed().get("action"))))
+                report(PermissionWanted(headline(row.parsed())))
             elif row.type in TURN_END_TYPES:
                 return _turn_end(rows, _read_cost(session, turn_id))
     return TurnEnded("unknown", "its keeper ended in the middle of the turn", _read_cost(session, turn_id))

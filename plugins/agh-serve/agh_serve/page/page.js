@@ -297,21 +297,23 @@ function showRequests(state) {
 function newRequestCard(request) {
   const card = createElement("div", "ask"), question = createElement("p"), choices = createElement("div", "choices");
   card.dataset.request = request.request_id;
-  question.append(createElement("b", "", `May the agent ${request.action === "other" ? "do this" : plain(request.action)}?`), ` ${plain(request.title || request.resource || "")}`);
+  question.append(createElement("b", "", "May the agent do this?"), ` ${plain(request.about)}`);
   card.append(question);
-  if (request.html) {
-    const template = document.createElement("template");
-    template.innerHTML = request.html;
-    template.content.querySelectorAll("details").forEach((details) => { details.open = true; });
-    card.append(template.content);
+  if (request.diff) {
+    const diff = createElement("pre", "diff");
+    for (const line of request.diff.split("\n")) {
+      diff.append(createElement({ "+": "ins", "-": "del" }[line[0]] || "span", "", `${plain(line)}\n`));
+    }
+    card.append(diff);
   }
+  if (request.title) card.append(createElement("p", "title", `The agent calls it: ${plain(request.title)}`));
   const offers = [["allow", false, "Allow"], ["allow", true, "Always allow"], ["deny", false, "Deny"], ["deny", true, "Always deny"]];
   for (const [decision, always, label] of offers) {
-    const kind = (decision === "allow" ? "allow" : "reject") + (always ? "_always" : "_once");
-    if (!request.offered.includes(kind)) continue;
+    const verdict = decision + (always ? "_always" : "");
+    if (verdict !== "deny" && !request.offered.includes(verdict)) continue;
     const button = createElement("button", choices.children.length ? "" : "first", label);
     button.type = "button";
-    button.onclick = () => sendAction(button, "approve", { request_id: request.request_id, decision, always });
+    button.onclick = () => sendAction(button, "approve", { request_id: request.request_id, digest: request.digest, decision, always });
     choices.append(button);
   }
   card.append(choices);

@@ -1,0 +1,42 @@
+"""The open tool calls of a turn: what the agent has said about them, for the requests that are about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agh.core.acp.tool_calls import read_tool_call
+from agh.keeper.agent.permissions import PendingRequest, ask_about, decide, find_subject
+from agh.keeper.agent.tool_call import Subject
+from agh.keeper.session import Live
+
+MAX_CALLS = 1000  # of a turn
+
+
+def note_tool_call(live: Live, update: dict[str, Any], *, is_open: bool) -> None:
+    """Inside a batch: note what an update says about its tool call; requests about it become other ones.
+
+    A tool call that has ended takes along what was allowed for it.
+    """
+    turn, call_id = live.turns.current, str(update.get("toolCallId"))
+    if turn is None:
+        return
+    if not is_open:
+        turn.calls.pop(call_id, None)
+        turn.grants = [grant for grant in turn.grants if grant.tool_call_id != call_id]
+        return
+    news = read_tool_call(update)
+    turn.calls[call_id] = turn.calls[call_id].updated(news) if call_id in turn.calls else news
+    if len(turn.calls) > MAX_CALLS:
+        del turn.calls[next(iter(turn.calls))]
+    for request in list(live.agent.requests.values()):
+        if request.own is not None and request.subject.tool_call_id == call_id:
+            subject = find_subject(live, request.own, request.subject.title, call_id)
+            if subject.fields() != request.subject.fields():
+                _ask_anew(live, request, subject)
+
+
+def _ask_anew(live: Live, request: PendingRequest, subject: Subject) -> None:
+    """Inside a batch: replace a request whose tool call has changed: no answer to it counts any more."""
+    live.agent.requests[request.request_id] = request._replace(finish=lambda option: None, rpc_id=None)
+    decide(live, request.request_id, "cancel", "changed")
+    ask_about(live, subject, request.options, request.raw, request.finish, request.rpc_id, own=request.own)
