@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from agh.core.redact import Redactor, redactor
 from agh.errors import AghError
+from agh.home import home_path
 
 
 class Redaction(NamedTuple):
@@ -27,11 +28,11 @@ def redactor_for(environ: Mapping[str, str], workspace: str | None, *, plugins: 
 
     Without `plugins` none is loaded: for text from a keeper, which has used their patterns already.
     """
-    return redactor(environ, [*_configured(workspace), *(_offered() if plugins else ())])
+    return redactor(environ, [*_configured(workspace, home_path()), *(_offered() if plugins else ())])
 
 
 @cache
-def _configured(workspace: str | None) -> tuple[re.Pattern[str], ...]:
+def _configured(workspace: str | None, home: str) -> tuple[re.Pattern[str], ...]:
     """Return the patterns of the user, and those that a trusted workspace adds."""
     from agh import config
 

@@ -148,7 +148,7 @@ def _explained(error: Exception) -> AghError | None:
     if isinstance(error, AghError) and not isinstance(error, DataDamaged):
         return None
     try:
-        from agh.store.failures import explain
+        from agh.keeper.failures import explain
     except (ImportError, OSError):
         return NoDescriptors()
     return explain(error)

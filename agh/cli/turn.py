@@ -170,7 +170,7 @@ def _watch_turn(
                     stop_reason = str(row.parsed().get("stop_reason") or "")
                     return Outcome(row, stop_reason, presses.count > 0, tracker.refusal(stop_reason))
             view.flush()
-    from agh.store.failures import explain_end
+    from agh.keeper.failures import explain_end
 
     hint = _retry(session, receipt["input_id"]) if presses.started else None
     raise explain_end(session, KeeperDied(_name(session), hint=hint))

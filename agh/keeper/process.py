@@ -100,7 +100,7 @@ def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:
 def explain_system(error: Exception) -> AghError | None:
     """Return what the system lacked, if that is what failed."""
     try:
-        from agh.store.failures import explain
+        from agh.keeper.failures import explain
     except (ImportError, OSError):
         return NoDescriptors()
     return explain(error)

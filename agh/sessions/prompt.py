@@ -47,7 +47,7 @@ def send(
             return Sent(receipt, started)
         except KeeperDied as error:
             if died:
-                from agh.store.failures import explain_end
+                from agh.keeper.failures import explain_end
 
                 raise explain_end(session, error) from None
             died = True

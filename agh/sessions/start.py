@@ -98,7 +98,7 @@ def start(
     with process.connection:
         report = _read_report(process, limit, on_permission)
     if not report:
-        from agh.store.failures import explain_end, last_line
+        from agh.keeper.failures import explain_end, last_line
 
         reason = last_line(lock.session) or "it said nothing"
         raise explain_end(lock.session, KeeperFailed(lock.session.id, reason))

@@ -23,7 +23,6 @@ from agh.home import (
 )
 from agh.store import lock as locks
 from agh.store import meta, schema
-from agh.store.failures import store_failed
 from agh.store.lock import Lock
 from agh.store.meta import Meta
 from agh.store.reader import FILE
@@ -123,6 +122,8 @@ def create_log(lock: Lock) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
             schema.create(connection)
     except sqlite3.Error as error:
+        from agh.store.writer import store_failed
+
         raise store_failed(lock.session, error) from error
     os.rename(unfinished, path)
     sync_directory(lock.session)

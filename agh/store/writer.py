@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -11,14 +12,14 @@ from contextlib import contextmanager
 from functools import partial
 
 from agh.core.events import Draft, Row
-from agh.errors import Bug, EventsNewer, SessionBusy
-from agh.home import Session
+from agh.errors import Bug, EventsNewer, SessionBusy, StoreFailed
+from agh.home import Session, check_descriptors, free_bytes
 from agh.store import schema
-from agh.store.failures import store_failed
 from agh.store.lock import Lock
 from agh.store.reader import FILE, WRITTEN_HERE, Reader
 from agh.store.rows import INSERT_EVENT
 
+LITTLE = 64 << 10  # bytes of room; a commit may need more
 WAL_PAGES = 4000  # 16 MB before the WAL is folded in, so a long turn seldom waits for that
 # SQLite copies a bound value, and copies it again to store it. To save memory, our own copy is freed
 # between the two: let_go clears the row.
@@ -131,6 +132,23 @@ def _let_go(row: list[object], at: str) -> str:
     """Free the row that SQLite has already copied, and return its last value."""
     row.clear()
     return at
+
+
+def is_full(directory: str | os.PathLike[str]) -> bool:
+    """Tell whether the disk has next to no room. A disk that cannot be asked is not full."""
+    try:
+        return free_bytes(directory) < LITTLE
+    except OSError:
+        return False
+
+
+def store_failed(session: Session, cause: object) -> StoreFailed:
+    """Return the error for a log that cannot be written. SQLite does not always say that the disk is full."""
+    if getattr(cause, "sqlite_errorname", "").startswith("SQLITE_CANTOPEN"):
+        check_descriptors()
+    if is_full(session):
+        cause = os.strerror(errno.ENOSPC)
+    return StoreFailed(session.id, cause, hint=f"df -h {session.directory}")
 
 
 def _connect(session: Session) -> sqlite3.Connection:

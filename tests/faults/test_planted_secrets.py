@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -216,3 +217,37 @@ def test_every_kind_in_every_way() -> None:
             if secret[-14:-2] in clean or secret[len(secret) // 2 + 1 :][:12] in clean:
                 shown.append((kind, way, clean))
     assert shown == []
+
+
+PLUGIN = """
+import agh
+
+@agh.hookimpl
+def agh_register_redactions(register):
+    register(("badge", r"BADGE-\\d{6}"))
+    register("nonsense")
+"""
+
+
+def test_patterns_of_the_user_and_of_a_plugin(agh: Agh, home: Home, tmp_path: Path) -> None:
+    session = home.session([user("mine is ACME-123456, yours BADGE-654321"), says("noted: ACME-777777")])
+    (home.path / "config.toml").write_text("[redaction]\npatterns = ['ACME-(?P<secret>[0-9]{6})']")
+    site = tmp_path / "site"
+    (site / "acme-1.dist-info").mkdir(parents=True)
+    (site / "acme_plugin.py").write_text(PLUGIN)
+    (site / "acme-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1\n")
+    (site / "acme-1.dist-info" / "entry_points.txt").write_text("[agh]\nacme = acme_plugin\n")
+    env = {**os.environ, "PYTHONPATH": str(site)}
+    for command in (("recap",), ("export", "--redact", "-o", "jsonl")):
+        text = agh("session", command[0], session.name, *command[1:], env=env).stdout
+        assert "ACME-[redacted]" in text, text
+        assert "123456" not in text
+        assert "BADGE-654321" not in text
+    error = agh("session", "status", "ACME-123456", code=4).stderr
+    assert "123456" not in error
+
+
+def test_a_wrong_pattern_is_refused_by_name(agh: Agh, home: Home) -> None:
+    home.path.mkdir(mode=0o700, exist_ok=True)
+    (home.path / "config.toml").write_text("[redaction]\npatterns = ['(']")
+    assert "redaction.patterns: not a regular expression" in agh("config", "show", code=2).stderr

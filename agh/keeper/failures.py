@@ -20,32 +20,16 @@ from agh.errors import (
     StoreFailed,
     SystemFailed,
 )
-from agh.home import SESSION_ID, Session, check_descriptors, free_bytes, home_path
+from agh.home import SESSION_ID, Session, check_descriptors, home_path
+from agh.store import meta
+from agh.store.writer import is_full, store_failed
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 EXHAUSTED = (errno.EMFILE, errno.ENFILE)
 OTHERS = (errno.EIO, errno.ENOMEM, errno.EAGAIN, errno.ENAMETOOLONG, errno.ELOOP, errno.ESTALE)
-LITTLE = 64 << 10  # bytes of room; a commit may need more
 FEW = 64  # descriptors; with fewer, Python itself cannot always import a module
 TAIL = 4000
-
-
-def is_full(directory: str | os.PathLike[str]) -> bool:
-    """Tell whether the disk has next to no room. A disk that cannot be asked is not full."""
-    try:
-        return free_bytes(directory) < LITTLE
-    except OSError:
-        return False
-
-
-def store_failed(session: Session, cause: object) -> StoreFailed:
-    """Return the error for a log that cannot be written. SQLite does not always say that the disk is full."""
-    if getattr(cause, "sqlite_errorname", "").startswith("SQLITE_CANTOPEN"):
-        check_descriptors()
-    if is_full(session):
-        cause = os.strerror(errno.ENOSPC)
-    return StoreFailed(session.id, cause, hint=f"df -h {session.directory}")
 
 
 def explain_end(session: Session, otherwise: AghError) -> AghError:
@@ -53,8 +37,6 @@ def explain_end(session: Session, otherwise: AghError) -> AghError:
 
     The keeper's own log may be on the very disk that is full.
     """
-    from agh.store import meta
-
     if is_full(session):
         return store_failed(session, "")
     try:
