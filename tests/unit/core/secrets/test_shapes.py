@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agh.core.redact import MARK, redactor
-from agh.core.secret_shapes import SHAPES, find_shapes
+from agh.core.secrets.shapes import SHAPES, find_shapes
 
 MEBIBYTES = 10
 FALSE_LINES = 10
