@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from agh.core.plain_text import plain_text
+from agh.core.redaction.plain_text import plain_text
 
 MARK = "[redacted]"
 
@@ -198,7 +198,7 @@ class Redactor:
                 yield from (m.span() for m in re.finditer(re.escape(secret), s))
 
     def _find_shaped(self, s: str) -> Iterator[_Span]:
-        from agh.core.secret_shapes import find_shapes  # only when there is something to redact
+        from agh.core.redaction.secret_shapes import find_shapes  # only when there is something to redact
 
         for pattern in (*find_shapes(s), *self._extra):
             for m in pattern.finditer(s):
