@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
-from agh.core.redact import Redactor, redactor
+from agh.core.redaction.redact import Redactor, redactor
 from agh.errors import AghError
 from agh.home import home_path
 

@@ -39,7 +39,7 @@ def summary(type: str, content: dict[str, Any]) -> str:
         outcome = content.get("outcome") or ("failed" if content.get("tool_error") else "ok")
         return f"{name} {outcome}{': ' + text if text else ''}"
     if type == "permission":
-        from agh.core.permission import headline
+        from agh.core.acp.permission import headline
 
         decided_by = f" (by {content['decided_by']})" if content.get("decided_by") else ""
         return f"{content.get('decision') or 'asked'}{decided_by}: {headline(content)}"

@@ -67,7 +67,7 @@ def show(workspace: str, output: str) -> None:
 @click.option("--yes", is_flag=True, help="Trust what is shown without asking.")
 @output_option()
 def trust_command(workspace: str, yes: bool, output: str) -> None:
-    """Show what a workspace's .agh/ holds, or how it has changed, and trust it.
+    """Show a workspace's .agh/, or what changed in it, and trust it.
 
     Until then agh uses none of it. A copy is stored: its rules, hooks, agents and MCP servers are used until
     you trust another one, whatever is written to the directory meanwhile.
@@ -89,7 +89,7 @@ def trust_command(workspace: str, yes: bool, output: str) -> None:
 @click.argument("workspace", metavar="W", default=".")
 @output_option()
 def untrust_command(workspace: str, output: str) -> None:
-    """Stop using what a workspace's .agh/ holds, from the next start of a session on."""
+    """Stop using a workspace's .agh/ from the next start on."""
     path = workspaces.find(workspace).path
     record = trust.forget(path)
     write_result("workspace", _trust_of(path), output, lambda: terminal.clean(f"{trust_state(path)}  {path}"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agh.errors import InputTooLarge
 
 if TYPE_CHECKING:
-    from agh.core.redact import Redactor
+    from agh.core.redaction.redact import Redactor
 
 TITLE = 100  # characters
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agh.core.transcript import Message
 
 if TYPE_CHECKING:
-    from agh.core.redact import Redactor
+    from agh.core.redaction.redact import Redactor
 
 DEFAULT_LIMIT, MAX_LIMIT = 20, 100
 # A pending marker stays pending until another kind of marker resolves one of them, or all of them.

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 
 from agh.core.events import Row
-from agh.core.redact import LONGEST, Redactor
-from agh.core.redacted import redacted_rows
+from agh.core.redaction.redact import LONGEST, Redactor
+from agh.core.redaction.redacted import redacted_rows
 from agh.errors import AghError
 from agh.home import Session, ensure_home, make_private_dir
 from agh.keeper.session import Live

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from agh.adapters.agents import AgentRecord
 from agh.adapters.redactions import redactor_for
 from agh.core.events import timestamp
-from agh.core.redact import Redactor
+from agh.core.redaction.redact import Redactor
 from agh.errors import StoreFailed
 from agh.home import Session
 from agh.keeper.agent.connection import Agent

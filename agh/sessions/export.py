@@ -40,7 +40,7 @@ def take(session: Session, *, redact: bool) -> Snapshot:
     if not redact:
         return snapshot
     from agh.adapters.redactions import redactor_for
-    from agh.core.redacted import redact_copy
+    from agh.core.redaction.redacted import redact_copy
 
     hide = redactor_for(environ_of(snapshot.session), snapshot.session.get("workspace_path"))
     clean = redact_copy(snapshot, hide)

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from agh.core.permission import SUBJECT, description, digest, headline, offered
+from agh.core.acp.permission import SUBJECT, description, digest, headline, offered
 from agh.errors import AghError, KeeperGone, PermissionAmbiguous, PermissionUnknown
 from agh.home import Session
 from agh.keeper import client

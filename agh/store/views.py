@@ -15,7 +15,7 @@ from agh.store import meta, milestones, sessions
 from agh.store.reader import Reader
 
 if TYPE_CHECKING:
-    from agh.core.redact import Redactor
+    from agh.core.redaction.redact import Redactor
 
 View = dict[str, Any]
 
@@ -87,7 +87,7 @@ def recap_view(
 ) -> dict[str, Any]:
     """Return the recap of a session: its view and its last `limit` messages, with secrets redacted."""
     from agh.core.recap import recap
-    from agh.core.redacted import redacted_rows
+    from agh.core.redaction.redacted import redacted_rows
 
     def clean(rows: list[Row]) -> list[Row]:
         """Redact the rows before messages are made of them: a secret may be split in ways only they show."""

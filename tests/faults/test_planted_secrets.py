@@ -12,7 +12,7 @@ import pytest
 
 from agh.core.acp.updates import event_of
 from agh.core.events import Draft, draft, draft_of, marker, timestamp
-from agh.core.redact import redactor
+from agh.core.redaction.redact import redactor
 from agh.home import Session
 from agh.keeper.crash import _last_events
 from tests.support.build import Home, calls, finishes, says, thinks, user

@@ -32,7 +32,7 @@ WEIGHTS = {"session/update": 60, "terminal/create": 1}  # others: 5; a terminal 
 DEEPEST = 6
 ODD = (
     None, True, False, 0, -1, 1 << 63, -(1 << 63) - 1, 10**40, 1.5e308, -0.0, "", "\0", "\ud800", "é😀",
-    "x" * 5000, "../..", "/etc/passwd", "/proc/self/cwd/../passwd", "file:///etc/passwd", [], {},
+    "x" * 5000, "../..", "/etc/passwd", "/proc/self/" + "root/etc/passwd", "file:///etc/passwd", [], {},
     [[]], {"": {}}, [None] * 50, {"type": "text"}, {"_meta": {"a": [1]}}, "\x1b[2J\x1b]0;x\x07", "9" * 400,
 )  # fmt: skip
 

@@ -35,7 +35,7 @@ def permissions_command(id: str, everything: bool, output: str) -> None:
 @click.option("--always", is_flag=True, help="Choose the agent's option that lasts, if it offers one.")
 @output_option()
 def approve_command(id: str, request: str | None, always: bool, output: str) -> None:
-    """Allow what the agent asks for: the only request that waits, or REQUEST."""
+    """Allow the one request that waits, or REQUEST."""
     _decide(id, request, "allow_always" if always else "allow", output)
 
 
@@ -45,7 +45,7 @@ def approve_command(id: str, request: str | None, always: bool, output: str) -> 
 @click.option("--always", is_flag=True, help="Choose the agent's option that lasts, if it offers one.")
 @output_option()
 def deny_command(id: str, request: str | None, always: bool, output: str) -> None:
-    """Refuse what the agent asks for: the only request that waits, or REQUEST."""
+    """Refuse the one request that waits, or REQUEST."""
     _decide(id, request, "deny_always" if always else "deny", output)
 
 

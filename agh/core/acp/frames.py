@@ -22,7 +22,7 @@ from agh.core.acp.json_text import MAX_DEPTH, REPAIRABLE, find_excess, repair
 from agh.core.acp.long_text import LONG, loads
 
 if TYPE_CHECKING:
-    from agh.core.redact import Redactor
+    from agh.core.redaction.redact import Redactor
 
 MAX_LINE = 32 << 20
 HEAD = 200  # bytes

@@ -10,7 +10,7 @@ import os
 import time
 from typing import Any
 
-from agh.core.permission import offered
+from agh.core.acp.permission import offered
 from agh.errors import (
     PermissionChanged,
     PermissionNotOffered,

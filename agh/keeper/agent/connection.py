@@ -26,7 +26,7 @@ from agh.core.acp.frames import (
     encode_result,
     redacted_error,
 )
-from agh.core.redact import LONGEST, Redactor
+from agh.core.redaction.redact import LONGEST, Redactor
 from agh.errors import AgentDied, AgentNotInstalled, AghError, TimedOut
 from agh.keeper.leash.child import Leashed
 from agh.keeper.loop import Loop

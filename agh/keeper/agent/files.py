@@ -15,8 +15,8 @@ from typing import Any
 
 from agh.core.acp.frames import Request
 from agh.core.acp.long_text import blocks
+from agh.core.acp.permission import show_edits
 from agh.core.acp.tool_calls import MAX_EDIT, Edit
-from agh.core.permission import show_edits
 from agh.core.rules import Asking
 from agh.home import real_path
 from agh.keeper.agent import permissions

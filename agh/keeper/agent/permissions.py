@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import orjson
 
 from agh.core.acp.frames import Request
+from agh.core.acp.permission import digest, headline
 from agh.core.acp.tool_calls import ToolCall, read_tool_call
 from agh.core.events import marker, timestamp
-from agh.core.permission import digest, headline
 from agh.core.rules import Asking
 from agh.errors import PermissionUnknown
 from agh.keeper import hooks

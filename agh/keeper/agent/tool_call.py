@@ -10,8 +10,8 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from agh.core.acp.permission import show_edits
 from agh.core.acp.tool_calls import ToolCall
-from agh.core.permission import show_edits
 from agh.core.rules import Asking
 from agh.core.shell.commands import analyse
 from agh.core.shell.patterns import ANY

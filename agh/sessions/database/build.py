@@ -24,8 +24,8 @@ from sqlite_utils import Database
 from agh import __version__
 from agh.adapters.redactions import redactor_for
 from agh.core.events import Row, timestamp
-from agh.core.redact import Redactor
-from agh.core.redacted import redacted_rows
+from agh.core.redaction.redact import Redactor
+from agh.core.redaction.redacted import redacted_rows
 from agh.core.status import LIVE_STATES
 from agh.errors import DatabaseBusy, DatabaseDamaged, DatabaseRedacted, DataDamaged, OutputFailed
 from agh.home import Session, home_path, session_of

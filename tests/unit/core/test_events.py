@@ -29,6 +29,7 @@ TYPES = [
     "usage",
     "runtime_progress",
     "runtime_warning",
+    "event_lost",
     "system",
     "done",
     "error",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agh.core.events import draft, marker
 from agh.core.recap import recap
-from agh.core.redact import redactor
+from agh.core.redaction.redact import redactor
 from agh.core.transcript import Message, transcript
 from tests.support.build import AT, calls, conversation, finishes, returns, rows, says, user
 

@@ -9,7 +9,7 @@ import pytest
 
 from agh.core.events import Draft, marker
 from agh.core.inject import history
-from agh.core.redact import redactor
+from agh.core.redaction.redact import redactor
 from agh.core.transcript import transcript
 from agh.home import Session
 from agh.store import milestones

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agh.core.redact import redactor
+from agh.core.redaction.redact import redactor
 from agh.errors import MetaInvalid
 from agh.home import Session
 from agh.store import views

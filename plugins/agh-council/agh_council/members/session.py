@@ -12,8 +12,8 @@ import shlex
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from agh.core.acp.permission import headline
 from agh.core.events import TURN_END_TYPES, Row
-from agh.core.permission import headline
 from agh.core.transcript import transcript
 from agh.errors import AghError, KeeperDied, KeeperGone, NameTaken, SessionNotFound
 from agh.home import Session, session_of

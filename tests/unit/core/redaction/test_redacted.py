@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agh.core.exchange import Snapshot
-from agh.core.redact import MARK, redactor
-from agh.core.redacted import redact_copy, redacted_rows
+from agh.core.redaction.redact import MARK, redactor
+from agh.core.redaction.redacted import redact_copy, redacted_rows
 from agh.core.transcript import transcript
 from tests.support.build import calls, conversation, draft, returns, rows, says, thinks, user
 

@@ -1,8 +1,8 @@
 r"""Hide secrets in text before it is stored or shown.
 
 Three searches, each of which sees the holes left by the one before: values of secret-looking environment
-variables, searched verbatim; tokens with a recognisable shape (secrets/shapes.py); values assigned to a
-secret-looking name. They look at the text as it stands, and as its reader gets it (secrets/plain_text.py).
+variables, searched verbatim; tokens with a recognisable shape (secret_shapes.py); values assigned to a
+secret-looking name. They look at the text as it stands, and as its reader gets it (plain_text.py).
 
 Bias: a shaped token is always hidden. A named value is hidden only if it looks like a literal, because a log
 in which `token = parser.next()` is blotted out is useless. Quoted text, `UPPER=value` and flags count as
@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from agh.core.secrets.plain_text import plain_text
+from agh.core.redaction.plain_text import plain_text
 
 MARK = "[redacted]"
 
@@ -198,7 +198,7 @@ class Redactor:
                 yield from (m.span() for m in re.finditer(re.escape(secret), s))
 
     def _find_shaped(self, s: str) -> Iterator[_Span]:
-        from agh.core.secrets.shapes import find_shapes  # only when there is something to redact
+        from agh.core.redaction.secret_shapes import find_shapes  # only when there is something to redact
 
         for pattern in (*find_shapes(s), *self._extra):
             for m in pattern.finditer(s):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agh.core.redact import MARK, redactor
-from agh.core.secrets.shapes import SHAPES, find_shapes
+from agh.core.redaction.redact import MARK, redactor
+from agh.core.redaction.secret_shapes import SHAPES, find_shapes
 
 MEBIBYTES = 10
 FALSE_LINES = 10

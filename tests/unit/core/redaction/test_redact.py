@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agh.core import redact
-from agh.core.redact import MARK, Redactor, redactor
+from agh.core.redaction import redact
+from agh.core.redaction.redact import MARK, Redactor, redactor
 
 # Every secret is put together here, so that a scanner of this file finds none.
 WORD = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bD2fG4hJ6"
@@ -480,7 +480,7 @@ def test_time_is_linear(head: str, unit: str, size: int) -> None:
 
 
 def test_importing_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = importlib.util.find_spec("agh.core.redact")
+    spec = importlib.util.find_spec("agh.core.redaction.redact")
     assert spec and spec.loader
     monkeypatch.setattr(re, "_compile", None)
     spec.loader.exec_module(importlib.util.module_from_spec(spec))

@@ -15,7 +15,7 @@ import orjson
 
 from agh.core.events import TURN_END_TYPES, Row
 from agh.core.exchange import Snapshot
-from agh.core.redact import LONGEST, Redactor, text_blocks
+from agh.core.redaction.redact import LONGEST, Redactor, text_blocks
 
 _CHUNKS = ("agent_message", "thought")
 _TOOLS = ("tool_call", "tool_result")
