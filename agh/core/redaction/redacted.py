@@ -81,7 +81,7 @@ def _redact_tools(rows: list[Row], redactor: Redactor) -> list[dict[str, Any]]:
     contents = [row.parsed() for row in rows if row.type in _TOOLS]
     blocks: dict[Any, list[dict[str, Any]]] = {}
     for content in contents:
-        call = content.get("tool_call_id")
+        call = str(content.get("tool_call_id"))  # whatever an importer let through
         blocks.setdefault((call, "raw"), []).extend(text_blocks(content.get("raw")))
         blocks.setdefault((call, "fields"), []).extend(text_blocks({**content, "raw": None}))
     texts: dict[int, str] = {}
