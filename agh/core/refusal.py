@@ -102,5 +102,5 @@ def _is_progress(row: Row, refusal: Refusal) -> bool:
     if row.type != "tool_result":
         return False
     content = row.parsed()
-    call = str(content.get("tool_call_id"))  # whatever an importer let through
+    call = content.get("tool_call_id")
     return not content.get("tool_error") and (call is None or call != refusal.tool_call_id)
