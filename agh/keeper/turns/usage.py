@@ -79,8 +79,9 @@ def limits_of(meta: Meta, record: AgentRecord, settings: dict[str, Any]) -> dict
     for name in LIMITS:
         others = (record.limits.get(name), settings[f"session.limits.{name}"])
         candidates = [limit for limit in others if limit]
-        configured = (candidates[0] if is_users_own(record) else min(candidates)) if candidates else 0
-        limits[name] = own.get(name) or configured
+        if len(candidates) == 2 and not is_users_own(record):
+            candidates = [min(candidates)]
+        limits[name] = own.get(name) or (candidates[0] if candidates else 0)
     return limits
 
 
