@@ -46,6 +46,7 @@ SDK := build/acp/package/schema/v1
 
 schema: $(STAMP) $(SDK)
 	$(BIN)/python -m pip install -q --group schema
+	$(BIN)/python -m tests.support.acp_schema compare $(SDK)
 	ACP_SCHEMA=$(CURDIR)/$(SDK) $(BIN)/python -m pytest -q -n 2 tests/interop $(ARGS)
 	rm -rf build/acp/frames && mkdir -p build/acp/frames
 	ACP_RECORD=$(CURDIR)/build/acp/frames PYTHONPATH=$(CURDIR)/tests/support/acp_record \

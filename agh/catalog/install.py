@@ -3,11 +3,13 @@
 Promises: an installation is a file `agents/NAME.toml` in the home that pins one version. It is written last,
 so a failed or killed installation leaves the agent as it was. A file that the user wrote is never replaced;
 what the user added to a file of ours stays. An archive is unpacked only if its checksum is right. Versions
-are installed side by side: an update does not touch what a live session runs.
+are installed side by side: an update does not touch what a live session runs. Of two commands that install
+the same agent, one waits for the other.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -15,6 +17,7 @@ import subprocess
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -23,7 +26,7 @@ from agh.catalog.entries import Entry
 from agh.catalog.plan import BIN_FOLDERS, Plan, agent_file, make_plan, programs_path
 from agh.config import agent_files
 from agh.errors import AgentDefined, AgentInvalid, AgentNotPinned, AghError, ChecksumWrong, InstallFailed
-from agh.home import ensure_home, home_path, make_private_dir, replace_file
+from agh.home import ensure_home, home_path, make_private_dir, open_private, replace_file
 from agh.store.sessions import lock_names
 
 HEADER = "# Written by `agh agent install`, and changed by `agh agent update`. What you add here stays.\n"
@@ -44,12 +47,13 @@ def install(plan: Plan) -> Plan:
     """Download what the plan says and write the agent's file; return the plan as it was carried out."""
     check_file(plan.name)
     ensure_home()
-    if plan.binary:
-        _install_archive(plan)
-    else:
-        plan = _install_package(plan)
-    with lock_names():
-        _write_file(plan)
+    with _lock_programs(plan.name):
+        if plan.binary:
+            _install_archive(plan)
+        else:
+            plan = _install_package(plan)
+        with lock_names():
+            _write_file(plan)
     return plan
 
 
@@ -66,10 +70,24 @@ def uninstall(name: str) -> str:
     if not os.path.lexists(path):
         raise AgentNotPinned(name)
     check_file(name)
-    with lock_names():
-        os.unlink(path)
-    shutil.rmtree(programs_path(name), ignore_errors=True)
+    with _lock_programs(name):
+        with lock_names():
+            os.unlink(path)
+        shutil.rmtree(programs_path(name), ignore_errors=True)
     return path
+
+
+@contextmanager
+def _lock_programs(name: str) -> Iterator[None]:
+    """Let one command at a time change what is installed for an agent; the others wait."""
+    path = programs_path(name)
+    make_private_dir(os.path.dirname(path))
+    lock = open_private(f"{path}.lock", os.O_RDWR)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def pins() -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -92,6 +92,8 @@ def find_entry(
         (record for record in records.values() if record.catalog == name), None
     )
     entry = entries.get((record.catalog or record.name) if record else name)
+    if entry is None and record and record.install:
+        raise AgentUnlisted(name, hint=f"install it: {record.install}")
     if entry is None:
         close = closest(name, [*entries, *records])
         raise AgentUnlisted(name, hint=f"did you mean {close}?" if close and close != name else None)

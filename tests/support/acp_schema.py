@@ -5,7 +5,8 @@ sends must be valid by the stable schema; what only the unstable one knows must 
 neither knows is a mistake too, unless it is in `_meta`.
 
 `python -m tests.support.acp_schema check SCHEMA FRAMES` checks frames that `acp_record` wrote; `names SCHEMA`
-prints the names of methods, updates and capabilities, for `tests/interop/acp_names.json`.
+prints the names of methods, updates and capabilities, for `tests/interop/acp_names.json`; `compare SCHEMA`
+says what is new.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 
 Message = dict[str, Any]
 VARIABLE = "ACP_SCHEMA"
+NAMES = Path(__file__).parents[1] / "interop" / "acp_names.json"
 FILES = ("schema.json", "schema.unstable.json")
 # Gone from the schema, and still what many agents answer.
 FORMER_METHODS = {"session/set_model"}
@@ -203,9 +205,34 @@ def check_recordings(folder: Path, recordings: Path) -> int:
     return len(problems) if frames else 1
 
 
-if __name__ == "__main__":
+def check_names(folder: Path) -> int:
+    """Print the names in which the schema differs from those that were last looked at; return how many."""
+    newest, former = all_names(folder), json.loads(NAMES.read_text())
+    changes = [
+        f"{word}: {status} {kind} {name}"
+        for status, kinds in newest.items()
+        for kind, found in kinds.items()
+        for word, names in (
+            ("new", set(found) - set(former[status][kind])),
+            ("gone", set(former[status][kind]) - set(found)),
+        )
+        for name in sorted(names)
+    ]
+    print("\n".join(changes) or "the schema has no new names")
+    if changes:
+        print("make schema-names writes them down; then docs/acp.md needs a word for each")
+    return len(changes)
+
+
+def main() -> int:
     task, folder, *more = sys.argv[1:]
     if task == "names":
         print(json.dumps(all_names(Path(folder)), indent=1))
-    else:
-        sys.exit(min(1, check_recordings(Path(folder), Path(*more))))
+        return 0
+    if task == "compare":
+        return min(1, check_names(Path(folder)))
+    return min(1, check_recordings(Path(folder), Path(*more)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

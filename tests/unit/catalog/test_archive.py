@@ -10,7 +10,7 @@ import pytest
 
 from agh.catalog import archive
 from agh.errors import ArchiveRefused
-from tests.support.program import tree
+from tests.support.files import tree
 from tests.unit.catalog.loopback import SCRIPT, link, tar, zipped
 
 GOOD = ("pkg/agent", SCRIPT)

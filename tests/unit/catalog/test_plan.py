@@ -135,6 +135,13 @@ def test_an_unknown_name_is_guessed() -> None:
     assert error.value.hint == "did you mean claude?"
 
 
+def test_an_agent_of_ours_that_the_list_lacks_says_how_it_is_installed() -> None:
+    records = {"ours": AgentRecord("ours", ("ours",), install="its own installer")}
+    with pytest.raises(AgentUnlisted) as error:
+        make_plan("ours", entries(entry("mine")), records)
+    assert error.value.hint == "install it: its own installer"
+
+
 def test_a_checksum_of_one_s_own() -> None:
     plan = make_plan("mine", entries(entry("mine", binary=NO_CHECKSUM)), {}, sha256="AB" * 32)
     assert plan.pin["sha256"] == "ab" * 32

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.files import tree
 from tests.support.live import Live
-from tests.support.program import error_of, tree
+from tests.support.output import error_of
 from tests.unit.catalog.loopback import SCRIPT, Shop, binary, entry, fake_tools, serving, tar
 
 
@@ -107,6 +108,15 @@ def test_install_pins_a_version_and_sessions_run_it(live: Live, shop: Shop, tool
     assert meta["agent_version"]
     assert (tools / "args").read_text() == "--acp\n"
     live.agh("session", "stop", session)
+
+
+def test_two_commands_install_it_once(live: Live, shop: Shop, tools: Path) -> None:
+    live.agh("agent", "search")
+    both = [live.start("agent", "install", "mine") for _ in range(2)]
+    for process in both:
+        process.communicate(timeout=60)
+    assert [process.returncode for process in both] == [0, 0]
+    assert len((tools / "calls").read_text().splitlines()) == 1
 
 
 def test_a_python_package_too(live: Live, shop: Shop, tools: Path) -> None:
@@ -210,8 +220,8 @@ def test_a_bad_archive_leaves_nothing(live: Live, shop: Shop, data: bytes, serve
         shop.put("/agent.tgz", data if served is ... else served)
     shop.registry(entry("mine", binary=binary(url, data)))
     refused(live, "agent", "install", "mine", code=code, exit=1)
-    left = [path for path in (live.home / "agents").rglob("*") if path.is_file()]
-    assert left == []
+    left = [path.name for path in (live.home / "agents").rglob("*") if path.is_file()]
+    assert left == ["mine.lock"]
     assert not (live.home / "out").exists()
 
 
@@ -301,7 +311,7 @@ def test_uninstall_forgets_the_version(live: Live, shop: Shop) -> None:
     shop.registry(entry("mine", binary=binary(shop.put("/a.tgz", data), data)))
     live.agh("agent", "install", "mine")
     live.agh("agent", "uninstall", "mine")
-    assert [path for path in (live.home / "agents").rglob("*") if path.is_file()] == []
+    assert [path.name for path in (live.home / "agents").rglob("*") if path.is_file()] == ["mine.lock"]
     assert "mine" not in {row["name"] for row in read(live, "agent", "list")}
 
 
