@@ -64,7 +64,9 @@ def search(words: tuple[str, ...], refresh: bool, offline: bool, output: str) ->
 @click.option("--offline", is_flag=True, help="Use the copy of the list at hand.")
 @output_option()
 def install(entry: str, via: str | None, sha256: str, dry_run: bool, offline: bool, output: str) -> None:
-    """Install an agent of the public registry at one version, and run exactly that from then on.
+    """Install one version of an agent from the public registry.
+
+    Sessions run exactly that version from then on.
 
     npm and uv install packages below ~/.agh/agents/bin; archives are unpacked there if their checksum is
     right. The version is written to ~/.agh/agents/NAME.toml. With @VERSION, `agh agent update` leaves the
@@ -96,10 +98,10 @@ def install(entry: str, via: str | None, sha256: str, dry_run: bool, offline: bo
 @click.option("--offline", is_flag=True, help="Use the copy of the list at hand.")
 @output_option()
 def update(names: tuple[str, ...], offline: bool, output: str) -> None:
-    """Bring installed agents to the version in the public registry; all of them if you name none.
+    """Update installed agents to the registry's version.
 
-    Skips agents that were installed with @VERSION, unless you name them. Sessions that are live keep the
-    version they run until they are resumed.
+    Without a name, updates all of them. Skips agents that were installed with @VERSION, unless you name them.
+    Sessions that are live keep the version they run until they are resumed.
     """
     listing = load_catalog(False if offline else None)
     if listing.remark:
@@ -117,7 +119,7 @@ def update(names: tuple[str, ...], offline: bool, output: str) -> None:
 @click.argument("name")
 @output_option()
 def uninstall(name: str, output: str) -> None:
-    """Forget the pinned version of an agent, and delete what was installed for it. Sessions stay."""
+    """Delete an installed agent and its pinned version. Sessions stay."""
     path = installing.uninstall(name)
     row = {"name": name, "file": path, "installed": False}
     write_result("agent", row, output, lambda: f"uninstalled {name}: {path} is deleted")

@@ -21,7 +21,7 @@ CATALOG = {name: f"agh.cli.agent.catalog:{name}" for name in ("search", "install
 
 @click.group("agent", cls=LazyGroup, modules=CATALOG, epilog="Example:  agh agent list")
 def agent() -> None:
-    """See which agents there are, whether they work, and install more."""
+    """See which agents there are and whether they work; install more."""
 
 
 @agent.command(
@@ -30,7 +30,7 @@ def agent() -> None:
 @click.option("--workspace", metavar="W", help="Also the agents of this workspace (default: this one).")
 @output_option()
 def list_agents(workspace: str | None, output: str) -> None:
-    """List agents: installed, runnable through npx or uvx, or neither.
+    """List agents, and whether they are installed or runnable.
 
     VERSION is the version that `agh agent install` pinned. `agh agent search` lists more agents.
     """

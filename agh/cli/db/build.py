@@ -33,7 +33,7 @@ from agh.store import sessions
 def build_command(
     file: str | None, ids: tuple[str, ...], every: bool, since: str | None, redact: bool, output: str
 ) -> None:
-    """Write sessions into the SQLite database FILE, or bring it up to date.
+    """Write sessions into an SQLite database, or update it.
 
     Run it again and only what changed is read again. A session that was deleted from the home is deleted from
     FILE too. Readers of FILE see the old content or the new, and a killed build leaves the old. FILE is

@@ -9,6 +9,6 @@ NAMES = ("build", "metadata", "query", "shell")
 db = LazyGroup(
     "db",
     modules={name: f"agh.cli.db.{name}:{name}_command" for name in NAMES},
-    help="Put sessions into one SQLite database, query it, browse it with Datasette.",
+    help="Query all sessions as one SQLite database.",
     epilog="Example:  agh db query 'SELECT * FROM cost_by_day' --table",
 )

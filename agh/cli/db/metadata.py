@@ -15,5 +15,5 @@ from agh.sessions.database.metadata import metadata
 )
 @click.argument("file", type=click.Path(dir_okay=False))
 def metadata_command(file: str) -> None:
-    """Print the metadata that Datasette needs to describe FILE: titles, facets, a search in everything."""
+    """Print metadata of FILE for Datasette: titles, facets, search."""
     write_json(metadata(os.path.splitext(os.path.basename(file))[0]))

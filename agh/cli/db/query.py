@@ -39,10 +39,10 @@ Rows = Iterable[tuple[Any, ...]]
 @click.option("--csv", "form", flag_value="csv", help="Comma-separated values, with a header.")
 @click.option("--timeout", metavar="SPAN", help="Give up after this time: 30s, 5m. [default: no limit]")
 def query_command(words: tuple[str, ...], form: str | None, timeout: str | None) -> None:
-    """Run one SQL query on the database FILE, which `agh db build` made, and print the rows.
+    """Run one SQL query on a database and print the rows.
 
-    Without FILE the query runs on all sessions as they are now: agh keeps a database of them in the cache
-    directory and brings it up to date first. The database is opened read-only.
+    FILE is what `agh db build` made. Without FILE the query runs on all sessions as they are now: agh keeps a
+    database of them in the cache directory and brings it up to date first. The database is opened read-only.
     """
     if len(words) > 2:
         raise Usage("give one query, in quotes", hint="agh db query [FILE] 'SELECT …'")
