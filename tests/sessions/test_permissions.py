@@ -38,7 +38,7 @@ def test_answered_from_another_terminal_though_the_viewer_was_killed(live: Live)
     assert opened["tool_call_id"] == decided["tool_call_id"]
     (request,) = requests(session)
     assert (request.status, request.option_id) == ("decided", "yes")
-    assert session.status()["phase"] == "waiting_for_input"
+    wait_until(lambda: session.status()["phase"] == "waiting_for_input")
 
 
 def test_two_wait_and_each_has_its_own_answer(live: Live) -> None:

@@ -98,7 +98,7 @@ def test_silence_without_a_tool_is_cancelled(live: Live) -> None:
     order += [marker(session, "prompt_cancel"), event]
     assert [one.sequence for one in order] == sorted(one.sequence for one in order)
     assert session.tell("/say well again") == "well again"
-    assert session.status()["badge"] == "idle"
+    wait_until(lambda: session.status()["badge"] == "idle")
 
 
 @pytest.mark.parametrize("deaf", ["/hang", "/ignore-cancel\n/sleep 30"])
@@ -170,7 +170,7 @@ def test_one_warning_per_turn_and_every_recovery(live: Live) -> None:
     assert len(warnings) == 2
     assert len({one.turn_id for one in warnings}) == 2
     assert session.markers() == ["session_unhealthy", "session_recovered"] * 4
-    assert view(session)["badge"] == "idle"
+    wait_until(lambda: view(session)["badge"] == "idle")
 
 
 def test_the_end_of_a_silent_turn_is_a_recovery_too(live: Live) -> None:
