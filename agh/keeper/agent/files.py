@@ -73,12 +73,12 @@ def _guarded(
     new_text: str | None = None,
 ) -> None:
     """Inside a batch: run the work if it is allowed, or once someone allows it."""
-    agent, workspace = live.agent.connected, live.meta["workspace_path"]
+    agent, workspace = live.agent.connected, live.cwd
     if not os.path.isabs(path) or "\0" in path:
         raise ValueError(f"{path!r} is not an absolute path")
     outside = f"{path} is outside the workspace {workspace}"
     real = real_path(path)
-    if real is None or not is_inside(workspace, real):
+    if real is None or not is_inside(live.folders, real):
         refuse(live, frame, action, path, outside)
         return
 
