@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 from agh.core.acp.frames import Request
-from agh.core.acp.long_text import blocks
+from agh.core.acp.long_text import blocks, json_length
 from agh.core.acp.permission import show_edits
 from agh.core.acp.tool_calls import MAX_EDIT, Edit
 from agh.core.rules import Asking
@@ -111,7 +111,7 @@ def _show_change(path: str, new_text: str) -> str | None:
         old_text = _read(path, 0, None) if os.path.lexists(path) else ""
     except (OSError, ValueError):
         return f"{path}: what is there now cannot be shown"
-    too_long = len(old_text) + len(new_text) > MAX_EDIT
+    too_long = len(old_text) + json_length(new_text) > MAX_EDIT
     return show_edits([Edit(path, old_text, None if too_long else new_text)])
 
 
