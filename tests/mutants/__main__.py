@@ -49,12 +49,20 @@ def applies(mutant: Mutant, tree: Path, *, check: bool = False) -> bool:
     return subprocess.run(command, cwd=tree, env=outside, capture_output=True).returncode == 0
 
 
-def run(tree: Path, tests: list[str]) -> int:
-    """pytest's exit number for these tests, with the tree's own agh."""
+def run(tree: Path, tests: list[str], *, show: bool = False) -> int:
+    """Return pytest's exit number for these tests, with the tree's own agh; `show` its output."""
     pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider"]
     environ = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    return subprocess.run([*pytest, *tests], cwd=tree, env=environ, timeout=LIMIT, **quiet).returncode  # type: ignore[call-overload,no-any-return]
+    output = None if show else subprocess.DEVNULL
+    return subprocess.run(
+        [*pytest, *tests],
+        cwd=tree,
+        env=environ,
+        timeout=LIMIT,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+    ).returncode
 
 
 def judge(mutant: Mutant, whole: Path) -> str:
@@ -76,7 +84,7 @@ def main(names: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="agh-mutants-") as folder:
         whole = Path(folder) / "tree"
         shutil.copytree(ROOT, whole, ignore=LEFT_OUT)
-        if run(whole, sorted({test for mutant in selected for test in mutant.tests})) != 0:
+        if run(whole, sorted({test for mutant in selected for test in mutant.tests}), show=True) != 0:
             print("the tests fail without any mutant")
             return 1
         verdicts = []
