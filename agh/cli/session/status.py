@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from agh.config import trust_state
 from agh.console import terminal
 from agh.console.output import output_option, write_result
 from agh.keeper import client
@@ -36,8 +35,6 @@ _FIELDS = (
 def status_command(id: str, output: str) -> None:
     """Show what a session is doing, and if it needs a resume."""
     view = status_view(sessions.resolve(id), client.answers)
-    if view.get("workspace_path"):
-        view["workspace_trust"] = trust_state(view["workspace_path"])
     write_result("session", view, output, lambda: describe(view))
 
 
