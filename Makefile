@@ -12,7 +12,7 @@ demo: $(STAMP)
 	@$(BIN)/python -m tests.demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 3 --dist worksteal -q $(ARGS)
+	$(BIN)/python -m pytest -n 4 --dist worksteal -q $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
+import sys
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.support.build import Home
+from tests.support.build import ROOT, Home
 from tests.support.live import Live, living
 from tests.support.program import Agh
 from tests.support.resume import talked, talked_home
@@ -20,14 +23,29 @@ __all__ = ["rounds", "site", "talked", "talked_home"]
 
 REAL_HOME = Path(os.path.expanduser("~")) / ".agh"
 COMPLETE = "AGH_TEST_ALL" in os.environ
+IN_MEMORY = "/dev/shm"  # a log is synced at every commit, which on a disk takes longer than most tests
+SEVERAL = 50  # test modules
+ENOUGH = 2 << 30  # bytes; the whole suite leaves a tenth of that
 
 
 def pytest_configure() -> None:
-    """Let the programs under test have SIGINT and SIGHUP, which scripts and nohup ignore."""
+    """Keep files in memory; let the programs have SIGINT and SIGHUP, which scripts and nohup ignore."""
+    if _is_fit_for_tests(IN_MEMORY):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", IN_MEMORY)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda *_: None)
+
+
+def _is_fit_for_tests(path: str) -> bool:
+    """Tell whether files can be written and run there; a container's /dev/shm is often small and noexec."""
+    try:
+        disk = os.statvfs(path)
+    except OSError:
+        return False
+    barred = disk.f_flag & (os.ST_NOEXEC | os.ST_RDONLY)
+    return not barred and disk.f_bavail * disk.f_frsize > ENOUGH and os.access(path, os.W_OK | os.X_OK)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -39,6 +57,21 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         if "make soak" not in reason:
             report.outcome, report.longrepr = "failed", f"{item.nodeid} must not be skipped: {reason}"
     return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each worker import its share of a large folder first: the others find it compiled."""
+    worker, workers = (os.environ.get(f"PYTEST_XDIST_WORKER{end}", "") for end in ("", "_COUNT"))
+    files = sorted(file for path in session.config.args for file in Path(path).rglob("test_*.py"))
+    ignored = [session.config.rootpath / path for path in session.config.getoption("ignore") or ()]
+    if worker and len(files) > SEVERAL:
+        sys.dont_write_bytecode = False
+        for file in files[int(worker.removeprefix("gw")) :: int(workers)]:
+            if not any(file.absolute().is_relative_to(path) for path in ignored):
+                name = ".".join(file.absolute().relative_to(ROOT).with_suffix("").parts)
+                with suppress(Exception):  # which the collection will report
+                    importlib.import_module(name)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

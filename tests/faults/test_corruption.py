@@ -30,6 +30,13 @@ def bad(home: Home) -> Path:
     return home.session([*conversation(), *(says("x" * 200) for _ in range(200))], id=BAD)
 
 
+@pytest.fixture
+def bad_meta(home: Home) -> Path:
+    """Make the metadata to damage; its log is short, for it is read again and again."""
+    home.session(conversation(), id=GOOD, name="good")
+    return home.session(conversation(), id=BAD) / "meta.json"
+
+
 def remove(path: Path) -> None:
     path.unlink()
 
@@ -172,12 +179,11 @@ WRONG: list[object] = [None, True, 5, -1.5, "x", "", [], [5], ["x"], [{}], {}, {
 
 
 @pytest.mark.parametrize("name", [name for name in Meta.__annotations__ if name not in ("id", "state")])
-def test_no_value_in_the_metadata_is_taken_for_a_bug(home: Home, bad: Path, name: str) -> None:
-    file = bad / "meta.json"
-    whole = json.loads(file.read_text())
+def test_no_value_in_the_metadata_is_taken_for_a_bug(bad_meta: Path, name: str) -> None:
+    whole = json.loads(bad_meta.read_text())
     without = {key: value for key, value in whole.items() if key != name}
     for stored in (without, *({**whole, name: value} for value in WRONG)):
-        file.write_text(json.dumps(stored))
+        bad_meta.write_text(json.dumps(stored))
         for command in (["status", BAD], ["recap", BAD], ["fork", BAD], ["set", BAD, "model", "x"]):
             result = in_process("session", *command)
             assert result.returncode != Bug.exit, (stored.get(name), command, result.stderr)

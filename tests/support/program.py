@@ -1,7 +1,7 @@
-"""The program under test: run by exec, or in this process if it only reads.
+"""The program under test: run by exec, or in this process if it only reads, or repairs or builds by itself.
 
 A command whose process matters is always the installed program: one that starts a keeper, waits, follows,
-asks on a terminal, or is killed. A command that only reads gives the same answer in this process and spares
+asks on a terminal, or is killed. A command that works alone gives the same answer in this process and spares
 the start of an interpreter, which takes a hundred times as long as the command; tests/test_program.py
 compares the two. With AGH_TEST_EXEC everything is run by exec.
 """
@@ -29,19 +29,12 @@ from tests.support.wait import PATIENCE
 
 AGH = str(Path(sys.executable).with_name("agh"))
 ALWAYS_EXEC = bool(os.environ.get("AGH_TEST_EXEC"))
-READING = {
-    *(
-        "agent list",
-        "agent show",
-        "completion",
-        "config get",
-        "config path",
-        "config show",
-        "config validate",
-    ),
-    *("doctor", "plugins list", "session events", "session export", "session history", "session list"),
-    *("session permissions", "session queue", "session recap", "session search", "session status"),
-    *("session transcript", "session usage", "skill show", "workspace list", "workspace show"),
+WORKING_ALONE = {
+    *("agent list", "agent show", "completion", "config get", "config path", "config show"),
+    *("config validate", "db build", "db query", "doctor", "plugins list", "session events"),
+    *("session export", "session history", "session list", "session permissions", "session queue"),
+    *("session recap", "session repair", "session search", "session status", "session transcript"),
+    *("session usage", "skill show", "workspace list", "workspace show"),
 }
 AT_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_")  # variables that an interpreter reads only once
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD, signal.SIGWINCH)
@@ -78,9 +71,9 @@ class Agh:
 
 
 def can_run_here(words: list[str], options: Mapping[str, Any]) -> bool:
-    """Tell whether a command does the same in this process: it only reads, and needs nothing special."""
+    """Tell whether a command does the same in this process: it works alone, and needs nothing special."""
     return (
-        bool({" ".join(words[:1]), " ".join(words[:2])} & READING)
+        bool({" ".join(words[:1]), " ".join(words[:2])} & WORKING_ALONE)
         and not {"-f", "--follow", "-h", "--help"} & {*words}
         and options.keys() <= {"cwd", "env", "input"}
         and _read_at_start(options.get("env") or os.environ) == _AT_START

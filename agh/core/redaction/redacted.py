@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from agh.core.events import TURN_END_TYPES, Row
-from agh.core.exchange import Snapshot
 from agh.core.redaction.redact import LONGEST, Redactor, text_blocks
+
+if TYPE_CHECKING:
+    from agh.core.exchange import Snapshot
 
 _CHUNKS = ("agent_message", "thought")
 _TOOLS = ("tool_call", "tool_result")

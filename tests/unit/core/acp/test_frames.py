@@ -2,7 +2,6 @@ import hashlib
 import json
 import random
 import sqlite3
-import time
 import tracemalloc
 from collections.abc import Callable
 from itertools import pairwise
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 
 from agh.core.acp import frames, json_text
 from agh.core.acp.frames import Frame, Malformed, Notification, Request, Response, Splitter, error_text, parse
+from tests.support.cpu import cpu_seconds, is_faster
 
 DATABASE = sqlite3.connect(":memory:")
 
@@ -305,15 +305,6 @@ def test_memory_is_bounded_by_the_cap(size: int) -> None:
     assert frame.length == 256 << 20 if size > 64 else 8 << 20
 
 
-def seconds(action: Callable[[], object]) -> float:
-    best = 60.0
-    for _ in range(3):
-        began = time.process_time()
-        action()
-        best = min(best, time.process_time() - began)
-    return best
-
-
 HOSTILE: dict[str, Callable[[int], bytes]] = {
     "no newline": lambda n: b"x" * n,
     "backslashes": lambda n: b'{"a":"' + b"\\" * n,
@@ -335,7 +326,7 @@ def test_time_is_linear_in_the_length(shape: str) -> None:
     """Eight times the length would be 64 times the time, if it were not."""
     size = 40_000  # eight times that is still short enough for every repair to be tried
     small, large = HOSTILE[shape](size), HOSTILE[shape](8 * size)
-    assert seconds(lambda: parse(large)) < 32 * seconds(lambda: parse(small)) + 0.01
+    assert is_faster(lambda: parse(large), 32 * cpu_seconds(lambda: parse(small)) + 0.01)
 
 
 def test_time_is_linear_in_the_pieces() -> None:
@@ -345,7 +336,7 @@ def test_time_is_linear_in_the_pieces() -> None:
             splitter.feed(b"x" * 64)
         splitter.close()
 
-    assert seconds(lambda: feed(80_000)) < 32 * seconds(lambda: feed(10_000))
+    assert is_faster(lambda: feed(80_000), 32 * cpu_seconds(lambda: feed(10_000)))
 
 
 # Properties

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import sysconfig
-import time
 from pathlib import Path
 
 import pytest
 
 from agh.core.redaction.redact import MARK, redactor
 from agh.core.redaction.secret_shapes import SHAPES, find_shapes
+from tests.support.cpu import cpu_seconds, is_faster
 
 MEBIBYTES = 10
 FALSE_LINES = 10
@@ -50,14 +50,6 @@ def test_few_false_lines_in_the_standard_library() -> None:
 )
 def test_time_is_linear(unit: str) -> None:
     """Four times the text takes four times as long, or sixteen times if something backtracks."""
-
-    def seconds(text: str) -> float:
-        best = float("inf")
-        for _ in range(3):
-            started = time.process_time()
-            redactor().text(text)
-            best = min(best, time.process_time() - started)
-        return best
-
     small, large = (unit * (size // len(unit)) for size in (40_000, 160_000))
-    assert seconds(large) < 10 * seconds(small) + 0.02
+    limit = 10 * cpu_seconds(lambda: redactor().text(small)) + 0.02
+    assert is_faster(lambda: redactor().text(large), limit)
