@@ -1,4 +1,4 @@
-"""kill -9 of anyone, at any moment of a scripted turn, again and again in one session.
+"""kill -9 of anyone, at any moment of a scripted turn, hundreds of times in one session.
 
 A round is one `agh session prompt`, which resumes what the round before has killed. The victim is the
 command, the keeper, its leash, the agent, or keeper and leash together. Whatever happens: what was shown is
@@ -23,7 +23,7 @@ from tests.support.live import Event, Live
 from tests.support.processes import Process, kill, look_at
 from tests.support.rounds import Rounds
 
-KILLS, TESTS = 200, 4  # `make soak` has as many as fit into its time
+KILLS, TESTS = 300, 4
 VICTIMS = ("command", "keeper", "leash", "agent", "keeper and leash")
 SCRIPT = "/say round-{n} begins\n/tool Read id=c1\n/stream 15 0.003\n/say round-{n} ends"
 
