@@ -57,6 +57,7 @@ def test_what_a_session_may_do_is_taken_over_only_when_trusted() -> None:
         "place": "ssh:elsewhere",
         "cwd": "/far",
         "worktree": {"path": "/w"},
+        "additional_directories": ["/elsewhere"],
         "allow_self_answers": True,
     }
     assert set(dangerous) == set(TRUSTED)
