@@ -71,6 +71,7 @@ class Turn:
     last_progress: float = field(default_factory=time.monotonic)
     last_heartbeat: float = field(default_factory=time.monotonic)
     tools: dict[str, str] = field(default_factory=dict)  # names of the running tool calls, by id
+    outputs: dict[str, dict[str, Any]] = field(default_factory=dict)  # carried to their results, by id
     calls: dict[str, ToolCall] = field(default_factory=dict)  # what is recorded of the open tool calls, by id
     grants: list[Grant] = field(default_factory=list)  # what was allowed for them
 
@@ -84,6 +85,7 @@ class AgentSide:
     connection: Agent | None = None
     requests: dict[str, PendingRequest] = field(default_factory=dict)  # waiting for a decision, by id
     terminals: dict[str, Terminal] = field(default_factory=dict)
+    released: dict[str, str] = field(default_factory=dict)  # output of terminals that are gone, by id
     replaying: bool = False  # until the next prompt, it repeats a conversation that is in the log
     replayed: int = 0
     malformed: int = 0  # lines that were not messages

@@ -195,6 +195,11 @@ def encode_error(id: Id, code: int, message: str, data: Any = None) -> bytes:
     return _encode({"jsonrpc": "2.0", "id": id, "error": error})
 
 
+def only_dicts(value: Any) -> list[dict[str, Any]]:
+    """Return the mappings in a list; nothing if the value is not a list."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
 def _optional_field(key: str, value: Any) -> dict[str, Any]:
     return {} if value is None else {key: value}
 

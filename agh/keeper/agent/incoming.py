@@ -83,7 +83,8 @@ def _take_notification(live: Live, frame: Notification) -> None:
     if live.agent.replaying and update.get("sessionUpdate") in REPLAYED:
         live.agent.replayed += 1
         return
-    type, fields = event_of(update)
+    is_tool = update.get("sessionUpdate") in ("tool_call", "tool_call_update")
+    type, fields = open_calls.tool_event_of(live, update) if is_tool else event_of(update)
     turn = live.turns.current
     if turn is not None:
         _note(live, turn, type, fields, update)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from agh.core.acp.frames import redacted_error
-from agh.core.acp.updates import only_dicts
+from agh.core.acp.frames import only_dicts, redacted_error
 from agh.errors import AghError, OptionUnknown
 from agh.keeper.agent.connection import RpcError
 from agh.keeper.server import Answer
