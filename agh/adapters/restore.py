@@ -17,6 +17,7 @@ _GONE_WORDS = (
     "unknown sessionid",
     "no rollout",
     "invalid session identifier",
+    "no previous session",
 )
 
 

@@ -114,7 +114,7 @@ def start_session(live: Live, request: StartRequest) -> dict[str, Any]:
     hello = activate(live, outcome, resuming, remarks, intended_reset(live, request))
     if ignored := untrusted_note(live.meta["workspace_path"]):
         log(ignored)
-        hello["remarks"] = [*remarks, ignored]
+        hello["remarks"] = [*hello["remarks"], ignored]
     objection = hooks.fire(live, "session_resume" if resuming else "session_start")
     if objection is not None:
         raise HookStopped(objection)
@@ -157,7 +157,7 @@ def activate(
     live.meta["acp_session_id"] = restored.agent_session
     live.meta["acp_session_ids"] = list(dict.fromkeys([*earlier_ids, restored.agent_session]))
     live.meta["offers"] = options.offers_in(restored.answer) or live.meta.get("offers") or {}
-    options.apply(live)
+    remarks = [*remarks, *options.apply(live, resuming=resuming)]
     if resuming:
         with log.batch():
             for remark in remarks:

@@ -61,6 +61,8 @@ class Turn:
     answered: bool = False  # the agent has written a message or used a tool
     acted: bool = False  # the user may have seen something of it, so it cannot silently start again
     bytes: int = 0  # that the agent sent in it
+    last_words: str = ""  # the end of what the agent has said
+    failed_by_agent: bool = False  # it reports a failure, though it may end the turn as if there was none
     usage: dict[str, Any] = field(default_factory=dict)  # the sum of what single requests reported
     retries: int = 0  # how often it may be sent again
     attempts: int = 0  # how often it has failed so far

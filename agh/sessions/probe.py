@@ -48,7 +48,8 @@ def probe(name: str | None, command: list[str] | None = None, place: str | None 
 def _examine(agent: Agent, launch: Launch, settings: dict[str, Any]) -> dict[str, Any]:
     record, folder = launch.agent, launch.cwd
     began = time.monotonic()
-    greeting = agent.call("initialize", client_info(launch.elsewhere), settings["timeouts.initialize"])
+    info = client_info(launch.elsewhere, record.hands)
+    greeting = agent.call("initialize", info, settings["timeouts.initialize"])
     greeted = time.monotonic()
     greeting = greeting if isinstance(greeting, dict) else {}
     caps = capabilities_in(greeting)

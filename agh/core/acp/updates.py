@@ -85,13 +85,28 @@ def token_usage(usage: Any) -> Fields | None:
         "cached_write_tokens": "cachedWriteTokens",
         "total_tokens": "totalTokens",
     }
-    return {ours: _number(usage.get(theirs)) for ours, theirs in names.items()}
+    return {ours: _number(usage.get(theirs, usage.get(ours))) for ours, theirs in names.items()}
 
 
 def request_usage(carrier: Fields) -> Fields | None:
     """Return the tokens of one model request, which some agents put into `_meta` of a chunk or an answer."""
     extra = carrier.get("_meta")
-    return token_usage(extra.get("usage")) if isinstance(extra, dict) else None
+    if not isinstance(extra, dict):
+        return None
+    quota = extra.get("quota")  # Gemini's place for it
+    counts = token_usage(quota.get("token_count")) if isinstance(quota, dict) else None
+    if counts is not None and counts["total_tokens"] is None:
+        parts = [counts[name] for name in ("input_tokens", "output_tokens") if counts[name] is not None]
+        counts["total_tokens"] = sum(parts) if parts else None
+    return token_usage(extra.get("usage")) or counts
+
+
+def thread_status(update: Fields) -> str | None:
+    """Return how Codex says its thread is, in `_meta` of a `session_info_update`; None if it does not."""
+    value: Any = update.get("_meta")
+    for key in ("codex", "threadStatus", "type"):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else None
 
 
 def add_usage(total: Fields, more: Fields) -> Fields:

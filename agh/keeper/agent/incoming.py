@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from agh.core.acp.frames import INTERNAL_ERROR, Frame, Malformed, Notification, Request, Response
-from agh.core.acp.updates import add_usage, event_of, request_usage, update_text
+from agh.core.acp.updates import add_usage, event_of, request_usage, thread_status, update_text
 from agh.keeper.agent import files, open_calls, permissions, terminals
 from agh.keeper.agent.connection import Agent
 from agh.keeper.log import is_fatal
@@ -31,6 +31,7 @@ REPLAYED = (
     "plan",
 )
 MALFORMED_RECORDED, MALFORMED_COUNTED = 100, 100_000
+LAST_WORDS = 500  # characters
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 _SHOWN = ("agent_message", "thought", "tool_call", "tool_result", "plan")
@@ -115,6 +116,10 @@ def _note(live: Live, turn: Turn, type: str, fields: dict[str, Any], update: dic
 
     Some agents send empty chunks just to carry `_meta`: those show nothing.
     """
+    if type == "system" and (status := thread_status(update)) is not None:
+        turn.failed_by_agent = status == "systemError"
+    if type == "agent_message":
+        turn.last_words = (turn.last_words + fields["text"])[-LAST_WORDS:]
     if "_meta" in update and (used := request_usage(update)) is not None:
         turn.usage = add_usage(turn.usage, used)
         spending.store_usage(live.log.db, turn.turn_id, turn.usage)

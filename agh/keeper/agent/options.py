@@ -59,12 +59,22 @@ def requested_options(session: Meta) -> dict[str, str]:
     return {**{key: value for key, value in basic.items() if value}, **(session.get("options") or {})}
 
 
-def apply(live: Live) -> None:
-    """Set everything that the session asks for; used before it is ready."""
+def apply(live: Live, *, resuming: bool = False) -> list[str]:
+    """Set everything that the session asks for; used before it is ready.
+
+    A session that is resumed goes on without what its agent refuses now; return what that is.
+    """
+    refusals = []
     for name, value in requested_options(live.meta).items():
         choice, parsed = _find(live.meta, name, value)
-        params = {"sessionId": live.meta["acp_session_id"], **choice.params, choice.value_key: parsed}
-        live.agent.connected.call(choice.method, params, live.settings["timeouts.new"])
+        try:
+            params = {"sessionId": live.meta["acp_session_id"], **choice.params, choice.value_key: parsed}
+            live.agent.connected.call(choice.method, params, live.settings["timeouts.new"])
+        except RpcError as error:
+            if not resuming:
+                raise
+            refusals.append(f"the agent refused {name} {value}: {error.message}")
+    return refusals
 
 
 def set_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:

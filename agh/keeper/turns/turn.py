@@ -119,9 +119,17 @@ def _take_answer(live: Live, turn: Turn, result: Response | AghError, send: Call
         if reason == "end_turn" and not turn.answered:
             text = "the agent ended its turn without a word"
             live.log.record("runtime_warning", turn_id=turn.turn_id, text=text)
+        if reason == "refusal":
+            text = "the agent refused this prompt, and may leave it out of what it remembers"
+            live.log.record("runtime_warning", turn_id=turn.turn_id, text=text)
         if usage is not None:
             spending.store_usage(live.log.db, turn.turn_id, usage)
-        _close(live, turn, "sent", stop_reason=reason, usage=usage, raw=result.raw)
+        if turn.failed_by_agent and reason == "end_turn":
+            words = live.agent.connected.redactor.text(turn.last_words.strip())
+            error = f"the agent reports a system error{words and ': '}{words}"
+            _close(live, turn, "failed", error=error, stop_reason="error", raw=result.raw)
+        else:
+            _close(live, turn, "sent", stop_reason=reason, usage=usage, raw=result.raw)
 
 
 def _close_cancelled(live: Live, turn: Turn) -> None:
