@@ -731,21 +731,21 @@ class AgentNeedsLogin(AghError):
     """agent {0} is not logged in: {1}"""
 
     exit = 9
-    hint = "log in with the agent's own command, then try again"
+    hint = "agh agent login {0}"
 
 
 class AgentFailed(AghError):
     """agent {0} failed: {1}"""
 
     exit = 1
-    hint = "agh doctor"
+    hint = "agh agent doctor {0}"
 
 
 class AgentDied(AghError):
     """agent {0} ended: {1}"""
 
     exit = 7
-    hint = "agh session list"
+    hint = "agh agent doctor {0}"
 
 
 class RestoreFailed(AghError):

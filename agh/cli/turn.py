@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from contextlib import closing
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agh.cli.ask import answer_early, ask_inline, can_ask, refuse_at_once
 from agh.cli.turn_view import View, view_for
@@ -29,6 +30,9 @@ from agh.sessions.prompt import send
 from agh.store.follow import follow
 from agh.store.reader import EVERYTHING
 from agh.store.views import session_view
+
+if TYPE_CHECKING:
+    from agh.cli.silence import Silence
 
 INTERRUPTED = 130
 LAST_WAIT = 5.0  # seconds for a turn cancelled at its timeout to show its end
@@ -141,10 +145,16 @@ def _watch_turn(
     timed_out, tracker = False, RefusalTracker(turn_id)
     if receipt["status"] == "cancelled":
         raise PromptDropped(_name(session))
-    # With a deadline, ask for empty batches too, so that the clock is checked in time.
-    batches = follow([(session, int(receipt["after"]))], EVERYTHING, tick=None if deadline is None else 0.1)
+    silence = _silence()
+    # With a deadline or on a terminal, ask for empty batches too, so that the clock is checked in time.
+    tick = 0.1 if deadline is not None else 1.0 if silence else None
+    batches = follow([(session, int(receipt["after"]))], EVERYTHING, tick=tick)
     with closing(view):
         for _, rows in batches:
+            if silence and not rows and (text := silence.note()):
+                view.pause()
+                remark(text)
+                view.resume()
             if deadline is not None and time.monotonic() >= deadline:
                 if timed_out:
                     raise late
@@ -159,6 +169,8 @@ def _watch_turn(
                 presses.started = presses.started or row.turn_id == turn_id
                 view.show(row)
                 tracker.feed(row)
+                if silence:
+                    silence.hear(row)
                 if row.type == "permission" and not row.parsed().get("decision"):
                     if refuse:
                         refuse_at_once(session, str(row.parsed().get("request_id")))
@@ -174,6 +186,15 @@ def _watch_turn(
 
     hint = _retry(session, receipt["input_id"]) if presses.started else None
     raise explain_end(session, KeeperDied(_name(session), hint=hint))
+
+
+def _silence() -> Silence | None:
+    """Return what watches for silence, if a person watches."""
+    if not sys.stderr.isatty():
+        return None
+    from agh.cli.silence import Silence
+
+    return Silence()
 
 
 def _retry(session: Session, input_id: int) -> str:

@@ -170,12 +170,6 @@ def encode_result(id: Id, result: Any) -> bytes:
     return _encode({"jsonrpc": "2.0", "id": id, "result": result})
 
 
-def error_text(error: dict[str, Any]) -> str:
-    """Return the message of a JSON-RPC error, with its data."""
-    message, details = str(error.get("message")), error.get("data")
-    return message if details is None else f"{message}: {orjson.dumps(details).decode()}"
-
-
 def redacted_error(error: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
     """Return a JSON-RPC error that is safe to show and store: of limited size, and without secrets."""
     clean = {

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from agh.core.acp.frames import Response, error_text, redacted_error
+from agh.core.acp.frames import Response, redacted_error
+from agh.core.acp.reasons import error_text
 from agh.core.acp.updates import request_usage, token_usage
 from agh.core.events import marker
 from agh.core.inject import with_history
