@@ -197,7 +197,7 @@ def _may_have_settings(workspace: str | None) -> bool:
 def is_listed(workspace: str) -> bool:
     """Tell whether the user's own settings name this directory in `trusted_workspaces`."""
     listed = directories(written(own_file()).get("trusted_workspaces", []))
-    return os.path.realpath(workspace) in map(os.path.realpath, listed)
+    return "\0" not in workspace and os.path.realpath(workspace) in map(os.path.realpath, listed)
 
 
 def is_trusted(workspace: str) -> bool:

@@ -522,6 +522,7 @@ class WorkspaceUnreadable(AghError):
     """{0} cannot be read: {1}"""
 
     exit = 2
+    hint = "correct it, or move it away, and try again"
 
 
 class TrustRefused(AghError):
@@ -794,6 +795,7 @@ class PermissionNotOffered(AghError):
     """{1} is no answer that the agent offers for {0}; it offers {2}"""
 
     exit = 2
+    hint = "agh session permissions ID"
 
 
 class PermissionSelfAnswered(AghError):

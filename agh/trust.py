@@ -55,7 +55,7 @@ def records() -> list[Record]:
 
 def record_of(workspace: str | None) -> Record | None:
     """Return the record of a workspace; None if the user has not trusted it by command."""
-    if not workspace:
+    if not workspace or "\0" in workspace:
         return None
     path = os.path.realpath(workspace)
     return next((record for record in records() if record.path == path), None)

@@ -128,9 +128,12 @@ def _receive_request(fd: int) -> tuple[dict[str, Any], list[int]]:
 
 
 def preload_for_failures() -> None:
-    """Import what only an error message or a traceback needs."""
+    """Import what only an error message, a traceback or something to redact needs."""
     import difflib  # noqa: F401
     import traceback  # noqa: F401
+
+    import agh.core.redaction.secret_shapes
+    import agh.keeper.failures  # noqa: F401
 
 
 def log(text: str) -> None:

@@ -50,7 +50,12 @@ def status_view(session: Session, answers: Callable[[Session], bool]) -> View:
     except KeeperNotResponding:
         is_answering = False
         view |= status.NOT_RESPONDING
-    return view | status.recovery(view, is_locked, is_answering)
+    view |= status.recovery(view, is_locked, is_answering)
+    if view.get("workspace_path"):
+        from agh.config import trust_state  # a list does not need the settings
+
+        view["workspace_trust"] = trust_state(view["workspace_path"])
+    return view
 
 
 def stop_notice(session: Session) -> dict[str, Any]:

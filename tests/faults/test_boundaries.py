@@ -17,7 +17,7 @@ from tests.support.live import Live, Session
 from tests.support.wait import wait_until
 
 ACTS = "commit meta replace write answer"
-TEXT = "/say hello\n/tool Read id=c1\n/ask kind=read\n/say bye"
+TEXT = "/say hello\n/tool Read id=c1\n/ask kind=read path=a.txt\n/say bye"
 STEP = 3  # the loop is cut into this many tests: each takes every third n
 
 

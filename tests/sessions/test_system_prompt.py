@@ -109,9 +109,12 @@ def test_allowed_tools_are_not_asked_for(live: Live) -> None:
         "/write made.txt x",
         "/run git --version",
         "/run echo no",
+        "/run git --version; echo no",
     )
-    expected = ["allowed_tools", "mode", "mode", "allowed_tools", "mode", "mode"]
-    assert asked(session, *steps) == expected, "deny-all but these, inside the workspace; sh -c is no git"
+    expected = ["allowed_tools", "mode", "mode", "allowed_tools", "allowed_tools", "mode", "mode"]
+    assert asked(session, *steps) == expected, (
+        "deny-all but these, inside the workspace; agh looks into sh -c"
+    )
     assert (live.workspace / "made.txt").read_text() == "x"
     session.stop()
     assert asked(session, *steps) == expected * 2, "also after a resume"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from agh.config import trust_state
 from agh.console import terminal
 from agh.console.output import output_option, write_result
 from agh.keeper import client
@@ -21,6 +20,7 @@ _FIELDS = (
     ("stop reason", "stop_reason"),
     ("detail", "stop_detail"),
     ("workspace", "workspace_path"),
+    ("also in", "additional_directories"),
     ("its .agh", "workspace_trust"),
     ("place", "place"),
     ("turns", "turns"),
@@ -36,13 +36,12 @@ _FIELDS = (
 def status_command(id: str, output: str) -> None:
     """Show what a session is doing, and if it needs a resume."""
     view = status_view(sessions.resolve(id), client.answers)
-    if view.get("workspace_path"):
-        view["workspace_trust"] = trust_state(view["workspace_path"])
     write_result("session", view, output, lambda: describe(view))
 
 
 def describe(view: View) -> str:
     lines = [("session", view["id"])]
+    view = {**view, "additional_directories": ", ".join(view.get("additional_directories") or [])}
     lines += [(label, str(view[key])) for label, key in _FIELDS if view.get(key) not in (None, "")]
     if view.get("failure"):
         lines.append(("failure", f"{view['failure'].get('kind')}: {view['failure'].get('summary')}"))

@@ -44,6 +44,7 @@ def lazy_imports(path: Path) -> Iterator[str]:
 
 def test_every_lazy_import_is_loaded_at_the_start() -> None:
     code = "import agh.keeper.main, sys; from agh.adapters import registry; registry.manager()"
+    code += "; from agh.keeper.process import preload_for_failures as preload; preload()"
     command = [sys.executable, "-c", f"{code}; print(*sys.modules)"]
     loaded = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
     files = [
