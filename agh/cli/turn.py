@@ -7,7 +7,7 @@ import sys
 import time
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from agh.cli.ask import answer_early, ask_inline, can_ask, refuse_at_once
 from agh.cli.turn_view import View, view_for
@@ -15,6 +15,7 @@ from agh.console.output import remark
 from agh.core.events import MARKER_CREATED, TURN_END_TYPES, Row
 from agh.core.refusal import Refusal, RefusalTracker
 from agh.errors import (
+    AgentNeedsLogin,
     AghError,
     KeeperDied,
     KeeperNotResponding,
@@ -30,9 +31,6 @@ from agh.sessions.prompt import send
 from agh.store.follow import follow
 from agh.store.reader import EVERYTHING
 from agh.store.views import session_view
-
-if TYPE_CHECKING:
-    from agh.cli.silence import Silence
 
 INTERRUPTED = 130
 LAST_WAIT = 5.0  # seconds for a turn cancelled at its timeout to show its end
@@ -148,7 +146,11 @@ def _watch_turn(
     timed_out, tracker = False, RefusalTracker(turn_id)
     if receipt["status"] == "cancelled":
         raise PromptDropped(_name(session))
-    silence = _silence()
+    silence = None
+    if sys.stderr.isatty():  # a person watches
+        from agh.cli.silence import Silence
+
+        silence = Silence()
     # With a deadline or on a terminal, ask for empty batches too, so that the clock is checked in time.
     tick = 0.1 if deadline is not None else 1.0 if silence else None
     batches = follow([(session, int(receipt["after"]))], EVERYTHING, tick=tick)
@@ -191,15 +193,6 @@ def _watch_turn(
     raise explain_end(session, KeeperDied(_name(session), hint=hint))
 
 
-def _silence() -> Silence | None:
-    """Return what watches for silence, if a person watches."""
-    if not sys.stderr.isatty():
-        return None
-    from agh.cli.silence import Silence
-
-    return Silence()
-
-
 def _retry(session: Session, input_id: int) -> str:
     """Return the command that sends an interrupted prompt again, which agh never does by itself."""
     return f"agh session queue retry {_name(session)} {input_id}"
@@ -226,9 +219,18 @@ def exit_code(outcome: Outcome, session: Session, input_id: int) -> int:
     if outcome.stop_reason == "end_turn":
         return 0
     reason = error or f"the turn ended with {outcome.stop_reason}"
+    if outcome.row.parsed().get("failure_kind") == "provider_auth_failure":
+        raise _needs_login(session, reason)
     if outcome.stop_reason == "interrupted":
         raise TurnInterrupted(_name(session), reason, hint=_retry(session, input_id))
     raise TurnFailed(reason, hint=f"agh session events {_name(session)} --last 5")
+
+
+def _needs_login(session: Session, reason: str) -> AgentNeedsLogin:
+    """Make the error that names the command to log in with."""
+    metadata = session_view(session)
+    hint = "log in with the agent's own command, then try again" if metadata.get("command") else None
+    return AgentNeedsLogin(metadata.get("agent_name"), reason, hint=hint)
 
 
 def _refused(refusal: Refusal, session: Session, error: str | None) -> PermissionRefused:

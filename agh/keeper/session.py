@@ -125,6 +125,7 @@ class Activity:
         self.started = self.last = time.monotonic()
         self.last_at, self.last_kind = timestamp(), "session_start"
         self.health: str | None = None
+        self.needs_login = False  # the last turn ended because a key or a login was refused
 
     def note(self, kind: str) -> None:
         """Note that something happened just now."""
@@ -223,6 +224,7 @@ class Live:
             "turn_id": self.turns.current_id or None,
             "pending_permissions": count,
             "health": self.activity.health,
+            "waiting_for_auth": self.activity.needs_login,
             "last_activity_at": self.activity.last_at,
         }
         self.update(sync=False, activity=activity)

@@ -6,6 +6,8 @@ Usage: python answering_agent.py FILE. The file maps a method to what to do, in 
   `stderr`, `stdout`   text to write as it is
   `exit`     the exit code to end with, instead of an answer
   `result` or `error`   the answer; {} without either
+With `needs_login`, session/new fails with -32000 until FILE.login exists. `authenticate` makes that file, and
+so does the program itself when run with --login, which exits with the code `login`; `logout` removes it.
 A list of such entries is used one after the other; its last entry for every call after that. Each request is
 appended to FILE.log.
 """
@@ -31,6 +33,14 @@ def send(frame: Frame) -> None:
 
 def answer(request: Frame, script: Frame) -> None:
     """Do what the script says for a request."""
+    file = f"{sys.argv[1]}.login"
+    if request["method"] == "authenticate" and "authenticate" not in script:
+        open(file, "w").close()
+    if request["method"] == "logout" and os.path.exists(file):
+        os.remove(file)
+    if script.get("needs_login") and request["method"] == "session/new" and not os.path.exists(file):
+        send({"id": request["id"], "error": {"code": -32000, "message": "Authentication required"}})
+        return
     entries = script.get(request["method"], DEFAULTS.get(request["method"], {}))
     entry = entries
     if isinstance(entries, list):
@@ -53,6 +63,11 @@ def answer(request: Frame, script: Frame) -> None:
 def main() -> None:
     with open(sys.argv[1]) as file:
         script = json.load(file)
+    if "--login" in sys.argv:
+        print("who are you?", os.environ.get("LOGIN_STYLE"))
+        if input() == "me":
+            open(f"{sys.argv[1]}.login", "w").close()
+        sys.exit(script.get("login", 0))
     for line in sys.stdin:
         message = json.loads(line)
         with open(f"{sys.argv[1]}.log", "a") as log:

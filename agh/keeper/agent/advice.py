@@ -1,8 +1,10 @@
-"""The command to run next when an agent has failed."""
+"""The command to run next when an agent has failed, and the ways in which it can be logged in to."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from shlex import join, quote
+from typing import Any
 
 from agh.adapters.agents import AgentRecord
 from agh.core.acp.reasons import says_auth, says_not_installed
@@ -30,3 +32,17 @@ def doctor_hint(record: AgentRecord) -> str:
     if record.source == "--command":
         return f"agh agent doctor --command {quote(join(record.argv))}"
     return f"agh agent doctor {record.name}"
+
+
+def kind_of(method: Mapping[str, Any]) -> str:
+    """Return how a method logs in: agent, terminal or env_var."""
+    meta = method.get("_meta")
+    if isinstance(meta, dict) and isinstance(meta.get("terminal-auth"), dict):
+        return "terminal"
+    return str(method.get("type") or "agent")
+
+
+def describe_method(method: Mapping[str, Any]) -> str:
+    """Return a method as one line: its id, how it logs in, and its name."""
+    name = method.get("name")
+    return f"{method['id']} ({kind_of(method)})" + (f": {name}" if isinstance(name, str) and name else "")

@@ -21,12 +21,12 @@ CAPABILITIES = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal":
 def client_info(elsewhere: bool = False, hands: Sequence[str] = HANDS) -> dict[str, Any]:
     """Return what agh says about itself to an agent whose record has these hands.
 
-    It offers no files and no terminals to an agent in another place: those differ.
+    It offers no files and no terminals to an agent in another place, where they are others.
     """
-    hands = () if elsewhere else hands
+    offers = {} if elsewhere else {**{hand: CAPABILITIES[hand] for hand in hands}, "auth": {"terminal": True}}
     return {
         "protocolVersion": PROTOCOL,
-        "clientCapabilities": {hand: CAPABILITIES[hand] for hand in hands},
+        "clientCapabilities": offers,
         "clientInfo": {"name": "agh", "version": __version__},
     }
 

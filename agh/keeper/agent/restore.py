@@ -25,7 +25,7 @@ from agh.errors import (
     SystemPromptRefused,
     TimedOut,
 )
-from agh.keeper.agent.advice import hint_for, login_hint
+from agh.keeper.agent.advice import describe_method, hint_for, kind_of, login_hint
 from agh.keeper.agent.connection import RpcError
 from agh.keeper.agent.start import restart_agent
 from agh.keeper.session import Live
@@ -102,6 +102,7 @@ class LiveConversation:
         live = self._live
         agent = live.agent
         methods = [method for method in live.meta.get("auth_methods") or [] if isinstance(method, dict)]
+        methods = [method for method in methods if kind_of(method) != "terminal"]  # those are for a person
         usable = [method for method in methods if method.get("id") == agent.record.auth_method]
         usable += [
             method
@@ -234,5 +235,5 @@ class _agent_errors:
 def login_needed(live: Live, message: str) -> AghError:
     """Return the error for an agent that needs a login, with the command that logs in."""
     record = live.agent.record
-    offered = [str(method.get("name") or method.get("id")) for method in live.meta.get("auth_methods") or []]
+    offered = [describe_method(method) for method in live.meta.get("auth_methods") or []]
     return AgentNeedsLogin(record.name, message, hint=login_hint(record), methods=offered)

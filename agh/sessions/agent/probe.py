@@ -11,9 +11,11 @@ from agh import config
 from agh.adapters import registry
 from agh.adapters.agents import AgentRecord
 from agh.adapters.launch import Launch
-from agh.adapters.restore import AUTH_REQUIRED, METHOD_NOT_FOUND, has_capability
+from agh.adapters.restore import METHOD_NOT_FOUND, has_capability
 from agh.core.acp.frames import Frame, Request, Response
+from agh.core.acp.reasons import is_auth_failure
 from agh.errors import AgentNeedsLogin
+from agh.keeper.agent.advice import describe_method, login_hint
 from agh.keeper.agent.connection import Agent, RpcError
 from agh.keeper.agent.launch import agent_record, auth_methods_in, capabilities_in, client_info, prepare
 from agh.keeper.agent.options import offered
@@ -53,12 +55,12 @@ def _examine(agent: Agent, launch: Launch, settings: dict[str, Any]) -> dict[str
     greeted = time.monotonic()
     greeting = greeting if isinstance(greeting, dict) else {}
     caps = capabilities_in(greeting)
-    methods = [str(method.get("name") or method["id"]) for method in auth_methods_in(greeting)]
+    methods = [describe_method(method) for method in auth_methods_in(greeting)]
     try:
         answer = agent.call("session/new", {"cwd": folder, "mcpServers": []}, settings["timeouts.new"])
     except RpcError as error:
-        if error.error.get("code") == AUTH_REQUIRED:
-            hint = f"log in: {record.login}" if record.login else None
+        if is_auth_failure(error.error):
+            hint = login_hint(record)
             raise AgentNeedsLogin(record.name, error.message, hint=hint, methods=methods) from None
         raise
     opened = time.monotonic()
@@ -71,6 +73,7 @@ def _examine(agent: Agent, launch: Launch, settings: dict[str, Any]) -> dict[str
         "version": _version(greeting),
         "protocol": greeting.get("protocolVersion"),
         "capabilities": caps,
+        "login": "not needed, or logged in",
         "auth_methods": methods,
         "restore_strategy": first_strategy(caps, record),
         "choices": {
