@@ -42,6 +42,7 @@ RESTORED_IF_START_FAILS = (
     "mode",
     "model",
     "offers",
+    "current",
     "options",
     "system_prompt",
 )
@@ -100,6 +101,7 @@ def hand_over(metadata: meta.Meta, agent_name: str) -> None:
     if agent_name != metadata["agent_name"]:
         metadata["agent_name"], metadata["command"], metadata["acp_session_id"] = agent_name, None, None
         metadata["model"], metadata["mode"], metadata["options"], metadata["offers"] = None, None, {}, {}
+        metadata["current"] = metadata["commands"] = None
 
 
 def start_session(live: Live, request: StartRequest) -> dict[str, Any]:

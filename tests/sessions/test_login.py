@@ -57,7 +57,7 @@ def test_a_login_on_the_terminal(live: Live) -> None:
         terminal.shows("logged in to answering by on-terminal")
         assert terminal.ends() == 0
     assert not agent.requests("authenticate")
-    assert "login:" in live.agh("agent", "doctor", "answering").stdout
+    assert "login:              logged in\n" in live.agh("agent", "doctor", "answering").stdout
     agent.new()
 
 
@@ -101,6 +101,8 @@ def test_a_key_in_the_environment(live: Live) -> None:
     assert error["hint"] == "export ANSWERING_KEY=…, then try again; get one at https://example.com/keys"
     live.agh("agent", "login", "answering", env={"ANSWERING_KEY": "x"})
     assert agent.requests("authenticate") == [{"methodId": "with-key"}]
+    report = live.agh("agent", "doctor", "answering", env={"ANSWERING_KEY": "x"}).stdout
+    assert "logged in, by ANSWERING_KEY" in report
 
 
 def test_methods_that_are_not_there(live: Live) -> None:

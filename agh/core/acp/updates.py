@@ -10,12 +10,14 @@ from typing import Any
 
 import orjson
 
+from agh.core.acp.frames import only_dicts
 from agh.core.acp.long_text import LONG
 from agh.core.acp.members import member
 from agh.core.acp.tool_result import tool_event
 
 Fields = dict[str, Any]
 
+MAX_COMMANDS = 500
 _MOST = 10**12  # tokens, or units of a currency; the sum over all turns still fits into 64 bits
 
 
@@ -99,6 +101,18 @@ def request_usage(carrier: Fields) -> Fields | None:
         parts = [counts[name] for name in ("input_tokens", "output_tokens") if counts[name] is not None]
         counts["total_tokens"] = sum(parts) if parts else None
     return token_usage(extra.get("usage")) or counts
+
+
+def commands_in(update: Fields) -> list[dict[str, str]]:
+    """Return the slash commands that an agent offers: name, description and a hint for what follows."""
+    commands = []
+    for command in only_dicts(update.get("availableCommands"))[:MAX_COMMANDS]:
+        details = command.get("input")
+        hint = details.get("hint") if isinstance(details, dict) else None
+        fields = {"name": command.get("name"), "description": command.get("description"), "hint": hint}
+        if isinstance(fields["name"], str) and fields["name"]:
+            commands.append({key: value[:500] for key, value in fields.items() if isinstance(value, str)})
+    return commands
 
 
 def thread_status(update: Fields) -> str | None:

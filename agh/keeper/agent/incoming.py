@@ -12,8 +12,15 @@ from typing import Any
 import orjson
 
 from agh.core.acp.frames import INTERNAL_ERROR, Frame, Malformed, Notification, Request, Response
-from agh.core.acp.updates import add_usage, event_of, request_usage, thread_status, update_text
-from agh.keeper.agent import files, open_calls, permissions, terminals
+from agh.core.acp.updates import (
+    add_usage,
+    commands_in,
+    event_of,
+    request_usage,
+    thread_status,
+    update_text,
+)
+from agh.keeper.agent import files, open_calls, options, permissions, terminals
 from agh.keeper.agent.connection import Agent
 from agh.keeper.log import is_fatal
 from agh.keeper.session import Live, Turn, cause_of
@@ -99,9 +106,26 @@ def _take_notification(live: Live, frame: Notification) -> None:
     elif turn is not None and type in ("tool_call", "tool_result"):
         open_calls.note_tool_call(live, update, is_open=type == "tool_call")
         _follow_tool(live, turn, type, fields)
-    if update.get("sessionUpdate") == "session_info_update" and isinstance(update.get("title"), str):
-        title = update["title"][:200]
-        live.log.then(lambda: live.update(sync=False, title=title))
+    elif type == "system":
+        _take_information(live, update)
+
+
+def _take_information(live: Live, update: dict[str, Any]) -> None:
+    """Inside a batch: keep what an update says about the session itself in the metadata."""
+    kind = update.get("sessionUpdate")
+    if kind in ("config_option_update", "current_mode_update"):
+        options.take_update(live, update)
+    elif kind == "available_commands_update":
+        live.meta["commands"] = commands_in(update)
+        live.log.then(lambda: live.update(sync=False))
+    elif kind == "session_info_update":
+        changes = {
+            ours: value[:200] if isinstance(value, str) else None
+            for ours, theirs in (("title", "title"), ("agent_updated_at", "updatedAt"))
+            if theirs in update and isinstance(value := update[theirs], str | None)
+        }
+        if changes:
+            live.log.then(lambda: live.update(sync=False, **changes))
 
 
 def _drop(live: Live) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from agh import config
@@ -12,7 +13,7 @@ from agh.adapters import registry
 from agh.adapters.agents import AgentRecord
 from agh.adapters.launch import Launch
 from agh.adapters.restore import METHOD_NOT_FOUND, has_capability
-from agh.core.acp.frames import Frame, Request, Response
+from agh.core.acp.frames import Frame, Request, Response, only_dicts
 from agh.core.acp.reasons import is_auth_failure
 from agh.errors import AgentNeedsLogin
 from agh.keeper.agent.advice import describe_method, login_hint
@@ -73,7 +74,7 @@ def _examine(agent: Agent, launch: Launch, settings: dict[str, Any]) -> dict[str
         "version": _version(greeting),
         "protocol": greeting.get("protocolVersion"),
         "capabilities": caps,
-        "login": "not needed, or logged in",
+        "login": _login(auth_methods_in(greeting), launch.environ),
         "auth_methods": methods,
         "restore_strategy": first_strategy(caps, record),
         "choices": {
@@ -82,6 +83,19 @@ def _examine(agent: Agent, launch: Launch, settings: dict[str, Any]) -> dict[str
         "initialize_ms": round((greeted - began) * 1000),
         "session_new_ms": round((opened - greeted) * 1000),
     }
+
+
+def _login(methods: list[dict[str, Any]], environ: Mapping[str, str]) -> str:
+    """Say how an agent that has opened a session is logged in, as far as that can be told."""
+    keys = [
+        variable["name"]
+        for method in methods
+        for variable in only_dicts(method.get("vars"))
+        if isinstance(variable.get("name"), str) and environ.get(variable["name"])
+    ]
+    if keys:
+        return f"logged in, by {keys[0]}"
+    return "logged in" if methods else "the agent offers no login"
 
 
 def refuse_requests(agent: Agent, frames: list[Frame]) -> None:
