@@ -51,6 +51,8 @@ _NOT_INSTALLED = re.compile(
 def error_text(error: Mapping[str, Any]) -> str:
     """Return the message of a JSON-RPC error with the reasons in its data, at any depth."""
     data = error.get("data")
+    if isinstance(data, Mapping):
+        data = {key: value for key, value in data.items() if key != "authMethods"}  # those are no reasons
     texts = [str(error.get("message"))]
     reasons = [data] if isinstance(data, str) else list(_reasons(data, 0))
     if not reasons and data not in (None, {}, []):

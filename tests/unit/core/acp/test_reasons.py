@@ -35,6 +35,11 @@ from agh.core.acp.reasons import (
             {"details": "bad key", "errorKind": "authentication_failed"},
             "Internal error: bad key: authentication_failed",
         ),
+        (
+            {"authMethods": [{"id": "x", "description": "Log in"}], "details": "expired"},
+            "Internal error: expired",
+        ),
+        ({"authMethods": [{"id": "x", "description": "Log in"}]}, "Internal error"),
         ({"status": 503}, 'Internal error: {"status":503}'),
     ],
 )
