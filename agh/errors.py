@@ -732,21 +732,49 @@ class AgentNeedsLogin(AghError):
     """agent {0} is not logged in: {1}"""
 
     exit = 9
-    hint = "log in with the agent's own command, then try again"
+    hint = "agh agent login {0}"
+
+
+class LoginMethodUnknown(AghError):
+    """agent {0} has no login method {1}; it offers: {2}"""
+
+    exit = 2
+    hint = "agh agent doctor {0}"
+
+
+class LoginNotOffered(AghError):
+    """agent {0} offers no way to log in"""
+
+    exit = 9
+    hint = "agh agent doctor {0}"
+
+
+class LoginFailed(AghError):
+    """the login to agent {0} failed: {1}"""
+
+    exit = 9
+    hint = "agh agent login {0}"
+
+
+class LogoutNotOffered(AghError):
+    """agent {0} offers no way to log out"""
+
+    exit = 9
+    hint = "use the agent's own command"
 
 
 class AgentFailed(AghError):
     """agent {0} failed: {1}"""
 
     exit = 1
-    hint = "agh doctor"
+    hint = "agh agent doctor {0}"
 
 
 class AgentDied(AghError):
     """agent {0} ended: {1}"""
 
     exit = 7
-    hint = "agh session list"
+    hint = "agh agent doctor {0}"
 
 
 class RestoreFailed(AghError):

@@ -17,6 +17,7 @@ from agh.errors import AgentInvalid
 from agh.home import home_path
 
 LIMITS = ("max_cost", "max_turns", "max_time", "max_bytes")
+HANDS = ("fs", "terminal")
 SESSION_META = ("system_prompt", "append_system_prompt", "allowed_tools")
 
 
@@ -41,6 +42,7 @@ class AgentRecord:
     restore_skip: tuple[str, ...] = ()  # strategies that do not work with it, even if it advertises them
     resume_argv: tuple[str, ...] = ()  # flags that restore a session; {id} is the agent's session id
     quiet_after_load: float = 0.15  # seconds of silence after which a replay is over
+    hands: tuple[str, ...] = HANDS  # what agh offers to do for it: fs, terminal
     permissions: str = ""  # the permission mode for sessions that set none
     session_meta: Mapping[str, str] = field(default_factory=dict)  # where in `_meta` it expects our options
     limits: Mapping[str, float] = field(default_factory=dict)  # its max_cost, max_turns and so on
@@ -101,6 +103,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "crosses": (list, tuple),
     "restore_skip": (list, tuple),
     "resume_argv": (list, tuple),
+    "hands": (list, tuple),
     "env": Mapping,
     "limits": Mapping,
     "pin": Mapping,
@@ -136,6 +139,8 @@ def parse_agent(fields: Mapping[str, Any], source: str) -> AgentRecord:
                 source,
                 f"session_meta: {key} = {value!r}; known are {', '.join(SESSION_META)}, as dotted paths",
             )
+    if unknown := [hand for hand in values.get("hands", ()) if hand not in HANDS]:
+        raise AgentInvalid(source, f"hands: {unknown[0]!r}; known are {', '.join(HANDS)}")
     if problem := _find_pin_problem(values.get("pin", {})):
         raise AgentInvalid(source, f"pin: {problem}", hint="agh agent install NAME writes it anew")
     if values.get("permissions", PERMISSION_MODES[0]) not in PERMISSION_MODES:

@@ -51,6 +51,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "install": "npm install -g @google/gemini-cli",
         "crosses": ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_*"],
         "quiet_after_load": 1.0,  # most of its replay comes after the reply
+        "hands": ["terminal"],  # with fs it reads a file before it writes it, so it cannot create one
     },
     {
         "name": "opencode",

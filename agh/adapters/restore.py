@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
+from agh.core.acp.reasons import error_text
+
 METHOD_NOT_FOUND, NOT_FOUND, AUTH_REQUIRED = -32601, -32002, -32000
 _GONE_WORDS = (
     "not found",
@@ -17,6 +19,7 @@ _GONE_WORDS = (
     "unknown sessionid",
     "no rollout",
     "invalid session identifier",
+    "no previous session",
 )
 
 
@@ -32,7 +35,7 @@ class RpcFailure(Exception):
     """An agent's error response to a request; `error` is the JSON-RPC error object."""
 
     def __init__(self, error: Mapping[str, Any]) -> None:
-        super().__init__(f"{error.get('message')} (code {error.get('code')})")
+        super().__init__(f"{error_text(error)} (code {error.get('code')})")
         self.error = error
 
 

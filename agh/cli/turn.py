@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from contextlib import closing
 from functools import partial
@@ -14,6 +15,7 @@ from agh.console.output import remark
 from agh.core.events import MARKER_CREATED, TURN_END_TYPES, Row
 from agh.core.refusal import Refusal, RefusalTracker
 from agh.errors import (
+    AgentNeedsLogin,
     AghError,
     KeeperDied,
     KeeperNotResponding,
@@ -144,10 +146,20 @@ def _watch_turn(
     timed_out, tracker = False, RefusalTracker(turn_id)
     if receipt["status"] == "cancelled":
         raise PromptDropped(_name(session))
-    # With a deadline, ask for empty batches too, so that the clock is checked in time.
-    batches = follow([(session, int(receipt["after"]))], EVERYTHING, tick=None if deadline is None else 0.1)
+    silence = None
+    if sys.stderr.isatty():  # a person watches
+        from agh.cli.silence import Silence
+
+        silence = Silence()
+    # With a deadline or on a terminal, ask for empty batches too, so that the clock is checked in time.
+    tick = 0.1 if deadline is not None else 1.0 if silence else None
+    batches = follow([(session, int(receipt["after"]))], EVERYTHING, tick=tick)
     with closing(view):
         for _, rows in batches:
+            if silence and not rows and (text := silence.note()):
+                view.pause()
+                remark(text)
+                view.resume()
             if deadline is not None and time.monotonic() >= deadline:
                 if timed_out:
                     raise late
@@ -162,6 +174,8 @@ def _watch_turn(
                 presses.started = presses.started or row.turn_id == turn_id
                 view.show(row)
                 tracker.feed(row)
+                if silence:
+                    silence.hear(row)
                 if row.type == "permission" and not row.parsed().get("decision"):
                     if refuse:
                         refuse_at_once(session, str(row.parsed().get("request_id")))
@@ -205,9 +219,18 @@ def exit_code(outcome: Outcome, session: Session, input_id: int) -> int:
     if outcome.stop_reason == "end_turn":
         return 0
     reason = error or f"the turn ended with {outcome.stop_reason}"
+    if outcome.row.parsed().get("failure_kind") == "provider_auth_failure":
+        raise _needs_login(session, reason)
     if outcome.stop_reason == "interrupted":
         raise TurnInterrupted(_name(session), reason, hint=_retry(session, input_id))
     raise TurnFailed(reason, hint=f"agh session events {_name(session)} --last 5")
+
+
+def _needs_login(session: Session, reason: str) -> AgentNeedsLogin:
+    """Make the error that names the command to log in with."""
+    metadata = session_view(session)
+    hint = "log in with the agent's own command, then try again" if metadata.get("command") else None
+    return AgentNeedsLogin(metadata.get("agent_name"), reason, hint=hint)
 
 
 def _refused(refusal: Refusal, session: Session, error: str | None) -> PermissionRefused:

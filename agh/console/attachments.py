@@ -1,4 +1,7 @@
-"""Files attached to a prompt: images as they are, everything else as a link the agent can follow."""
+"""Files attached to a prompt: images and short texts as they are, the rest as a link the agent can follow.
+
+Some agents do not follow links, so a text goes along if the agent takes that.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 from agh.errors import Usage
 
 IMAGE_BYTES = 10 << 20
+TEXT_BYTES = 256 << 10
 _IMAGES = {
     ".png": "image/png",
     ".jpg": "image/jpeg",
@@ -30,16 +34,31 @@ def attachment(path: str, session: Mapping[str, Any]) -> dict[str, Any]:
     """Make the content block of a file, of a kind that the session's agent accepts."""
     check_file(path)
     kind = _IMAGES.get(os.path.splitext(path)[1].lower())
-    if kind is None:
-        link = path_for_agent(os.path.realpath(path), session)
-        return {"type": "resource_link", "uri": f"file://{link}", "name": os.path.basename(path)}
     offered = (session.get("acp_caps") or {}).get("promptCapabilities")
-    if not isinstance(offered, dict) or not offered.get("image"):
+    offered = offered if isinstance(offered, dict) else {}
+    if kind is None:
+        uri = f"file://{path_for_agent(os.path.realpath(path), session)}"
+        if offered.get("embeddedContext") and (text := _read_text(path)) is not None:
+            return {"type": "resource", "resource": {"uri": uri, "mimeType": "text/plain", "text": text}}
+        return {"type": "resource_link", "uri": uri, "name": os.path.basename(path)}
+    if not offered.get("image"):
         raise Usage(f"--attach: the agent takes no images ({path})", hint="agh agent doctor NAME")
     from base64 import b64encode
 
     with open(path, "rb") as file:
         return {"type": "image", "mimeType": kind, "data": b64encode(file.read()).decode()}
+
+
+def _read_text(path: str) -> str | None:
+    """Return the text of a file; None if it is too long, or no text."""
+    with open(path, "rb") as file:
+        data = file.read(TEXT_BYTES + 1)
+    if len(data) > TEXT_BYTES or b"\0" in data:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def path_for_agent(path: str, session: Mapping[str, Any]) -> str:

@@ -14,8 +14,8 @@ from agh.core.events import CHAT_TYPES, MARKER_CREATED, MARKER_REDACTED, Row
 
 Message = dict[str, Any]
 
-# These may occur in the middle of an answer; any other event ends it.
-_NOT_ENDING = ("usage", "runtime_progress", "runtime_warning", "permission")
+# These may occur in the middle of an answer, and so may markers; any other event ends it.
+_NOT_ENDING = ("usage", "runtime_progress", "runtime_warning", "permission", "system")
 _TOOL_FIELDS = ("title", "tool_name", "tool_input", "tool_result", "tool_error", "outcome")
 _MARKER_FIELDS = ("kind", "severity", "summary", "occurred_at", "diagnostic")
 TRANSCRIPT_TYPES = (*CHAT_TYPES, MARKER_CREATED, MARKER_REDACTED)
@@ -45,6 +45,8 @@ class Assembler:
             return self._add_chunk(row)
         if row.type in _NOT_ENDING:
             return []
+        if row.type in (MARKER_CREATED, MARKER_REDACTED):
+            return [self._add_marker(row)]
         changed = self._end_answer()
         if row.type == "user_message":
             text = _text(row.parsed())
@@ -52,8 +54,6 @@ class Assembler:
             changed.append(self.messages[-1])
         elif row.type in ("tool_call", "tool_result"):
             changed.append(self._add_tool(row))
-        elif row.type in (MARKER_CREATED, MARKER_REDACTED):
-            changed.append(self._add_marker(row))
         return changed
 
     def _add_chunk(self, row: Row) -> list[Message]:

@@ -47,6 +47,7 @@ def write_bundle(live: Live) -> str | None:
     }
     clean = redactor.json(bundle)
     clean["stderr"] = agent.stderr_text(STDERR)
+    clean["stdout"] = agent.stray_lines()
     try:
         clean["last_events"] = _last_events(live.session, redactor)
     except AghError:  # the rest is useful even if the log cannot be read

@@ -36,6 +36,7 @@ class Log:
         self._drafts: list[Draft] | None = None
         self._acts: list[Callable[[], None]] = []
         self._timestamp = ""  # shared by everything in the batch
+        self._child: str | None = None  # the session of the agent's that speaks, if it is not ours
 
     @property
     def db(self) -> sqlite3.Connection:
@@ -94,7 +95,19 @@ class Log:
         self, type: str, *, turn_id: str = "", raw: bytes | memoryview | None = None, **fields: Any
     ) -> None:
         """Inside a batch: record an event of this type."""
-        self.add(draft_of(type, turn_id, self._meta.get("acp_session_id"), self._timestamp, fields, raw))
+        speaker = self._meta.get("acp_session_id")
+        if self._child is not None:
+            fields["parent"], speaker = speaker, self._child
+        self.add(draft_of(type, turn_id, speaker, self._timestamp, fields, raw))
+
+    @contextmanager
+    def as_child(self, child: str | None) -> Iterator[None]:
+        """Record what happens in here as that of a child session of the agent's; None is our own."""
+        before, self._child = self._child, child
+        try:
+            yield
+        finally:
+            self._child = before
 
     def add(self, draft: Draft) -> None:
         """Inside a batch: record an event that is already drafted."""

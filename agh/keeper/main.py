@@ -42,6 +42,7 @@ RESTORED_IF_START_FAILS = (
     "mode",
     "model",
     "offers",
+    "current",
     "options",
     "system_prompt",
 )
@@ -100,6 +101,7 @@ def hand_over(metadata: meta.Meta, agent_name: str) -> None:
     if agent_name != metadata["agent_name"]:
         metadata["agent_name"], metadata["command"], metadata["acp_session_id"] = agent_name, None, None
         metadata["model"], metadata["mode"], metadata["options"], metadata["offers"] = None, None, {}, {}
+        metadata["current"] = metadata["commands"] = None
 
 
 def start_session(live: Live, request: StartRequest) -> dict[str, Any]:
@@ -121,7 +123,7 @@ def start_session(live: Live, request: StartRequest) -> dict[str, Any]:
     hello = activate(live, outcome, resuming, remarks, intended_reset(live, request))
     if ignored := untrusted_note(live.meta["workspace_path"]):
         log(ignored)
-        hello["remarks"] = [*remarks, ignored]
+        hello["remarks"] = [*hello["remarks"], ignored]
     objection = hooks.fire(live, "session_resume" if resuming else "session_start")
     if objection is not None:
         raise HookStopped(objection)
@@ -164,7 +166,7 @@ def activate(
     live.meta["acp_session_id"] = restored.agent_session
     live.meta["acp_session_ids"] = list(dict.fromkeys([*earlier_ids, restored.agent_session]))
     live.meta["offers"] = options.offers_in(restored.answer) or live.meta.get("offers") or {}
-    options.apply(live)
+    remarks = [*remarks, *options.apply(live, resuming=resuming)]
     if resuming:
         with log.batch():
             for remark in remarks:

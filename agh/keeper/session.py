@@ -61,6 +61,8 @@ class Turn:
     answered: bool = False  # the agent has written a message or used a tool
     acted: bool = False  # the user may have seen something of it, so it cannot silently start again
     bytes: int = 0  # that the agent sent in it
+    last_words: str = ""  # the end of what the agent has said
+    failed_by_agent: bool = False  # it reports a failure, though it may end the turn as if there was none
     usage: dict[str, Any] = field(default_factory=dict)  # the sum of what single requests reported
     retries: int = 0  # how often it may be sent again
     attempts: int = 0  # how often it has failed so far
@@ -71,6 +73,7 @@ class Turn:
     last_progress: float = field(default_factory=time.monotonic)
     last_heartbeat: float = field(default_factory=time.monotonic)
     tools: dict[str, str] = field(default_factory=dict)  # names of the running tool calls, by id
+    outputs: dict[str, dict[str, Any]] = field(default_factory=dict)  # carried to their results, by id
     calls: dict[str, ToolCall] = field(default_factory=dict)  # what is recorded of the open tool calls, by id
     grants: list[Grant] = field(default_factory=list)  # what was allowed for them
 
@@ -84,6 +87,7 @@ class AgentSide:
     connection: Agent | None = None
     requests: dict[str, PendingRequest] = field(default_factory=dict)  # waiting for a decision, by id
     terminals: dict[str, Terminal] = field(default_factory=dict)
+    released: dict[str, str] = field(default_factory=dict)  # output of terminals that are gone, by id
     replaying: bool = False  # until the next prompt, it repeats a conversation that is in the log
     replayed: int = 0
     malformed: int = 0  # lines that were not messages
@@ -121,6 +125,7 @@ class Activity:
         self.started = self.last = time.monotonic()
         self.last_at, self.last_kind = timestamp(), "session_start"
         self.health: str | None = None
+        self.needs_login = False  # the last turn ended because a key or a login was refused
 
     def note(self, kind: str) -> None:
         """Note that something happened just now."""
@@ -219,6 +224,7 @@ class Live:
             "turn_id": self.turns.current_id or None,
             "pending_permissions": count,
             "health": self.activity.health,
+            "waiting_for_auth": self.activity.needs_login,
             "last_activity_at": self.activity.last_at,
         }
         self.update(sync=False, activity=activity)

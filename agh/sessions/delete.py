@@ -15,7 +15,7 @@ from agh.keeper.agent.launch import agent_record, client_info, prepare
 from agh.keeper.leash.leftovers import end_leftovers
 from agh.keeper.loop import Loop
 from agh.sessions import worktree
-from agh.sessions.probe import refuse_requests
+from agh.sessions.agent.probe import refuse_requests
 from agh.store import lock as locks
 from agh.store import meta, sessions
 

@@ -36,6 +36,9 @@ class Meta(TypedDict, total=False):
     mode: str | None
     options: dict[str, Any]
     offers: dict[str, Any]
+    current: dict[str, str] | None
+    commands: list[dict[str, str]] | None
+    agent_updated_at: str | None
     permissions: str | None
     permission_rules: list[dict[str, str]]
     allow_self_answers: bool
@@ -84,16 +87,17 @@ _FIELD_TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("stop_reason", "stop_detail", "acp_session_id"), (str, _NONE)),
     **dict.fromkeys(("options", "offers", "system_prompt", "worktree", "failure", "acp_caps"), (dict, _NONE)),
     **dict.fromkeys(("forked_from", "imported", "restore", "attach", "limits", "spent"), (dict, _NONE)),
-    **dict.fromkeys(("agent_pin", "activity", "keeper", "launch"), (dict, _NONE)),
+    **dict.fromkeys(("agent_pin", "activity", "keeper", "launch", "current"), (dict, _NONE)),
     **dict.fromkeys(("command", "permission_rules", "allowed_tools", "acp_session_ids"), (list, _NONE)),
-    **dict.fromkeys(("auth_methods", "mcp_servers", "additional_directories"), (list, _NONE)),
+    **dict.fromkeys(("auth_methods", "mcp_servers", "additional_directories", "commands"), (list, _NONE)),
     **dict.fromkeys(("archived", "inject_history", "allow_self_answers"), (bool, _NONE)),
     **dict.fromkeys(("last_sequence", "turns", "unanswered_permissions"), (int,)),
 }
 _INNER_TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("command", "allowed_tools", "acp_session_ids", "system_prompt"), (str,)),
     "additional_directories": (str,),
-    **dict.fromkeys(("permission_rules", "auth_methods", "mcp_servers"), (dict,)),
+    **dict.fromkeys(("permission_rules", "auth_methods", "mcp_servers", "commands"), (dict,)),
+    "current": (str,),
     "limits": (*_NUMBERS, _NONE),
     "spent": (*_NUMBERS, str, _NONE),
 }

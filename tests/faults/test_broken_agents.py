@@ -14,7 +14,7 @@ from tests.support.live import Live, Session
 from tests.support.processes import is_alive, kill, memory_of
 from tests.support.wait import wait_until
 
-UPDATE = '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":%s}}'
+UPDATE = '{"jsonrpc":"2.0","method":"session/update","params":{"update":%s}}'
 NONSENSE = [
     "42",
     "null",

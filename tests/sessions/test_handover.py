@@ -109,7 +109,12 @@ def test_a_session_without_a_turn_has_nothing_to_tell(live: Live) -> None:
     ("fields", "code", "error", "words"),
     [
         ({"argv": ["no-such-agent"], "install": "get it from there"}, 9, "agent_not_installed", "get it"),
-        ({"argv": [*ECHO, "--auth-required"], "login": "other login"}, 9, "agent_needs_login", "other login"),
+        (
+            {"argv": [*ECHO, "--auth-required"], "login": "other login"},
+            9,
+            "agent_needs_login",
+            "agh agent login other",
+        ),
         ({"argv": [*ECHO, "--bogus"]}, None, None, ""),
         ({"argv": [*ECHO], "colour": "red"}, 2, "agent_invalid", "colour"),
         (None, 4, "agent_not_found", "other"),

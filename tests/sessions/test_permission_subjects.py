@@ -19,7 +19,7 @@ SHORT = "[permissions]\ntimeout = '0.2s'\n"
 def update(tool: dict[str, Any], call: str = "raw", kind: str = "tool_call") -> str:
     """Return a step that reports a tool call."""
     fields = {"sessionUpdate": kind, "toolCallId": call, "title": "raw", **tool}
-    params = {"sessionId": "any", "update": fields}
+    params = {"update": fields}
     return "/raw " + json.dumps({"jsonrpc": "2.0", "method": "session/update", "params": params})
 
 

@@ -189,7 +189,7 @@ def test_an_agent_that_wants_a_log_in_changes_nothing(talked: Session) -> None:
     before, events = talked.meta(), talked.events()
     error = refused(talked, "--auth-required", code=9)
     assert error["code"] == "agent_needs_login"
-    assert error["details"]["methods"] == ["Echo log-in"]
+    assert error["details"]["methods"] == ["echo-login (agent): Echo log-in"]
     check_untouched(talked, before, events)
     assert talked.meta()["failure"]["kind"] == "provider_auth_failure"
     assert restored(talked)["strategy"] == "native_resume"

@@ -128,10 +128,7 @@ def test_usage_told_request_by_request(live: Live) -> None:
         }
         for read, written in counts
     ]
-    frames = [
-        {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "any", "update": chunk}}
-        for chunk in chunks
-    ]
+    frames = [{"jsonrpc": "2.0", "method": "session/update", "params": {"update": chunk}} for chunk in chunks]
     session.tell("\n".join(f"/raw {json.dumps(frame)}" for frame in frames))
     (row,) = usage(live, session.id)
     assert (row["input_tokens"], row["output_tokens"], row["total_tokens"]) == (230, 27, 257)

@@ -16,10 +16,13 @@ from agh.console import terminal
 from agh.console.output import columns, output_option, remark, write_result
 from agh.store import workspaces
 
-CATALOG = {name: f"agh.cli.agent.catalog:{name}" for name in ("search", "install", "update", "uninstall")}
+COMMANDS = {
+    **{name: f"agh.cli.agent.catalog:{name}" for name in ("search", "install", "update", "uninstall")},
+    **{name: f"agh.cli.agent.login:{name}" for name in ("login", "logout")},
+}
 
 
-@click.group("agent", cls=LazyGroup, modules=CATALOG, epilog="Example:  agh agent list")
+@click.group("agent", cls=LazyGroup, modules=COMMANDS, epilog="Example:  agh agent list")
 def agent() -> None:
     """See which agents there are and whether they work; install more."""
 
@@ -58,7 +61,7 @@ def show_agent(name: str, workspace: str | None, output: str) -> None:
 @output_option()
 def doctor(name: str | None, command: str | None, place: str | None, output: str) -> None:
     """Start an agent and report what it can do. Exit 9 if it is not installed or not logged in."""
-    from agh.sessions.probe import probe
+    from agh.sessions.agent.probe import probe
 
     report = probe(name, shlex.split(command) if command else None, place)
     write_result("agent", report, output, lambda: "\n".join(_lines(report)))

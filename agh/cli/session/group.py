@@ -15,6 +15,7 @@ SECTIONS = {
         "recap",
         "search",
         "usage",
+        "commands",
         "permissions",
         "wait",
     ),

@@ -43,6 +43,8 @@ def describe(view: View) -> str:
     lines = [("session", view["id"])]
     view = {**view, "additional_directories": ", ".join(view.get("additional_directories") or [])}
     lines += [(label, str(view[key])) for label, key in _FIELDS if view.get(key) not in (None, "")]
+    current = view.get("current") or {}
+    lines += [(name, value) for name in ("model", "mode") if (value := current.get(name) or view.get(name))]
     if view.get("failure"):
         lines.append(("failure", f"{view['failure'].get('kind')}: {view['failure'].get('summary')}"))
     if view["badge"] == "not-responding":

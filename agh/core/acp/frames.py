@@ -170,12 +170,6 @@ def encode_result(id: Id, result: Any) -> bytes:
     return _encode({"jsonrpc": "2.0", "id": id, "result": result})
 
 
-def error_text(error: dict[str, Any]) -> str:
-    """Return the message of a JSON-RPC error, with its data."""
-    message, details = str(error.get("message")), error.get("data")
-    return message if details is None else f"{message}: {orjson.dumps(details).decode()}"
-
-
 def redacted_error(error: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
     """Return a JSON-RPC error that is safe to show and store: of limited size, and without secrets."""
     clean = {
@@ -193,6 +187,11 @@ def redacted_error(error: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
 def encode_error(id: Id, code: int, message: str, data: Any = None) -> bytes:
     error = {"code": code, "message": message} | _optional_field("data", data)
     return _encode({"jsonrpc": "2.0", "id": id, "error": error})
+
+
+def only_dicts(value: Any) -> list[dict[str, Any]]:
+    """Return the mappings in a list; nothing if the value is not a list."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def _optional_field(key: str, value: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from agh.core.acp.long_text import LongText, json_length
-from agh.core.acp.updates import tool_name
+from agh.core.acp.tool_result import own_tool_name
 
 MAX_PATHS, MAX_NODES, MAX_DEPTH = 1000, 20_000, 12
 MAX_PATH, MAX_COMMAND, MAX_EDIT = 5_000, 200_000, 100_000  # characters; a longer path resolves to nothing
@@ -130,10 +130,9 @@ def read_tool_call(message: dict[str, Any]) -> ToolCall:
         for block in (content if isinstance(content, list) else [])
         if isinstance(block, dict) and block.get("type") == "diff" and isinstance(block.get("newText"), str)
     ]
-    own_name = message.get("name")
     return ToolCall(
         kind=kind if isinstance(kind, str) and kind else None,
-        name=own_name if isinstance(own_name, str) and own_name else tool_name(message),
+        name=own_tool_name(message),
         input_paths=tuple(reader.paths) if has_input else None,
         commands=tuple(reader.commands) if has_input else None,
         directory=reader.directory,

@@ -5,27 +5,36 @@ Nothing is dropped: an unknown kind of update becomes a `system` event that keep
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import orjson
 
-from agh.core.acp.long_text import LONG, join_texts, json_length
+from agh.core.acp.frames import only_dicts
+from agh.core.acp.long_text import LONG
 from agh.core.acp.members import member
+from agh.core.acp.tool_result import tool_event
 
 Fields = dict[str, Any]
 
-_FINISHED = ("completed", "failed")
-_RESULT_KEYS = ("stdout", "stderr", "error")
+MAX_COMMANDS = 500
 _MOST = 10**12  # tokens, or units of a currency; the sum over all turns still fits into 64 bits
 
 
-def event_of(update: Fields) -> tuple[str, Fields]:
-    """Return the event type of an update, and its content fields except `raw`."""
+def event_of(
+    update: Fields,
+    earlier: Fields | None = None,
+    terminal: Callable[[str], str | None] | None = None,
+) -> tuple[str, Fields]:
+    """Return the event type of an update, and its content fields except `raw`.
+
+    `earlier` is what was carried of its tool call; `terminal` returns the output of one of our terminals.
+    """
     kind = update.get("sessionUpdate")
     if kind in ("agent_message_chunk", "agent_thought_chunk"):
         return ("agent_message" if kind == "agent_message_chunk" else "thought"), _chunk_fields(update)
     if kind in ("tool_call", "tool_call_update"):
-        return _tool_event(update)
+        return tool_event(update, earlier, terminal)
     if kind == "plan":
         return "plan", {}
     if kind == "usage_update":
@@ -78,13 +87,40 @@ def token_usage(usage: Any) -> Fields | None:
         "cached_write_tokens": "cachedWriteTokens",
         "total_tokens": "totalTokens",
     }
-    return {ours: _number(usage.get(theirs)) for ours, theirs in names.items()}
+    return {ours: _number(usage.get(theirs, usage.get(ours))) for ours, theirs in names.items()}
 
 
 def request_usage(carrier: Fields) -> Fields | None:
     """Return the tokens of one model request, which some agents put into `_meta` of a chunk or an answer."""
     extra = carrier.get("_meta")
-    return token_usage(extra.get("usage")) if isinstance(extra, dict) else None
+    if not isinstance(extra, dict):
+        return None
+    quota = extra.get("quota")  # Gemini's place for it
+    counts = token_usage(quota.get("token_count")) if isinstance(quota, dict) else None
+    if counts is not None and counts["total_tokens"] is None:
+        parts = [counts[name] for name in ("input_tokens", "output_tokens") if counts[name] is not None]
+        counts["total_tokens"] = sum(parts) if parts else None
+    return token_usage(extra.get("usage")) or counts
+
+
+def commands_in(update: Fields) -> list[dict[str, str]]:
+    """Return the slash commands that an agent offers: name, description and a hint for what follows."""
+    commands = []
+    for command in only_dicts(update.get("availableCommands"))[:MAX_COMMANDS]:
+        details = command.get("input")
+        hint = details.get("hint") if isinstance(details, dict) else None
+        fields = {"name": command.get("name"), "description": command.get("description"), "hint": hint}
+        if isinstance(fields["name"], str) and fields["name"]:
+            commands.append({key: value[:500] for key, value in fields.items() if isinstance(value, str)})
+    return commands
+
+
+def thread_status(update: Fields) -> str | None:
+    """Return how Codex says its thread is, in `_meta` of a `session_info_update`; None if it does not."""
+    value: Any = update.get("_meta")
+    for key in ("codex", "threadStatus", "type"):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else None
 
 
 def add_usage(total: Fields, more: Fields) -> Fields:
@@ -103,63 +139,6 @@ def _chunk_fields(update: Fields) -> Fields:
     if isinstance(update.get("messageId"), str):
         fields["message_id"] = update["messageId"]
     return fields
-
-
-def _tool_event(update: Fields) -> tuple[str, Fields]:
-    fields: Fields = {
-        "tool_call_id": str(update.get("toolCallId")),
-        "title": update.get("title"),
-        "tool_name": tool_name(update),
-        "tool_input": update.get("rawInput"),
-    }
-    if update.get("status") not in _FINISHED:
-        return "tool_call", fields
-    failed = update["status"] == "failed"
-    return "tool_result", fields | {"tool_result": _tool_result(update, failed), "tool_error": failed}
-
-
-def tool_name(update: Fields) -> str | None:
-    """Return the tool's own name if the agent sent it, otherwise the kind of tool."""
-    extra = update.get("_meta")
-    for details in extra.values() if isinstance(extra, dict) else ():
-        if isinstance(details, dict) and isinstance(details.get("toolName"), str):
-            return str(details["toolName"])
-    kind = update.get("kind")
-    return kind if isinstance(kind, str) and kind != "other" else None
-
-
-def _tool_result(update: Fields, failed: bool) -> Fields:
-    result: Fields = {}
-    texts, patches = [], []
-    for block in only_dicts(update.get("content")):
-        inner = block.get("content")
-        if block.get("type") == "diff":
-            patches.append(block)
-        elif isinstance(inner, dict) and isinstance(inner.get("text"), str):
-            texts.append(inner["text"])
-    text = join_texts(texts, "\n")
-    if texts:
-        result["content"] = text
-    if patches:
-        result["structured_patch"] = patches
-    paths = [location.get("path") for location in only_dicts(update.get("locations"))]
-    if path := next((path for path in [*paths, *(patch.get("path") for patch in patches)] if path), None):
-        result["file_path"] = path
-    output = update.get("rawOutput")
-    parts = {}
-    if isinstance(output, dict):
-        parts = {key: output[key] for key in _RESULT_KEYS if isinstance(output.get(key), str)}
-    if output is not None and sum(map(json_length, parts.values())) <= LONG:  # otherwise it is only in `raw`
-        result["raw_output"] = output
-    result |= parts
-    if failed and "error" not in result:
-        result["error"] = text[:LONG] or "the tool failed"
-    return result
-
-
-def only_dicts(value: Any) -> list[Fields]:
-    """Return the mappings in a list; nothing if the value is not a list."""
-    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def _system_title(kind: Any, update: Fields) -> str:

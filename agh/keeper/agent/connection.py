@@ -16,8 +16,10 @@ import orjson
 from agh.adapters.launch import Launch
 from agh.adapters.redactions import redactor_for
 from agh.core.acp.frames import (
+    HEAD,
     INTERNAL_ERROR,
     Frame,
+    Malformed,
     Response,
     Splitter,
     encode_error,
@@ -26,8 +28,10 @@ from agh.core.acp.frames import (
     encode_result,
     redacted_error,
 )
+from agh.core.acp.reasons import MAX_LINES, cause_in, error_text, last_lines
 from agh.core.redaction.redact import LONGEST, Redactor
 from agh.errors import AgentDied, AgentNotInstalled, AghError, TimedOut
+from agh.keeper.agent.advice import hint_for
 from agh.keeper.leash.child import Leashed
 from agh.keeper.loop import Loop
 
@@ -42,8 +46,10 @@ class RpcError(AghError):
     """{1} (code {0})"""  # the error must be redacted
 
     def __init__(self, error: Mapping[str, Any]) -> None:
-        super().__init__(error.get("code"), error.get("message"))
+        super().__init__(error.get("code"), error_text(error))
         self.error = error
+        if error.get("data") is not None:
+            self.details["data"] = error["data"]
 
 
 class Agent:
@@ -64,6 +70,7 @@ class Agent:
         self._loop, self._on_frames, self._on_end = loop, on_frames, on_end
         self._is_waiting = is_waiting  # for the user, so that a late answer is not the agent's fault
         self._stderr = bytearray()
+        self._stray: list[str] = []  # the last lines on stdout that were not messages
         self._splitter = Splitter()
         self._waiting: dict[int, Then] = {}
         self._last_number = 0
@@ -98,7 +105,10 @@ class Agent:
         if isinstance(answer, AghError):
             raise answer
         if answer.error is not None:
-            raise RpcError(redacted_error(answer.error, self.redactor))
+            failure = RpcError(redacted_error(answer.error, self.redactor))
+            failure.hint = hint_for(self._launch.agent, failure.message)
+            failure.details |= self.last_lines()
+            raise failure
         return answer.result
 
     def notify(self, method: str, params: dict[str, Any]) -> None:
@@ -143,10 +153,22 @@ class Agent:
             return AgentNotInstalled(self.name, f"{self.argv[0]}: {self.process.start_error}")
         how = "it closed its stdout and went on" if self._closed_stdout else self.process.describe_end()
         words = self.stderr_text().strip()
+        lines = self.last_lines()
         if self.process.exit is not None and (explained := self._explain(self.process.exit, words)):
+            explained.details |= lines
             return explained
-        lines = words.splitlines()
-        return AgentDied(self.name, how + (f"; its last words: {lines[-1][:300]}" if lines else ""))
+        cause = cause_in([*lines.get("stdout", ()), *lines.get("stderr", ())])
+        hint = hint_for(self._launch.agent, cause, how)
+        return AgentDied(self.name, how + (cause and f"; its last words: {cause}"), hint=hint, **lines)
+
+    def last_lines(self) -> dict[str, list[str]]:
+        """Return the last lines of stderr, and of what was not a message on stdout, without secrets."""
+        lines = {"stderr": last_lines(self.stderr_text()), "stdout": self.stray_lines()}
+        return {stream: text for stream, text in lines.items() if text}
+
+    def stray_lines(self) -> list[str]:
+        """Return the last lines on stdout that were not messages, without secrets."""
+        return last_lines(self.redactor.text("\n".join(self._stray)))
 
     def _explain(self, end: dict[str, Any], words: str) -> AghError | None:
         """Return how a plugin explains the end, if it does; a plugin that fails explains nothing."""
@@ -175,6 +197,11 @@ class Agent:
             del self._stderr[: max(0, len(self._stderr) - STDERR_TAIL - LONGEST)]
             return
         frames = self._splitter.feed(data) if data else self._splitter.close()
+        for frame in frames:
+            if isinstance(frame, Malformed):
+                # Its last word may be the beginning of a secret.
+                line = frame.head if frame.length <= HEAD else frame.head.rpartition(" ")[0]
+                self._stray = [*self._stray, line][-MAX_LINES:]
         if frames and self._on_frames is not None:
             self._on_frames(self, frames)
         if not data:  # it cannot send anything any more: only its end is left to report
@@ -212,4 +239,5 @@ class Agent:
             return
         then = self._waiting.pop(number, None)
         if then is not None:
-            then(TimedOut(f"agent {self.name} ({method})", limit))
+            hint = hint_for(self._launch.agent, "", "")
+            then(TimedOut(f"agent {self.name} ({method})", limit, hint=hint, **self.last_lines()))

@@ -12,8 +12,15 @@ from typing import Any
 import orjson
 
 from agh.core.acp.frames import INTERNAL_ERROR, Frame, Malformed, Notification, Request, Response
-from agh.core.acp.updates import add_usage, event_of, request_usage, update_text
-from agh.keeper.agent import files, open_calls, permissions, terminals
+from agh.core.acp.updates import (
+    add_usage,
+    commands_in,
+    event_of,
+    request_usage,
+    thread_status,
+    update_text,
+)
+from agh.keeper.agent import files, open_calls, options, permissions, terminals
 from agh.keeper.agent.connection import Agent
 from agh.keeper.log import is_fatal
 from agh.keeper.session import Live, Turn, cause_of
@@ -31,6 +38,7 @@ REPLAYED = (
     "plan",
 )
 MALFORMED_RECORDED, MALFORMED_COUNTED = 100, 100_000
+LAST_WORDS = 500  # characters
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 _SHOWN = ("agent_message", "thought", "tool_call", "tool_result", "plan")
@@ -58,13 +66,15 @@ def take_frames(live: Live, frames: list[Frame]) -> None:
 def _take(live: Live, frame: Frame) -> None:
     agent = live.agent.connected
     if isinstance(frame, Notification):
-        _take_notification(live, frame)
+        with live.log.as_child(_child_session(live, frame)):
+            _take_notification(live, frame)
     elif isinstance(frame, Response):
         if not agent.deliver(frame):
             number = agent.redactor.beginning(repr(frame.id), 80)
             _warn(live, f"the agent answered request {number}, which nobody asked", frame.raw)
     elif isinstance(frame, Request):
-        _take_request(live, agent, frame)
+        with live.log.as_child(_child_session(live, frame)):
+            _take_request(live, agent, frame)
     else:
         _take_malformed(live, agent, frame)
 
@@ -83,7 +93,11 @@ def _take_notification(live: Live, frame: Notification) -> None:
     if live.agent.replaying and update.get("sessionUpdate") in REPLAYED:
         live.agent.replayed += 1
         return
-    type, fields = event_of(update)
+    if _child_session(live, frame) is not None:
+        _take_child_update(live, frame, update)
+        return
+    is_tool = update.get("sessionUpdate") in ("tool_call", "tool_call_update")
+    type, fields = open_calls.tool_event_of(live, update) if is_tool else event_of(update)
     turn = live.turns.current
     if turn is not None:
         _note(live, turn, type, fields, update)
@@ -97,9 +111,53 @@ def _take_notification(live: Live, frame: Notification) -> None:
     elif turn is not None and type in ("tool_call", "tool_result"):
         open_calls.note_tool_call(live, update, is_open=type == "tool_call")
         _follow_tool(live, turn, type, fields)
-    if update.get("sessionUpdate") == "session_info_update" and isinstance(update.get("title"), str):
-        title = update["title"][:200]
-        live.log.then(lambda: live.update(sync=False, title=title))
+    elif type == "system":
+        _take_information(live, update)
+
+
+def _child_session(live: Live, frame: Notification | Request) -> str | None:
+    """Return the session that a frame belongs to if it is another than ours, as that of a subagent.
+
+    While a session starts, its id is not known yet.
+    """
+    session = frame.params.get("sessionId") if isinstance(frame.params, dict) else None
+    if not live.ready or not isinstance(session, str) or not session:
+        return None
+    own = (live.meta.get("acp_session_id"), *(live.meta.get("acp_session_ids") or ()))
+    return None if session in own else session[:200]
+
+
+def _take_child_update(live: Live, frame: Notification, update: dict[str, Any]) -> None:
+    """Inside a batch: record what a child session says. It is no message, result or usage of our session.
+
+    Its tool calls are noted all the same: a request for permission may be about one.
+    """
+    kind = str(update.get("sessionUpdate"))
+    raw = frame.raw if frame.sanitized else update_text(frame.raw, update)
+    live.log.record("system", turn_id=_turn_id(live, "system"), title=f"child session: {kind}", raw=raw)
+    if live.turns.current is not None:
+        live.turns.current.acted = True
+        if kind in ("tool_call", "tool_call_update"):
+            is_open = update.get("status") not in ("completed", "failed")
+            open_calls.note_tool_call(live, update, is_open=is_open)
+
+
+def _take_information(live: Live, update: dict[str, Any]) -> None:
+    """Inside a batch: keep what an update says about the session itself in the metadata."""
+    kind = update.get("sessionUpdate")
+    if kind in ("config_option_update", "current_mode_update"):
+        options.take_update(live, update)
+    elif kind == "available_commands_update":
+        live.meta["commands"] = commands_in(update)
+        live.log.then(lambda: live.update(sync=False))
+    elif kind == "session_info_update":
+        changes = {
+            ours: value[:200] if isinstance(value, str) else None
+            for ours, theirs in (("title", "title"), ("agent_updated_at", "updatedAt"))
+            if theirs in update and isinstance(value := update[theirs], str | None)
+        }
+        if changes:
+            live.log.then(lambda: live.update(sync=False, **changes))
 
 
 def _drop(live: Live) -> None:
@@ -114,6 +172,10 @@ def _note(live: Live, turn: Turn, type: str, fields: dict[str, Any], update: dic
 
     Some agents send empty chunks just to carry `_meta`: those show nothing.
     """
+    if type == "system" and (status := thread_status(update)) is not None:
+        turn.failed_by_agent = status == "systemError"
+    if type == "agent_message":
+        turn.last_words = (turn.last_words + fields["text"][-LAST_WORDS:])[-LAST_WORDS:]
     if "_meta" in update and (used := request_usage(update)) is not None:
         turn.usage = add_usage(turn.usage, used)
         spending.store_usage(live.log.db, turn.turn_id, turn.usage)

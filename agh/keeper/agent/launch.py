@@ -8,7 +8,7 @@ from typing import Any
 
 from agh import __version__
 from agh.adapters import registry
-from agh.adapters.agents import AgentRecord
+from agh.adapters.agents import HANDS, AgentRecord
 from agh.adapters.calls import HookRun
 from agh.adapters.launch import Launch
 from agh.errors import AgentFailed, AgentNotInstalled, AghError, PlaceUnknown
@@ -18,11 +18,15 @@ PROTOCOL = 1
 CAPABILITIES = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
 
 
-def client_info(elsewhere: bool = False) -> dict[str, Any]:
-    """Return what agh says about itself. It offers no files to an agent in another place: those differ."""
+def client_info(elsewhere: bool = False, hands: Sequence[str] = HANDS) -> dict[str, Any]:
+    """Return what agh says about itself to an agent whose record has these hands.
+
+    It offers no files and no terminals to an agent in another place, where they are others.
+    """
+    offers = {} if elsewhere else {**{hand: CAPABILITIES[hand] for hand in hands}, "auth": {"terminal": True}}
     return {
         "protocolVersion": PROTOCOL,
-        "clientCapabilities": {} if elsewhere else CAPABILITIES,
+        "clientCapabilities": offers,
         "clientInfo": {"name": "agh", "version": __version__},
     }
 

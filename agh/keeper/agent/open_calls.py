@@ -1,15 +1,42 @@
-"""The open tool calls of a turn: what the agent has said about them, for the requests that are about them."""
+"""The open tool calls of a turn: what the agent has said about them.
+
+The requests that are about them need it, and so do their results.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from agh.core.acp.tool_calls import read_tool_call
+from agh.core.acp.tool_result import carry
+from agh.core.acp.updates import event_of
 from agh.keeper.agent.permissions import PendingRequest, ask_about, decide, find_subject
+from agh.keeper.agent.terminals import output_of
 from agh.keeper.agent.tool_call import Subject
 from agh.keeper.session import Live
 
 MAX_CALLS = 1000  # of a turn
+MAX_OUTPUTS = 100
+_NAMES = ("title", "kind", "name")
+
+
+def tool_event_of(live: Live, update: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the event of a tool call's update; its result has what the earlier updates said.
+
+    Only the names stay after the result: an agent may still send an update for it.
+    """
+    turn, call_id = live.turns.current, str(update.get("toolCallId"))
+    if turn is None:
+        return event_of(update)
+    earlier = turn.outputs.pop(call_id, {})
+    type, fields = event_of(update, earlier, lambda name: output_of(live.agent, name))
+    carried = carry(earlier, update)
+    if type == "tool_result":
+        carried = {key: carried[key] for key in _NAMES if key in carried}
+    turn.outputs[call_id] = carried
+    if len(turn.outputs) > MAX_OUTPUTS:
+        del turn.outputs[next(iter(turn.outputs))]
+    return type, fields
 
 
 def note_tool_call(live: Live, update: dict[str, Any], *, is_open: bool) -> None:

@@ -1,15 +1,15 @@
 """The model, mode and other options of an agent: what it offers, and how to choose.
 
 Options are set through the agent's config options if it has them, else through the older `set_mode` and
-`set_model`. Asking for a value that the agent does not offer is an error that lists those it does.
+`set_model`. Asking for a value that the agent does not offer is an error that lists those it does. What an
+agent offers may change with each choice, and an agent may choose by itself: the metadata follows.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from agh.core.acp.frames import redacted_error
-from agh.core.acp.updates import only_dicts
+from agh.core.acp.frames import only_dicts, redacted_error
 from agh.errors import AghError, OptionUnknown
 from agh.keeper.agent.connection import RpcError
 from agh.keeper.server import Answer
@@ -37,8 +37,7 @@ def offered(answer: dict[str, Any]) -> list[Choice]:
     """Return the choices in an agent's answer to new, load or resume."""
     choices = []
     for option in only_dicts(answer.get("configOptions")):
-        name = str(option.get("category") or option.get("id"))
-        name = name if name in ("model", "mode") else str(option.get("id"))
+        name = _option_name(option)
         params = {"configId": option.get("id")}
         if option.get("type") == "boolean":
             params["type"] = "boolean"
@@ -60,12 +59,91 @@ def requested_options(session: Meta) -> dict[str, str]:
     return {**{key: value for key, value in basic.items() if value}, **(session.get("options") or {})}
 
 
-def apply(live: Live) -> None:
-    """Set everything that the session asks for; used before it is ready."""
+def apply(live: Live, *, resuming: bool = False) -> list[str]:
+    """Set everything that the session asks for; used before it is ready.
+
+    A session that is resumed goes on without what its agent refuses now; return what that is.
+    """
+    refusals = []
     for name, value in requested_options(live.meta).items():
         choice, parsed = _find(live.meta, name, value)
-        params = {"sessionId": live.meta["acp_session_id"], **choice.params, choice.value_key: parsed}
-        live.agent.connected.call(choice.method, params, live.settings["timeouts.new"])
+        try:
+            params = {"sessionId": live.meta["acp_session_id"], **choice.params, choice.value_key: parsed}
+            result = live.agent.connected.call(choice.method, params, live.settings["timeouts.new"])
+            live.meta["offers"] = _offers_after(live.meta, choice, parsed, result)
+        except RpcError as error:
+            if not resuming:
+                raise
+            refusals.append(f"the agent refused {name} {value}: {error.message}")
+    live.meta["current"] = current_options(live.meta.get("offers") or {})
+    return refusals
+
+
+def current_options(offers: dict[str, Any]) -> dict[str, str]:
+    """Return the values that are in force, by the names of the options."""
+    older = {
+        "mode": (offers.get("modes"), "currentModeId"),
+        "model": (offers.get("models"), "currentModelId"),
+    }
+    values = {name: group.get(key) for name, (group, key) in older.items() if isinstance(group, dict)}
+    for option in only_dicts(offers.get("configOptions")):
+        value = option.get("currentValue")
+        values[_option_name(option)] = str(value).lower() if isinstance(value, bool) else value
+    return {name: value[:200] for name, value in values.items() if isinstance(value, str)}
+
+
+def take_update(live: Live, update: dict[str, Any]) -> None:
+    """Inside a batch: follow an agent that has changed its options, or its mode, by itself.
+
+    While a session starts, what was chosen for it is not set yet, and stays as it is.
+    """
+    offers = dict(live.meta.get("offers") or {})
+    mode = update.get("currentModeId", update.get("modeId"))
+    if isinstance(update.get("configOptions"), list):
+        offers["configOptions"] = only_dicts(update["configOptions"])
+    elif isinstance(mode, str):
+        offers = _with_current(offers, "mode", mode)
+    _follow(live, offers)
+
+
+def _follow(live: Live, offers: dict[str, Any]) -> None:
+    current = current_options(offers)
+    live.meta["offers"], live.meta["current"] = offers, current
+    if not live.ready:
+        return
+    for name, value in requested_options(live.meta).items():
+        if current.get(name, value) != value:
+            meta.choose(live.meta, name, current[name])
+    live.log.then(live.update)
+
+
+def _offers_after(session: Meta, choice: Choice, value: Any, result: Any) -> dict[str, Any]:
+    """Return what the agent offers after a choice: what its answer says, else the same with that value."""
+    offers = session.get("offers") or {}
+    if isinstance(result, dict) and isinstance(result.get("configOptions"), list):
+        return {**offers, "configOptions": only_dicts(result["configOptions"])}
+    return _with_current(offers, choice.name, value)
+
+
+def _with_current(offers: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
+    """Return the offers with another value in force."""
+    changed = dict(offers)
+    older = {"mode": ("modes", "currentModeId"), "model": ("models", "currentModelId")}
+    group, key = older.get(name, ("", ""))
+    if isinstance(changed.get(group), dict):
+        changed[group] = {**changed[group], key: value}
+    if "configOptions" in changed:
+        changed["configOptions"] = [
+            {**option, "currentValue": value} if _option_name(option) == name else option
+            for option in only_dicts(changed["configOptions"])
+        ]
+    return changed
+
+
+def _option_name(option: dict[str, Any]) -> str:
+    """Return the name that people use for an option: its category for the model and the mode."""
+    category = str(option.get("category") or "")
+    return category if category in ("model", "mode") else str(option.get("id"))
 
 
 def set_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
@@ -87,14 +165,16 @@ def set_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
         elif result.error is not None:
             answer(RpcError(redacted_error(result.error, agent.redactor)))
         else:
-            live.log.then(lambda: _remember(live, name, value))
+            offers = _offers_after(live.meta, choice, parsed, result.result)
+            live.log.then(lambda: _remember(live, name, value, offers))
             live.log.then(lambda: answer({"name": name, "value": value}))
 
     agent.request(choice.method, params, then, live.settings["timeouts.new"])
 
 
-def _remember(live: Live, name: str, value: str) -> None:
+def _remember(live: Live, name: str, value: str, offers: dict[str, Any]) -> None:
     meta.choose(live.meta, name, value)
+    live.meta["offers"], live.meta["current"] = offers, current_options(offers)
     live.update()
 
 

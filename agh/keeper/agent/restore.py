@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from agh.adapters import registry
 from agh.adapters.opening import directories, opening
 from agh.adapters.restore import AUTH_REQUIRED, Gone, Impossible, Restored, RpcFailure
+from agh.core.acp.reasons import error_text, is_auth_failure
 from agh.core.inject import history, size
 from agh.errors import (
     AgentDied,
@@ -24,6 +25,7 @@ from agh.errors import (
     SystemPromptRefused,
     TimedOut,
 )
+from agh.keeper.agent.advice import describe_method, hint_for, kind_of, login_hint
 from agh.keeper.agent.connection import RpcError
 from agh.keeper.agent.start import restart_agent
 from agh.keeper.session import Live
@@ -100,6 +102,7 @@ class LiveConversation:
         live = self._live
         agent = live.agent
         methods = [method for method in live.meta.get("auth_methods") or [] if isinstance(method, dict)]
+        methods = [method for method in methods if kind_of(method) != "terminal"]  # those are for a person
         usable = [method for method in methods if method.get("id") == agent.record.auth_method]
         usable += [
             method
@@ -216,18 +219,21 @@ class _agent_errors:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         live = self._live
         if isinstance(error, RpcFailure):
-            if error.error.get("code") == AUTH_REQUIRED:
-                raise login_needed(live, str(error.error.get("message"))) from None
+            if is_auth_failure(error.error):
+                raise login_needed(live, error_text(error.error)) from None
+            details: dict[str, Any] = live.agent.connected.last_lines()
+            if error.error.get("data") is not None:
+                details["data"] = error.error["data"]
             if live.meta.get("acp_session_id"):
-                raise RestoreFailed(live.session_id, str(error)) from None
-            raise AgentFailed(live.meta["agent_name"], str(error)) from None
+                raise RestoreFailed(live.session_id, str(error), **details) from None
+            hint = hint_for(live.agent.record, str(error))
+            raise AgentFailed(live.meta["agent_name"], str(error), hint=hint, **details) from None
         if isinstance(error, TimedOut | AgentDied) and live.meta.get("acp_session_id"):
-            raise RestoreFailed(live.session_id, error.message) from None
+            raise RestoreFailed(live.session_id, error.message, **error.details) from None
 
 
 def login_needed(live: Live, message: str) -> AghError:
     """Return the error for an agent that needs a login, with the command that logs in."""
     record = live.agent.record
-    offered = [str(method.get("name") or method.get("id")) for method in live.meta.get("auth_methods") or []]
-    hint = f"log in: {record.login}" if record.login else None
-    return AgentNeedsLogin(record.name, message, hint=hint, methods=offered)
+    offered = [describe_method(method) for method in live.meta.get("auth_methods") or []]
+    return AgentNeedsLogin(record.name, message, hint=login_hint(record), methods=offered)

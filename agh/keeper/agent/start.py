@@ -58,7 +58,8 @@ def start_agent(live: Live, extra_argv: Sequence[str] = ()) -> None:
 def initialize_agent(live: Live) -> None:
     """Agree on the protocol with an agent that was started, and note its capabilities."""
     agent = live.agent.connected
-    answer = agent.call("initialize", client_info(live.is_elsewhere), live.settings["timeouts.initialize"])
+    info = client_info(live.is_elsewhere, live.agent.record.hands)
+    answer = agent.call("initialize", info, live.settings["timeouts.initialize"])
     answer = answer if isinstance(answer, dict) else {}
     version = answer.get("protocolVersion")
     if version != PROTOCOL:

@@ -12,6 +12,7 @@ from typing import Any
 
 from agh.adapters.agents import find_program
 from agh.core.acp.frames import Request
+from agh.core.acp.tool_result import newest
 from agh.core.rules import Asking
 from agh.home import real_path
 from agh.keeper.agent import permissions
@@ -26,6 +27,7 @@ from agh.keeper.session import AgentSide, Live
 OUTPUT_LIMIT = 1 << 20
 RESOURCE_NOT_FOUND = -32002
 RESERVED_DESCRIPTORS = 64
+MAX_RELEASED = 100
 _RISKY_VARIABLES = re.compile(
     r"PATH|IFS|ENV|BASH_\w+|SHELL\w*|PS4|(LD|DYLD|GIT|NODE|NPM|PYTHON|PERL|RUBY|JAVA|SSH)_?\w*|\w*(PRELOAD|PAGER|"
     r"EDITOR|BROWSER|ASKPASS)"
@@ -172,8 +174,12 @@ def release(live: Live, frame: Request, params: dict[str, Any]) -> None:
     """Inside a batch: serve `terminal/release`."""
 
     def forget(terminal: Terminal) -> dict[str, Any]:
+        name = str(params["terminalId"])
+        live.agent.released[name] = newest(terminal.text())  # its tool call may not be finished yet
+        if len(live.agent.released) > MAX_RELEASED:
+            del live.agent.released[next(iter(live.agent.released))]
         terminal.process.kill()
-        live.agent.terminals.pop(str(params["terminalId"]), None)
+        live.agent.terminals.pop(name, None)
         return {}
 
     _use(live, frame, params, forget)
@@ -189,6 +195,12 @@ def wait_for_exit(live: Live, frame: Request, params: dict[str, Any]) -> None:
         return terminal.exit_status()
 
     _use(live, frame, params, wait)
+
+
+def output_of(agent: AgentSide, name: str) -> str | None:
+    """Return what the command in a terminal has printed; None if there is no such terminal."""
+    terminal = agent.terminals.get(name)
+    return terminal.text() if terminal else agent.released.get(name)
 
 
 def kill_all(agent: AgentSide) -> None:

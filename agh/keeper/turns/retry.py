@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agh.core.acp.frames import Response, error_text, redacted_error
+from agh.core.acp.frames import Response, redacted_error
+from agh.core.acp.reasons import error_text
 from agh.core.acp.transient import is_transient, retry_after
 from agh.core.events import marker
 from agh.keeper.session import Live, Retry, Turn

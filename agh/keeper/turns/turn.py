@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from agh.core.acp.frames import Response, error_text, redacted_error
+from agh.core.acp.frames import Response, redacted_error
+from agh.core.acp.reasons import error_text, is_about_mcp, is_auth_failure, says_auth
 from agh.core.acp.updates import request_usage, token_usage
 from agh.core.events import marker
 from agh.core.inject import with_history
@@ -111,7 +112,8 @@ def _take_answer(live: Live, turn: Turn, result: Response | AghError, send: Call
         if retry.plan_retry(live, turn, result, send, lambda: _close_cancelled(live, turn)):
             return
         error = error_text(redacted_error(result.error, live.agent.connected.redactor))
-        _close(live, turn, "failed", error=error, stop_reason="error", raw=result.raw)
+        kind = _note_refused_login(live, error) if is_auth_failure(result.error) else None
+        _close(live, turn, "failed", error=error, stop_reason="error", failure_kind=kind, raw=result.raw)
     else:
         answer = result.result if isinstance(result.result, dict) else {}
         usage = token_usage(answer.get("usage")) or request_usage(answer) or turn.usage or None
@@ -119,9 +121,32 @@ def _take_answer(live: Live, turn: Turn, result: Response | AghError, send: Call
         if reason == "end_turn" and not turn.answered:
             text = "the agent ended its turn without a word"
             live.log.record("runtime_warning", turn_id=turn.turn_id, text=text)
+        if reason == "refusal":
+            text = "the agent refused this prompt, and may leave it out of what it remembers"
+            live.log.record("runtime_warning", turn_id=turn.turn_id, text=text)
         if usage is not None:
             spending.store_usage(live.log.db, turn.turn_id, usage)
-        _close(live, turn, "sent", stop_reason=reason, usage=usage, raw=result.raw)
+        if turn.failed_by_agent and reason == "end_turn":
+            words = live.agent.connected.redactor.text(turn.last_words.strip())
+            error = f"the agent reports a system error{words and ': '}{words}"
+            kind = _note_refused_login(live, words) if says_auth(words) else None
+            _close(live, turn, "failed", error=error, stop_reason="error", failure_kind=kind, raw=result.raw)
+        else:
+            live.activity.needs_login = False
+            _close(live, turn, "sent", stop_reason=reason, usage=usage, raw=result.raw)
+
+
+def _note_refused_login(live: Live, error: str) -> str | None:
+    """Inside a batch: note that a login or a key was refused, and return the kind of failure.
+
+    Return None if it is the login of an MCP server.
+    """
+    if is_about_mcp(error):
+        summary = f"an MCP server wants a login: {error[:300]}"
+        live.log.add(marker("mcp_auth_required", summary, severity="warning"))
+        return None
+    live.activity.needs_login = True
+    return "provider_auth_failure"
 
 
 def _close_cancelled(live: Live, turn: Turn) -> None:

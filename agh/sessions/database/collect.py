@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from agh.core.acp.updates import only_dicts
+from agh.core.acp.frames import only_dicts
 from agh.core.events import MARKER_REDACTED, TURN_END_TYPES, Row
 from agh.core.markdown import result_text
 from agh.core.transcript import Assembler, Message

@@ -39,6 +39,7 @@ from pathlib import Path
 from typing import Any
 
 from agh.adapters.launch import Launch
+from agh.core.acp.reasons import cause_in
 from agh.errors import AgentDied, AgentNotInstalled, AghError, PlaceGone, WorkspaceGone
 
 MARK = "AGH_PLACE_RUN"  # far.sh has the same name
@@ -117,7 +118,8 @@ def explain_end(place: str, launch: Launch, exit_status: Mapping[str, Any], stde
     lines = [line for line in stderr.splitlines() if line.strip()]
     notice = next((line.removeprefix(NOTICE) for line in reversed(lines) if line.startswith(NOTICE)), None)
     output = [line for line in lines if not line.startswith(NOTICE)]
-    last_words = f"; its last words: {output[-1][:300]}" if output else ""
+    cause = cause_in([line[:300] for line in output])
+    last_words = f"; its last words: {cause}" if cause else ""
     if notice is None:
         program, code, number = (
             os.path.basename(launch.argv[0]),

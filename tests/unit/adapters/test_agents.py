@@ -248,10 +248,10 @@ def test_an_agent_that_wants_a_log_in(live: Live) -> None:
     error = failed(live, "agent", "doctor", "mine", code=9)
     gone(live)
     assert error["code"] == "agent_needs_login"
-    assert error["hint"] == "log in: mine login --now"
-    assert error["details"]["methods"] == ["Echo log-in"]
+    assert error["hint"] == "log in: agh agent login mine"
+    assert error["details"]["methods"] == ["echo-login (agent): Echo log-in"]
     printed = live.agh("agent", "doctor", "mine", code=9).stderr
-    assert printed.splitlines()[-1] == "hint: log in: mine login --now"
+    assert printed.splitlines()[-1] == "hint: log in: agh agent login mine"
     bare = failed(live, "agent", "doctor", "echo", code=9, env={"AGH_ECHO_OPTIONS": "--auth-required"})
     assert "log in" in bare["hint"]
 

@@ -268,16 +268,25 @@ def test_text_that_is_not_text_is_no_text() -> None:
     assert [(message["role"], message["content"]) for message in transcript(log)] == [("user", "")]
 
 
-@pytest.mark.parametrize("kind", ["plan", "system", "done", "error", "session_stopped"])
+@pytest.mark.parametrize("kind", ["plan", "done", "error", "session_stopped"])
 def test_what_is_not_chat_only_ends_the_message(kind: str) -> None:
     log = rows([says("a"), draft(kind, turn_id="turn-1", text="not shown"), says("b")])
     assert [message["content"] for message in transcript(log)] == ["a", "b"]
 
 
-@pytest.mark.parametrize("kind", ["usage", "runtime_progress", "runtime_warning", "permission"])
+@pytest.mark.parametrize("kind", ["usage", "runtime_progress", "runtime_warning", "permission", "system"])
 def test_passing_news_does_not_cut_a_message(kind: str) -> None:
     log = rows([says("a"), draft(kind, turn_id="turn-1", text="not shown"), says("b")])
     assert [message["content"] for message in transcript(log)] == ["ab"]
+
+
+def test_a_marker_does_not_cut_a_message() -> None:
+    """The queue changes while the agent talks."""
+    messages = transcript(rows([says("a"), marker("prompt_dropped", "the prompt was taken back"), says("b")]))
+    assert [(message["role"], message.get("content")) for message in messages] == [
+        ("assistant", "ab"),
+        ("marker", None),
+    ]
 
 
 def test_thinking_is_open_until_something_follows() -> None:

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agh.core.acp import frames, json_text
-from agh.core.acp.frames import Frame, Malformed, Notification, Request, Response, Splitter, error_text, parse
+from agh.core.acp.frames import Frame, Malformed, Notification, Request, Response, Splitter, parse
 from tests.support.cpu import cpu_seconds, is_faster
 
 DATABASE = sqlite3.connect(":memory:")
@@ -475,9 +475,3 @@ def test_what_is_not_given_is_not_sent() -> None:
         frames.encode_error("a", -32601, "no")
         == b'{"jsonrpc":"2.0","id":"a","error":{"code":-32601,"message":"no"}}\n'
     )
-
-
-def test_an_error_is_told_with_its_data() -> None:
-    assert error_text({"code": 1, "message": "failed"}) == "failed"
-    assert error_text({"message": "failed", "data": {"status": 503}}) == 'failed: {"status":503}'
-    assert error_text({}) == "None"

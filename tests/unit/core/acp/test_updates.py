@@ -17,7 +17,6 @@ from agh.core.acp.updates import (
     event_of,
     request_usage,
     token_usage,
-    tool_name,
     update_text,
 )
 from agh.core.events import TYPES, draft, draft_of
@@ -103,58 +102,6 @@ def test_a_tool_call_keeps_what_it_was_given() -> None:
         "tool_name": "read",
         "tool_input": {"path": "a.py"},
     }
-
-
-@pytest.mark.parametrize(
-    ("update", "name"),
-    [
-        ({"kind": "execute"}, "execute"),
-        ({"kind": "other"}, None),
-        ({"kind": 5}, None),
-        ({}, None),
-        ({"kind": "read", "_meta": {"claudeCode": {"toolName": "Glob"}}}, "Glob"),
-        ({"kind": "read", "_meta": {"x": 1, "y": {"toolName": None}}}, "read"),
-        ({"kind": "read", "_meta": None}, "read"),
-    ],
-)
-def test_a_tool_has_its_own_name_where_it_is_told(update: dict[str, Any], name: str | None) -> None:
-    assert tool_name(update) == name
-
-
-def texts(*said: str) -> list[dict[str, Any]]:
-    return [{"type": "content", "content": {"type": "text", "text": text}} for text in said]
-
-
-def test_a_result_is_taken_apart() -> None:
-    diff = {"type": "diff", "path": "/w/a.py", "oldText": "a", "newText": "b"}
-    update = tool(
-        status="completed",
-        content=[*texts("one", "two"), diff, {"type": "terminal", "terminalId": "t"}],
-        locations=[{"path": "/w/b.py"}],
-        rawOutput={"stdout": "out", "stderr": "err", "exit": 0},
-    )
-    type, fields = event_of(update)
-    assert (type, fields["tool_error"]) == ("tool_result", False)
-    assert fields["tool_result"] == {
-        "content": "one\ntwo",
-        "structured_patch": [diff],
-        "file_path": "/w/b.py",
-        "raw_output": {"stdout": "out", "stderr": "err", "exit": 0},
-        "stdout": "out",
-        "stderr": "err",
-    }
-    patched = event_of(tool(status="completed", content=[diff]))[1]["tool_result"]
-    assert patched["file_path"] == "/w/a.py"
-
-
-def test_a_failed_tool_says_why() -> None:
-    content = event_of(tool(status="failed", content=texts("no such file")))[1]
-    assert content["tool_error"] is True
-    assert content["tool_result"]["error"] == "no such file"
-    assert event_of(tool(status="failed"))[1]["tool_result"] == {"error": "the tool failed"}
-    raw = event_of(tool(status="failed", rawOutput={"error": "denied"}))[1]["tool_result"]
-    assert raw["error"] == "denied"
-    assert event_of(tool(status="failed", rawOutput="text"))[1]["tool_result"]["raw_output"] == "text"
 
 
 def test_usage() -> None:

@@ -11,7 +11,7 @@ from agh.adapters.launch import Launch
 from agh.keeper.agent.connection import Agent
 from agh.keeper.agent.launch import client_info
 from agh.keeper.loop import Loop
-from agh.sessions.probe import refuse_requests
+from agh.sessions.agent.probe import refuse_requests
 from tests.support.live import ECHO
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from agh import config
 from agh.adapters import registry
 from agh.adapters.agents import AgentRecord
 from agh.adapters.launch import Launch
-from agh.adapters.restore import AUTH_REQUIRED, METHOD_NOT_FOUND, has_capability
-from agh.core.acp.frames import Frame, Request, Response
+from agh.adapters.restore import METHOD_NOT_FOUND, has_capability
+from agh.core.acp.frames import Frame, Request, Response, only_dicts
+from agh.core.acp.reasons import is_auth_failure
 from agh.errors import AgentNeedsLogin
+from agh.keeper.agent.advice import describe_method, login_hint
 from agh.keeper.agent.connection import Agent, RpcError
 from agh.keeper.agent.launch import agent_record, auth_methods_in, capabilities_in, client_info, prepare
 from agh.keeper.agent.options import offered
@@ -48,16 +51,17 @@ def probe(name: str | None, command: list[str] | None = None, place: str | None 
 def _examine(agent: Agent, launch: Launch, settings: dict[str, Any]) -> dict[str, Any]:
     record, folder = launch.agent, launch.cwd
     began = time.monotonic()
-    greeting = agent.call("initialize", client_info(launch.elsewhere), settings["timeouts.initialize"])
+    info = client_info(launch.elsewhere, record.hands)
+    greeting = agent.call("initialize", info, settings["timeouts.initialize"])
     greeted = time.monotonic()
     greeting = greeting if isinstance(greeting, dict) else {}
     caps = capabilities_in(greeting)
-    methods = [str(method.get("name") or method["id"]) for method in auth_methods_in(greeting)]
+    methods = [describe_method(method) for method in auth_methods_in(greeting)]
     try:
         answer = agent.call("session/new", {"cwd": folder, "mcpServers": []}, settings["timeouts.new"])
     except RpcError as error:
-        if error.error.get("code") == AUTH_REQUIRED:
-            hint = f"log in: {record.login}" if record.login else None
+        if is_auth_failure(error.error):
+            hint = login_hint(record)
             raise AgentNeedsLogin(record.name, error.message, hint=hint, methods=methods) from None
         raise
     opened = time.monotonic()
@@ -70,6 +74,7 @@ def _examine(agent: Agent, launch: Launch, settings: dict[str, Any]) -> dict[str
         "version": _version(greeting),
         "protocol": greeting.get("protocolVersion"),
         "capabilities": caps,
+        "login": _login(auth_methods_in(greeting), launch.environ),
         "auth_methods": methods,
         "restore_strategy": first_strategy(caps, record),
         "choices": {
@@ -78,6 +83,19 @@ def _examine(agent: Agent, launch: Launch, settings: dict[str, Any]) -> dict[str
         "initialize_ms": round((greeted - began) * 1000),
         "session_new_ms": round((opened - greeted) * 1000),
     }
+
+
+def _login(methods: list[dict[str, Any]], environ: Mapping[str, str]) -> str:
+    """Say how an agent that has opened a session is logged in, as far as that can be told."""
+    keys = [
+        variable["name"]
+        for method in methods
+        for variable in only_dicts(method.get("vars"))
+        if isinstance(variable.get("name"), str) and environ.get(variable["name"])
+    ]
+    if keys:
+        return f"logged in, by {keys[0]}"
+    return "logged in" if methods else "the agent offers no login"
 
 
 def refuse_requests(agent: Agent, frames: list[Frame]) -> None:

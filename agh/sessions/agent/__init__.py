@@ -1,0 +1,1 @@
+"""What can be done with an agent outside any session: try it out, log in to it."""

@@ -1,0 +1,150 @@
+"""The reason of a failure is found, wherever an agent puts it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agh.core.acp.reasons import (
+    MAX_TEXT,
+    cause_in,
+    error_text,
+    is_auth_failure,
+    last_lines,
+    says_not_installed,
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (None, "Internal error"),
+        ({}, "Internal error"),
+        ("no rollout found", "Internal error: no rollout found"),
+        (
+            {"details": "Claude Code process exited with code 1"},
+            "Internal error: Claude Code process exited with code 1",
+        ),
+        ({"error": {"message": "model not found"}}, "Internal error: model not found"),
+        ([{"cause": [{"Details": "deep"}]}], "Internal error: deep"),
+        ({"message": "Internal error"}, "Internal error"),
+        (
+            {"details": "bad key", "errorKind": "authentication_failed"},
+            "Internal error: bad key: authentication_failed",
+        ),
+        (
+            {"authMethods": [{"id": "x", "description": "Log in"}], "details": "expired"},
+            "Internal error: expired",
+        ),
+        ({"authMethods": [{"id": "x", "description": "Log in"}]}, "Internal error"),
+        ({"status": 503}, 'Internal error: {"status":503}'),
+    ],
+)
+def test_the_reasons_in_the_data_are_part_of_the_text(data: Any, text: str) -> None:
+    assert error_text({"code": -32603, "message": "Internal error", "data": data}) == text
+
+
+def test_an_error_without_data() -> None:
+    assert error_text({"code": 1, "message": "failed"}) == "failed"
+    assert error_text({}) == "None"
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        ({"code": -32000, "message": "Authentication required"}, True),
+        ({"code": -32603, "message": "x", "data": {"errorKind": "authentication_failed"}}, True),
+        (
+            {
+                "code": -32603,
+                "message": "Internal error",
+                "data": {"details": "Invalid API key · Please run /login"},
+            },
+            True,
+        ),
+        ({"code": -32603, "message": "401 Unauthorized"}, True),
+        ({"code": -32603, "message": "Internal error", "data": {"details": "model not found"}}, False),
+        ({"code": -32603, "message": "529 overloaded"}, False),
+    ],
+)
+def test_a_refused_key(error: dict[str, Any], expected: bool) -> None:
+    assert is_auth_failure(error) is expected
+
+
+NODE = """node:internal/modules/cjs/loader:1228
+  throw err;
+  ^
+
+Error: Cannot find module '/opt/agent/index.js'
+    at Module._resolveFilename (node:internal/modules/cjs/loader:1225:15)
+    at Module._load (node:internal/modules/cjs/loader:1051:27) {
+  code: 'MODULE_NOT_FOUND',
+  requireStack: []
+}
+
+Node.js v20.11.0
+"""
+NPM = """npm error code E404
+npm error 404 Not Found - GET https://registry.npmjs.org/no-such-agent - Not found
+npm error 404
+npm error 404  'no-such-agent@*' is not in this registry.
+npm error A complete log of this run can be found in: /home/me/.npm/_logs/1.log
+"""
+PYTHON = """Traceback (most recent call last):
+  File "/usr/bin/vibe-acp", line 5, in <module>
+    from vibe import main
+ModuleNotFoundError: No module named 'vibe'
+"""
+OLD_NODE = """file:///opt/agent/index.js:3
+import { a } from "b" with { type: "json" };
+                      ^^^^
+SyntaxError: Unexpected token 'with'
+    at compileSourceTextModule (node:internal/modules/esm/utils:337:16)
+
+Node.js v18.19.0
+"""
+PLAIN = "starting\nloading the settings\nerror: settings.json is invalid\nbye\n"
+QUIET = "starting\nbye\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "cause"),
+    [
+        (NODE, "Error: Cannot find module '/opt/agent/index.js'"),
+        (NPM, "npm error 404 Not Found - GET https://registry.npmjs.org/no-such-agent - Not found"),
+        (PYTHON, "ModuleNotFoundError: No module named 'vibe'"),
+        (OLD_NODE, "SyntaxError: Unexpected token 'with'"),
+        (PLAIN, "error: settings.json is invalid"),
+        (QUIET, "bye"),
+        ("", ""),
+    ],
+)
+def test_the_cause_is_not_simply_the_last_line(output: str, cause: str) -> None:
+    assert cause_in(last_lines(output)) == cause
+
+
+def test_what_is_not_installed() -> None:
+    assert all(says_not_installed(cause_in(last_lines(output))) for output in (NODE, NPM, PYTHON))
+    assert not says_not_installed("error: settings.json is invalid")
+
+
+def test_only_the_last_lines_count() -> None:
+    assert last_lines("\n".join(f"line {number}" for number in range(100)))[0] == "line 80"
+    assert len(last_lines("x" * 10_000)[0]) == 300
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(json_values, json_values)
+def test_no_error_can_do_harm(message: Any, data: Any) -> None:
+    text = error_text({"code": 1, "message": message, "data": data})
+    assert len(text) <= MAX_TEXT
+    is_auth_failure({"code": 1, "message": message, "data": data})
