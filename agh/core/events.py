@@ -6,7 +6,7 @@ so what an agent sent is printed unchanged and a million rows don't cost a milli
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -41,6 +41,8 @@ TYPES = (
     *LIFECYCLE_TYPES,
     *MARKER_TYPES,
 )
+TOOL_NAMES = ("tool_name", "tool_kind", "title")  # what a tool call and its result are known by
+UNKNOWN_OUTCOME = "the outcome is unknown: the session was interrupted while the tool ran"
 
 
 class Row(NamedTuple):
@@ -149,6 +151,17 @@ def marker(kind: str, summary: str, *, severity: str = "info", at: str | None = 
     at = at or timestamp()
     fields |= {"kind": kind, "severity": severity, "summary": summary, "occurred_at": at}
     return draft(MARKER_CREATED, at=at, **fields)
+
+
+def unknown_result(call_id: str, call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a `tool_result` for a call that nobody saw finish, which is never a success."""
+    return {
+        "tool_call_id": call_id,
+        **{name: call.get(name) for name in TOOL_NAMES},
+        "tool_result": {"error": UNKNOWN_OUTCOME},
+        "tool_error": True,
+        "outcome": "unknown",
+    }
 
 
 def quoted(text: str) -> str:

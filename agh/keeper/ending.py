@@ -9,6 +9,7 @@ from typing import Any
 from agh.core.status import phase
 from agh.keeper import checkpoint, crash, hooks
 from agh.keeper.agent import permissions, terminals
+from agh.keeper.agent.open_calls import close_left_open
 from agh.keeper.leash.leftovers import end_leftovers
 from agh.keeper.server import Answer
 from agh.keeper.session import Live
@@ -58,6 +59,8 @@ def write_end(live: Live) -> None:
         permissions.cancel_all(live, decided_by="the session's end")
         if live.turns.current is not None:
             turn.abandon(live, live.turns.current, detail or f"the session stopped: {reason}")
+        if live.turns.left_open:
+            close_left_open(live)
         if not paused:
             live.log.record("session_stopped", **_stop_fields(live, reason, detail))
     if paused:

@@ -66,6 +66,7 @@ def test_every_open_turn_is_closed_and_nothing_before_changes(agh: Agh, home: Ho
         ("append_tool_result", "turn-2", "call-2"),
         ("append_tool_result", "turn-2", "call-3"),
         ("append_error", "turn-2", None),
+        ("append_session_stopped", "", None),
         ("fix_metadata", "", None),
     ]
     assert all(
@@ -80,6 +81,7 @@ def test_every_open_turn_is_closed_and_nothing_before_changes(agh: Agh, home: Ho
         (9, "turn-2", "tool_result"),
         (10, "turn-2", "tool_result"),
         (11, "turn-2", "error"),
+        (12, "", "session_stopped"),
     ]
     for result in added[1:3]:
         assert result["content"]["tool_error"] is True
@@ -112,7 +114,7 @@ def test_a_dry_run_changes_nothing(agh: Agh, home: Home) -> None:
     before = tree(home.path)
     report = repair(agh, directory.name, "--dry-run")
     assert report["persisted"] is False
-    assert len(report["actions"]) == 5
+    assert len(report["actions"]) == 6
     assert not any(action["persisted"] for action in report["actions"])
     human = agh("session", "repair", directory.name, "--dry-run").stdout
     assert human.startswith(f"{directory.name}  would repair: ")
@@ -133,14 +135,16 @@ def test_waiting_requests_and_prompts_on_their_way_are_settled(agh: Agh, home: H
             [("dispatching", "turn-1"), ("queued", "turn-2")],
         )
     log.close()
-    codes = {action["code"] for action in repair(agh, directory.name)["actions"]}
-    assert codes == {"expire_permission", "append_error", "interrupt_input", "fix_metadata"}
+    codes = [action["code"] for action in repair(agh, directory.name)["actions"]]
+    *appended, last = codes
+    assert appended == ["expire_permission", "append_error", "interrupt_input", "append_session_stopped"]
+    assert last == "fix_metadata"
     log = sqlite3.connect(directory / "events.db")
     assert log.execute("SELECT status, decision FROM permissions").fetchall() == [("expired", "expired")]
     assert log.execute("SELECT status FROM inputs ORDER BY id").fetchall() == [("interrupted",), ("queued",)]
     log.close()
     types = [event["type"] for event in events(agh, directory)]
-    assert types == ["user_message", "permission", "error", "transcript_marker.created"]
+    assert types == ["user_message", "permission", "error", "transcript_marker.created", "session_stopped"]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +186,8 @@ def test_a_killed_writer_leaves_a_log_that_can_be_repaired(agh: Agh, home: Home)
         log.kill()
     assert (directory / "events.db-wal").exists()
     assert agh("session", "repair", "--all").stdout.startswith(f"{directory.name}  repaired: ")
-    assert [event["type"] for event in events(agh, directory)] == ["user_message", "agent_message", "error"]
+    types = ["user_message", "agent_message", "error", "session_stopped"]
+    assert [event["type"] for event in events(agh, directory)] == types
 
 
 def test_all_of_them_one_line_each(agh: Agh, home: Home) -> None:
@@ -198,7 +203,7 @@ def test_all_of_them_one_line_each(agh: Agh, home: Home) -> None:
         ["sess-cccccccccc", "skipped:"],
         ["sess-dddddddddd", "repaired:"],
     ]
-    assert len(events(agh, first)) == 11
+    assert len(events(agh, first)) == 12
     document = repair(agh, "--all")
     assert [report["session_id"] for report in document["repairs"]] == [line.split()[0] for line in lines]
     as_lines = agh("session", "repair", "--all", "-o", "jsonl").stdout.splitlines()
