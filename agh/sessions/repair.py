@@ -11,7 +11,7 @@ from typing import Any
 from agh.core import status
 from agh.core.events import Draft, Row, draft, marker, timestamp
 from agh.core.repair import Permission, Plan, action, issue, plan
-from agh.errors import EventsLost, SessionBusy, SessionLive
+from agh.errors import EventsEmpty, EventsLost, SessionBusy, SessionLive
 from agh.home import Session
 from agh.keeper.leash.leftovers import end_leftovers
 from agh.store import lock as locks
@@ -72,9 +72,13 @@ def repair_locked(lock: Lock, *, thorough: bool = False, end: Draft | None = Non
 
 
 def count_lost(session: Session, metadata: Meta) -> int:
-    """Return how many events the metadata knows of that are not in the log."""
+    """Return how many events the metadata knows of that are not in the log; refuse a log that lost all."""
+    known = metadata.get("last_sequence") or 0
     with Reader(session) as reader:
-        return max(0, (metadata.get("last_sequence") or 0) - reader.last_sequence())
+        last = reader.last_sequence()
+    if known and not last:
+        raise EventsEmpty(session.id)
+    return max(0, known - last)
 
 
 def fill_lost(lock: Lock, agent_name: str, lost: int) -> None:

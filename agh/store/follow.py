@@ -1,7 +1,7 @@
 """Following sessions: yield what is in their logs, then what is added to them, until they end.
 
 The same code serves one session and many, live or stopped: nothing here talks to a keeper. A session has
-ended when nobody holds its lock and all its events have been yielded.
+ended when nobody holds its lock and all its events have been yielded. follow_home.py follows a whole home.
 """
 
 from __future__ import annotations
@@ -23,14 +23,32 @@ class Batch(NamedTuple):
     rows: list[Row]
 
 
-class _Followed:
+class Followed:
     """A session being followed, and how far it has been read."""
 
     def __init__(self, session: Session, after: int) -> None:
         self.session = session
         self.after = after
         self.reader = Reader(session)
-        self.reopened = False
+        self.reopened = self.ended = False
+
+    def look(self, query: Query) -> Batch | None:
+        """Return a batch of what is new, which may be empty, or None if nothing is.
+
+        When the session has `ended`, the batch is empty and the log is closed.
+        """
+        # Checked before reading: rows committed before the lock was released are seen.
+        live = locks.is_held(self.session)
+        rows = self.next_page(query)
+        if rows is None and live:
+            return None
+        if rows is None and not self.reopened:
+            self.reopened = True
+            self.reopen()
+        elif rows is None:
+            self.ended = True
+            self.reader.close()
+        return Batch(self.session, rows or [])
 
     def next_page(self, query: Query) -> list[Row] | None:
         """Return the next matching rows, or None if the log has nothing new. Skip rows that do not match."""
@@ -48,35 +66,34 @@ class _Followed:
 
 
 def follow(
-    positions: Iterable[tuple[Session, int]], query: Query, *, tick: float | None = None
+    positions: Iterable[tuple[Session, int]],
+    query: Query,
+    *,
+    tick: float | None = None,
+    output: int | None = None,
 ) -> Iterator[Batch]:
     """Yield batches from sessions, given as (session, sequence to start after), until all have ended.
 
-    With `tick`, also yield an empty batch without a session at least that often while nothing is new.
+    With `tick`, also yield an empty batch without a session at least that often while nothing is new. Raise
+    BrokenPipeError when nobody reads the pipe `output` any more.
     """
-    with Watch() as watch:
-        followed: list[_Followed] = []
+    with Watch(output) as watch:
+        followed: list[Followed] = []
         try:
             for session, after in positions:
                 watch.add(session)
-                followed.append(_Followed(session, after))
+                followed.append(Followed(session, after))
             while followed:
                 moved = False
                 for log in list(followed):
-                    # Checked before reading: rows committed before the lock was released are seen.
-                    live = locks.is_held(log.session)
-                    rows = log.next_page(query)
-                    if rows is not None:
-                        moved = True
-                        if rows:
-                            yield Batch(log.session, rows)
-                    elif not live and not log.reopened:
-                        log.reopened = moved = True
-                        log.reopen()
-                    elif not live:
+                    batch = log.look(query)
+                    if batch is None:
+                        continue
+                    moved = True
+                    if log.ended:
                         followed.remove(log)
-                        log.reader.close()
-                        yield Batch(log.session, [])
+                    if log.ended or batch.rows:
+                        yield batch
                 if moved:
                     watch.note_change()
                 elif followed:

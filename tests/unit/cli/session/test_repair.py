@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agh.store.create import create_log
 from tests.support.build import Home, calls, conversation, returns, says, take_lock, user
 from tests.support.files import tree
 from tests.support.log_writer import LogWriter
@@ -228,7 +229,7 @@ def test_a_damaged_session_needs_a_person_and_stops_no_other(agh: Agh, home: Hom
     assert by_id["sess-missing000"]["error"]["code"] == "events_missing"
     assert by_id["sess-nometa0000"]["error"]["code"] == "meta_invalid"
     human = agh("session", "repair", "--all", code=8).stdout
-    assert "sess-missing000  needs a person: session sess-missing000: events.db is missing\n" in human
+    assert "sess-missing000  needs manual attention: session sess-missing000: events.db is missing\n" in human
     error_of(agh("session", "repair", "missing", "-o", "json", code=None), "events_missing", 8)
 
 
@@ -263,3 +264,42 @@ def test_nothing_to_repair(agh: Agh, home: Home) -> None:
 @pytest.mark.parametrize("args", [[], ["x", "--all"], ["--dry-run"], ["a", "b"]])
 def test_wrong_usage(agh: Agh, args: list[str]) -> None:
     message_of(agh("session", "repair", *args, code=2))
+
+
+def _spoil(home: Home, how: str) -> Path:
+    directory = home.session(conversation(), last_sequence=len(conversation()))
+    log = directory / "events.db"
+    if how == "missing":
+        log.unlink()
+    elif how == "no bytes":
+        log.write_bytes(b"")
+    else:
+        log.unlink()
+        with take_lock(directory) as owner:
+            create_log(owner)
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [("missing", "events_missing"), ("no bytes", "events_empty"), ("no events", "events_empty")],
+)
+def test_a_log_that_is_lost_needs_a_person(agh: Agh, home: Home, how: str, code: str) -> None:
+    directory = _spoil(home, how)
+    before = tree(home.path)
+    for args in ([], ["--force"], ["--dry-run"]):
+        result = agh("session", "repair", directory.name, *args, "-o", "json", code=8)
+        error = json.loads(result.stderr)["error"]
+        assert (error["code"], result.stdout) == (code, "")
+        assert "backup" in error["hint"]
+        assert tree(home.path) == before
+
+
+def test_all_says_on_stderr_what_needs_a_person(agh: Agh, home: Home) -> None:
+    directory = _spoil(home, "missing")
+    home.session(conversation())
+    for args in ([], ["-o", "json"], ["-o", "jsonl"]):
+        result = agh("session", "repair", "--all", *args, code=8)
+        (line,) = result.stderr.splitlines()
+        assert directory.name in line and "events.db is missing" in line
+        assert "needs manual attention" in line
