@@ -19,7 +19,7 @@ from agh.core.events import TYPES, Row, envelopes
 from agh.errors import DataDamaged, EventsMissing, MetaInvalid, Usage
 from agh.home import Session
 from agh.store import meta, sessions
-from agh.store.follow import Batch, follow
+from agh.store.follow import Batch, follow, follow_home
 from agh.store.reader import Query, Reader
 from agh.store.views import stop_notice
 
@@ -199,8 +199,6 @@ def _follow_home(
     write: Callable[[list[str]], None],
     output: str,
 ) -> None:
-    from agh.store.follow_home import follow_home
-
     batches = follow_home(query, after, last, on_damage=_tell_damage, output=_pipe())
     _print_batches(batches, printer, write, output)
 
