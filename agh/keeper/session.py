@@ -156,6 +156,7 @@ class Live:
         self.activity = Activity()
         self.ending = Ending()
         self.hooks: list[RunningHook] = []
+        self.last_end: dict[str, Any] = {}  # how meta.json said that the session ended before this start
         self.ready = False  # the start is over, and commands are served
         self.on_early_request: Callable[[str], None] | None = (
             None  # tells the command that waits for the start

@@ -11,11 +11,14 @@ import os
 import stat
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import orjson
 
+from agh.core.status import phase
 from agh.errors import (
+    CheckpointMissing,
     EventsEmpty,
     KeeperDied,
     KeeperFailed,
@@ -168,6 +171,11 @@ def check(metadata: Meta, session: Session) -> None:
     with Reader(session) as reader:
         if (metadata.get("turns") or metadata.get("last_sequence")) and not reader.last_sequence():
             raise EventsEmpty(metadata["id"])
+    if phase(metadata) == "paused":
+        from agh.store import checkpoint
+
+        with suppress(CheckpointMissing):
+            checkpoint.read(session)
 
 
 def check_workspace(metadata: Meta) -> None:

@@ -81,15 +81,17 @@ def _from_log(reader: Reader, metadata: Meta, depth: int, elapsed: float | None)
 
 
 def paused_at(reader: Reader) -> tuple[int, str, float]:
-    """Return the last event a checkpoint covers, its time, and how many seconds the session was live.
+    """Return the last event a checkpoint covers, when it was made, and how many seconds the session was live.
 
-    A pause event at the end of the log is left out: it is not part of what was paused.
+    A pause event at the end of the log is left out: it is not part of what was paused. Its time is when the
+    checkpoint was made; without one, that is the time of the last event.
     """
     last = reader.last_sequence()
     elapsed: float | None = None
+    created_at: str | None = None
     for row in reader.newest(Query(types=("session_paused",)), 1):
         if row.sequence == last:
-            last, elapsed = last - 1, row.parsed().get("elapsed_seconds")
+            last, elapsed, created_at = last - 1, row.parsed().get("elapsed_seconds"), row.timestamp
     starts = reader.fetch(
         "SELECT timestamp FROM events WHERE sequence = (SELECT coalesce(max(sequence), 1) FROM events "
         f"WHERE {LANDMARK} AND type = 'session_resumed')"
@@ -99,7 +101,7 @@ def paused_at(reader: Reader) -> tuple[int, str, float]:
         return 0, "", elapsed or 0.0
     if elapsed is None:
         elapsed = (datetime.fromisoformat(ends[0][0]) - datetime.fromisoformat(starts[0][0])).total_seconds()
-    return last, ends[0][0], max(0.0, elapsed)
+    return last, created_at or ends[0][0], max(0.0, elapsed)
 
 
 def _prompt_text(prompt: str) -> str:

@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 from agh.adapters import registry
 from agh.adapters.opening import opening
 from agh.adapters.restore import AUTH_REQUIRED, Gone, Impossible, Restored, RpcFailure
-from agh.core.inject import history, size
+from agh.core.inject import history, paused_context, size
+from agh.core.status import phase
 from agh.errors import (
     AgentDied,
     AgentFailed,
     AgentNeedsLogin,
     AghError,
+    CheckpointMissing,
     ContextLost,
     RestoreFailed,
     SystemPromptRefused,
@@ -27,7 +29,7 @@ from agh.errors import (
 from agh.keeper.agent.connection import RpcError
 from agh.keeper.agent.start import restart_agent
 from agh.keeper.session import Live
-from agh.store import milestones
+from agh.store import checkpoint, milestones
 from agh.store.reader import Reader
 from agh.store.schema import LANDMARK
 
@@ -133,14 +135,30 @@ class LiveConversation:
 
     def inject_history(self) -> bool:
         budget = self._live.settings["session.history_budget"]
+        text = self._paused_context(budget) or self._history(budget)
+        self._live.turns.history = text
+        self._live.meta["inject_history"] = text is not None
+        return text is not None
+
+    def _paused_context(self, budget: int) -> str | None:
+        """Return what the checkpoint of a paused session has of this agent; None if it was not paused."""
+        live = self._live
+        if phase(live.last_end) != "paused" or live.before_start.get("agent_name") != live.meta["agent_name"]:
+            return None
+        try:
+            agents = checkpoint.read(live.session)["active_agents"]
+        except CheckpointMissing:
+            return None
+        agent = next((agent for agent in agents if agent["agent_id"] == live.meta["agent_name"]), None)
+        return agent and paused_context(agent["conversation_tail"], budget, agent["expertise_snapshot"])
+
+    def _history(self, budget: int) -> str | None:
+        """Return the newest part of the recorded history that fits."""
         with Reader(self._live.session) as reader:
             before, messages = milestones.tail(reader, count := 200)
             while before != milestones.START and size(messages) <= budget:
                 before, messages = milestones.tail(reader, count := 4 * count)
-        text = history(messages, budget, omitted=before.messages)
-        self._live.turns.history = text
-        self._live.meta["inject_history"] = text is not None
-        return text is not None
+        return history(messages, budget, omitted=before.messages)
 
     def _await_quiet(self) -> None:
         """Wait until nothing has come for a moment: some agents replay after their reply."""
