@@ -164,6 +164,18 @@ def unknown_result(call_id: str, call: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def derive_workspace_id(path: str) -> str:
+    """Return the id of a directory that nobody has given one: it follows from the path (FNV-1a, 64 bits)."""
+    number = 0xCBF29CE484222325
+    for byte in path.encode(errors="surrogateescape"):
+        number = (number ^ byte) * 0x100000001B3 % (1 << 64)
+    digits = ""
+    while len(digits) < 13:
+        number, digit = divmod(number, 36)
+        digits += "0123456789abcdefghijklmnopqrstuvwxyz"[digit]
+    return f"ws-{digits}"
+
+
 def quoted(text: str) -> str:
     """Format text as a JSON string."""
     return orjson.dumps(text).decode()

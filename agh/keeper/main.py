@@ -185,7 +185,7 @@ def activate(
         "strategy": outcome.strategy,
         "reason": outcome.reason,
         "context_lost": restored.lost,
-        "meant": intended if restored.lost else None,
+        "meant": (restored.lost and intended) or None,
         "remarks": remarks,
     }
 

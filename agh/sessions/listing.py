@@ -22,7 +22,7 @@ def select(
     state: str | None,
     badge: str | None,
     agent: str | None,
-    holder: str = "",
+    holder: str | None = None,
     why: bool = False,
 ) -> list[View]:
     """Return the sessions that fit, newest activity first; old and archived ones only with `everything`.
@@ -46,7 +46,7 @@ def select(
             and (not agent or view.get("agent_name") == agent)
         )
 
-    views = list_views(keep)
+    views = list_views(keep, holder)
     mark_stuck(views)
     if resumable:
         from agh.sessions.resume import Eligibility

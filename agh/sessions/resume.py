@@ -91,7 +91,7 @@ class Eligibility:
     sessions that have the same. Nothing is started.
     """
 
-    def __init__(self, holder: str, *, steal: bool = False) -> None:
+    def __init__(self, holder: str | None, *, steal: bool = False) -> None:
         self._holder, self._steal, self._now = holder, steal, timestamp()
         self._agents: dict[tuple[Any, ...], AghError | None] = {}
 

@@ -16,6 +16,7 @@ from agh.console import terminal
 from agh.console.output import output_option, remark, write_lines, write_text
 from agh.console.when import parse_time
 from agh.core.events import TYPES, Row, envelopes
+from agh.core.status import workspace_id
 from agh.errors import DataDamaged, EventsMissing, MetaInvalid, Usage
 from agh.home import Session
 from agh.store import meta, sessions
@@ -248,7 +249,7 @@ def _printer(output: str, many: bool) -> Printer:
 
 def _workspace(session: Session) -> tuple[str | None, str | None]:
     metadata = meta.read(session)
-    return metadata.get("workspace_id"), metadata.get("workspace_path")
+    return workspace_id(metadata), metadata.get("workspace_path")
 
 
 def _notice(session: Session, output: str) -> str:

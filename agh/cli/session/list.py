@@ -43,13 +43,9 @@ def list_command(output: str, limit: int | None, **filters: Any) -> None:
     Recent is the last week; --all shows the older ones and the archive too. A session is resumable if nobody
     else holds it and its keeper responds or, if it is stopped, its log, workspace and agent are there.
     """
-    if filters["resumable"]:
-        from agh.cli.session.resume import default_holder
-
-        filters["holder"] = default_holder()
-    elif filters["why"]:
+    if filters["why"] and not filters["resumable"]:
         raise Usage("--why explains --resumable", hint="agh session list --resumable --why")
-    views = select(**filters)
+    views = select(holder=terminal.default_holder(), **filters)
     page = views if limit is None else views[:limit]
     write_result("sessions", page, output, lambda: table(page))
     if output == "human" and not page:

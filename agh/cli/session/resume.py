@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from functools import partial
 from typing import Any
 
@@ -14,22 +12,12 @@ from agh.cli.session.new import COUNT
 from agh.cli.turn import tell_restored
 from agh.console.limits import parse_limits
 from agh.console.output import output_option, remark, write_json, write_text
+from agh.console.terminal import default_holder
 from agh.console.when import parse_duration
 from agh.errors import Usage
 from agh.sessions.resume import Obstacle, newest, resume
 from agh.store import sessions
 from agh.store.views import View, session_view
-
-
-def default_holder() -> str:
-    """Return the default holder of a lease: this terminal, or this script and all its commands."""
-    host = socket.gethostname()
-    for fd in (0, 1, 2):
-        try:
-            return f"cli:{host}:{os.ttyname(fd)}"
-        except OSError:
-            continue
-    return f"cli:{host}:{os.getsid(0)}"
 
 
 def _skip(view: View, obstacle: Obstacle) -> None:
@@ -119,7 +107,7 @@ def resume_command(
     resumed = resume(session, attach_only, lease, **intent)
     if resumed.hello["started"]:
         tell_restored(resumed.hello)
-    view = session_view(session)
+    view = session_view(session, holder)
     if output != "human":
         result = {"session": view, "attach": resumed.attach, "restore": resumed.restore}
         write_json(result, lines=output == "jsonl")

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from agh.core.acp.frames import INTERNAL_ERROR, Frame, Malformed, Notification, Request, Response
-from agh.core.acp.updates import add_usage, event_of, request_usage, update_text
+from agh.core.acp.updates import add_usage, event_of, known_usage, request_usage, update_text
 from agh.keeper.agent import files, open_calls, permissions, terminals
 from agh.keeper.agent.connection import Agent
 from agh.keeper.log import is_fatal
@@ -84,6 +84,8 @@ def _take_notification(live: Live, frame: Notification) -> None:
         live.agent.replayed += 1
         return
     type, fields = event_of(update)
+    if type == "usage":
+        fields["usage"] = known_usage(fields["usage"]) | {"timestamp": live.log.now}
     turn = live.turns.current
     if turn is not None:
         _note(live, turn, type, fields, update)

@@ -12,7 +12,15 @@ from typing import Any, NamedTuple
 
 from agh.adapters import registry
 from agh.adapters.opening import opening
-from agh.adapters.restore import AUTH_REQUIRED, Gone, Impossible, Restored, RpcFailure
+from agh.adapters.restore import (
+    AUTH_REQUIRED,
+    Gone,
+    Impossible,
+    Restored,
+    RpcFailure,
+    Strategy,
+    with_forced,
+)
 from agh.core.inject import history, paused_context, size
 from agh.core.status import phase
 from agh.errors import (
@@ -58,7 +66,9 @@ class LiveConversation:
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        return self._live.meta.get("acp_caps") or {}
+        offered = self._live.meta.get("acp_caps") or {}
+        forced = self._live.agent.record.restore_force
+        return with_forced(offered, forced) if forced else offered
 
     def call(self, method: str, **params: Any) -> Any:
         live = self._live
@@ -196,7 +206,7 @@ def restore(
     reasons: list[str] = []
     forgotten = False
     with _agent_errors(live):
-        for strategy in registry.strategies():
+        for strategy in _in_order(live.agent.record.restore_force):
             if strategy.name in skip or (forgotten and strategy.needs_memory):
                 continue
             if require_context and conversation.had_turns and not strategy.needs_memory:
@@ -220,6 +230,11 @@ def restore(
                 broken = f"the strategy {strategy.name} failed: {type(error).__name__}: {error}"
                 raise RestoreFailed(live.session_id, broken) from error
     raise RestoreFailed(live.session_id, "; ".join(reasons))
+
+
+def _in_order(forced: tuple[str, ...]) -> list[Strategy]:
+    """Return the strategies in the order to try them: those that the agent's record forces come first."""
+    return sorted(registry.strategies(), key=lambda strategy: strategy.name not in forced)
 
 
 class _agent_errors:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agh.core.acp.frames import Response, error_text, redacted_error
-from agh.core.acp.updates import request_usage, token_usage
+from agh.core.acp.updates import known_usage, request_usage, token_usage
 from agh.core.events import marker
 from agh.core.inject import with_history
 from agh.core.prompt import title_of
@@ -122,7 +122,8 @@ def _take_answer(live: Live, turn: Turn, result: Response | AghError, send: Call
             live.log.record("runtime_warning", turn_id=turn.turn_id, text=text)
         if usage is not None:
             spending.store_usage(live.log.db, turn.turn_id, usage)
-        _close(live, turn, "sent", stop_reason=reason, usage=usage, raw=result.raw)
+        known = known_usage(usage) if usage else None
+        _close(live, turn, "sent", stop_reason=reason, usage=known or None, raw=result.raw)
 
 
 def _close_cancelled(live: Live, turn: Turn) -> None:
