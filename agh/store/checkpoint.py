@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from agh.core.checkpoint import Checkpoint, agent, checkpoint, seal, unseal
+from agh.core.events import MARKER_REDACTED
 from agh.core.transcript import TRANSCRIPT_TYPES, transcript
 from agh.errors import CheckpointDamaged, CheckpointMissing
 from agh.home import Session, replace_private_file
@@ -40,6 +41,11 @@ def read(session: Session) -> Checkpoint:
         raise CheckpointDamaged(session_id, error.strerror) from None
     except ValueError as error:
         raise CheckpointDamaged(session_id, error) from None
+
+
+def exists(session: Session) -> bool:
+    """Tell whether the session has a checkpoint, damaged or not."""
+    return os.path.exists(os.path.join(session, FILE))
 
 
 def of_session(session: Session, metadata: Meta, depth: int, elapsed: float | None = None) -> Checkpoint:
@@ -90,8 +96,9 @@ def paused_at(reader: Reader) -> tuple[int, str, float]:
     elapsed: float | None = None
     created_at: str | None = None
     for row in reader.newest(Query(types=("session_paused",)), 1):
-        if row.sequence == last:
-            last, elapsed, created_at = last - 1, row.parsed().get("elapsed_seconds"), row.timestamp
+        later = "SELECT 1 FROM events WHERE sequence > ? AND type <> ? LIMIT 1"
+        if not reader.fetch(later, [row.sequence, MARKER_REDACTED]):
+            last, elapsed, created_at = row.sequence - 1, row.parsed().get("elapsed_seconds"), row.timestamp
     starts = reader.fetch(
         "SELECT timestamp FROM events WHERE sequence = (SELECT coalesce(max(sequence), 1) FROM events "
         f"WHERE {LANDMARK} AND type = 'session_resumed')"
