@@ -45,6 +45,13 @@ def opening(
     return params
 
 
+def directories(capabilities: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
+    """Return the parameter for directories beside the workspace, if the agent takes them."""
+    session = capabilities.get("sessionCapabilities")
+    is_offered = isinstance(session, dict) and session.get("additionalDirectories") is not None
+    return {"additionalDirectories": [*paths]} if paths and is_offered else {}
+
+
 def _can_override(offered: Mapping[str, Any]) -> bool:
     """Tell whether an agent takes a prompt in place of its own; agents of early 2026 say so one level up."""
     modes = offered.get("mode")

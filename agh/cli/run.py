@@ -76,7 +76,7 @@ def run(
             receipt = send_and_tell(session, blocks, refuse=no_ask, deadline=deadline, retries=retries)
         else:
             receipt = client.call(session, "prompt", prompt=blocks, retries=retries)
-        code = show_turn(session, receipt, output, limit, refuse=no_ask)
+        code = show_turn(session, receipt, output, limit, refuse=no_ask, stops=not keep)
     raise click.exceptions.Exit(code)
 
 

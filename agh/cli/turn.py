@@ -103,13 +103,16 @@ def show_turn(
     limit: TimeLimit | None = None,
     *,
     refuse: bool = False,
+    stops: bool = False,
 ) -> int:
     """Show a turn until it ends, and return the command's exit number.
 
-    Ctrl-C cancels the turn; a second one leaves it running. `refuse` refuses the agent's requests for
-    permission at once instead of asking.
+    Ctrl-C cancels the turn; a second one ends the command, which then `stops` the session or leaves the turn
+    running. `refuse` refuses the agent's requests for permission at once instead of asking.
     """
-    with Presses(session, receipt) as presses:  # first of all: from here on Ctrl-C is about the turn
+    with Presses(
+        session, receipt, stops=stops
+    ) as presses:  # first of all: from here on Ctrl-C is about the turn
         metadata = session_view(session)
         if (metadata.get("activity") or {}).get("pending_permissions"):
             _answer_outside_turns(session, refuse)
@@ -221,10 +224,13 @@ def _name(session: Session) -> str:
 
 
 class Presses:
-    """Ctrl-C while a turn runs: the first asks the agent to stop, the second raises KeyboardInterrupt."""
+    """Ctrl-C while a turn runs: the first asks the agent to stop, the second raises KeyboardInterrupt.
 
-    def __init__(self, session: Session, receipt: dict[str, Any]) -> None:
-        self.session, self.receipt, self.count = session, receipt, 0
+    They say what the command does next: it `stops` the session, or leaves the turn running.
+    """
+
+    def __init__(self, session: Session, receipt: dict[str, Any], *, stops: bool = False) -> None:
+        self.session, self.receipt, self.stops, self.count = session, receipt, stops, 0
         self.started = receipt["status"] != "queued"
         self._before: Any = None
 
@@ -238,9 +244,10 @@ class Presses:
     def _pressed(self, *_: object) -> None:
         self.count += 1
         if self.count > 1:
-            remark("detached; the agent goes on")
+            remark("stopping the session" if self.stops else "detached; the agent goes on")
             raise KeyboardInterrupt
-        remark("cancelling the turn; press Ctrl-C again to leave it running")
+        again = "stop the session" if self.stops else "leave it running"
+        remark(f"cancelling the turn; press Ctrl-C again to {again}")
         self.cancel()
 
     def cancel(self, **times: float) -> bool:

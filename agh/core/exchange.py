@@ -48,6 +48,7 @@ TRUSTED = (
     "permission_rules",
     "allow_self_answers",
     "allowed_tools",
+    "additional_directories",
     "system_prompt",
     "mcp_servers",
     "place",

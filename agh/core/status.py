@@ -137,7 +137,8 @@ def view(meta: Mapping[str, Any], lock_held: bool, now: str, holder: str | None 
     """Return a session as it is printed to `holder`: its effective metadata and what follows from it."""
     view = effective_meta(meta, lock_held)
     lease = view.get("attach") or {}
-    view["workspace_id"] = workspace_id(view)
+    if view.get("workspace_path"):
+        view["workspace_id"] = workspace_id(view)
     view["phase"] = phase(view)
     view["badge"] = badge(view)
     view["attachable"] = view["state"] == "active" and is_attachable(view, now, holder)

@@ -11,6 +11,7 @@ import signal
 import time
 from typing import Any
 
+from agh.adapters.opening import directories
 from agh.config import load as load_settings
 from agh.config import untrusted_note
 from agh.core.events import marker, timestamp
@@ -111,6 +112,12 @@ def start_session(live: Live, request: StartRequest) -> dict[str, Any]:
     start_agent(live)
     preload_for_failures()  # while the agent starts
     initialize_agent(live)
+    if live.folders[1:] and not directories(live.meta.get("acp_caps") or {}, live.folders[1:]):
+        untold = ", ".join(live.folders[1:])
+        remarks = [
+            *remarks,
+            f"{live.agent.record.name} is not told of {untold}: it takes no more directories",
+        ]
     outcome = start_conversation(live, request)
     hello = activate(live, outcome, resuming, remarks, intended_reset(live, request))
     if ignored := untrusted_note(live.meta["workspace_path"]):

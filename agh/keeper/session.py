@@ -173,6 +173,11 @@ class Live:
         return self.meta.get("cwd") or self.meta["workspace_path"]
 
     @property
+    def folders(self) -> tuple[str, ...]:
+        """Return the directories that the agent works in: the workspace and those of `--add-dir`."""
+        return (self.cwd, *(self.meta.get("additional_directories") or ()))
+
+    @property
     def is_elsewhere(self) -> bool:
         """Tell whether the agent runs in another place, which does not have the files of this machine."""
         return self.meta.get("cwd") is not None

@@ -13,7 +13,7 @@ from agh.adapters import registry
 from agh.config import PERMISSION_MODES
 from agh.core.events import derive_workspace_id, timestamp
 from agh.errors import AghError, MetaInvalid, NameMismatch, NameTaken, Usage, WorkspaceGone
-from agh.home import Session
+from agh.home import Session, home_path
 from agh.keeper import client
 from agh.keeper.spawn import next_id
 from agh.sessions import worktree
@@ -41,6 +41,7 @@ def create(
     branch: str | None = None,
     system_prompt: dict[str, str] | None = None,
     allowed_tools: list[str] | None = None,
+    directories: Iterable[str] = (),
     rules: list[dict[str, str]] | None = None,
     allow_self_answers: bool = False,
     on_permission: OnPermission | None = None,
@@ -50,9 +51,10 @@ def create(
 ) -> tuple[Session, dict[str, Any]]:
     """Create a live session; return it and its keeper's hello. Bad input leaves nothing behind.
 
-    `on` is the place where the agent runs. With a `branch` (empty: a new one) it has its own worktree. With
-    `replace`, a stopped session that has the name is archived. `discard` leaves nothing behind either if the
-    agent does not start. `announce` is called before the agent is started, with whether it is the default.
+    `on` is the place where the agent runs. With a `branch` (empty: a new one) it has its own worktree. It may
+    work in the `directories`, too. With `replace`, a stopped session that has the name is archived. `discard`
+    leaves nothing behind either if the agent does not start. `announce` is called before the agent is
+    started, with whether it is the default.
     """
     try:
         registered = workspaces.find_existing(workspace or os.getcwd())
@@ -63,6 +65,7 @@ def create(
         raise WorkspaceGone("(new)", path, hint="name a directory with --workspace")
     if permissions is not None:
         check_mode(permissions)
+    additional = [check_directory(directory, on) for directory in directories]
     with _branched(path, branch, name, replace=replace) as (tree, path):
         settings = config.load(path)
         if command:
@@ -78,6 +81,7 @@ def create(
             metadata["place"], metadata["worktree"] = on, tree
             metadata["workspace_id"] = registered.id or derive_workspace_id(registered.path)
             metadata["system_prompt"], metadata["allowed_tools"] = system_prompt, allowed_tools or []
+            metadata["additional_directories"] = list(dict.fromkeys(additional))
             metadata["limits"] = limits or None
             metadata["permission_rules"] = rules or []
             metadata["allow_self_answers"] = allow_self_answers
@@ -117,6 +121,20 @@ def check_place(
     from agh.keeper.agent.launch import agent_record, prepare
 
     prepare(agent_record(agent_name, command, path), path, settings, place=place)
+
+
+def check_directory(directory: str, place: str | None) -> str:
+    """Return the real path of a directory that the agent works in beside its workspace."""
+    if place:
+        raise Usage(
+            f"--add-dir: an agent in {place} sees only its workspace", hint="leave out --add-dir or --on"
+        )
+    path = os.path.realpath(os.path.expanduser(directory)) if directory and "\0" not in directory else ""
+    if not os.path.isdir(path):
+        raise Usage(f"--add-dir: {directory!r} is no directory", hint="name one that exists")
+    if f"{path}/".startswith(f"{os.path.realpath(home_path())}/"):
+        raise Usage(f"--add-dir: {directory!r} belongs to agh itself", hint="name another directory")
+    return path
 
 
 def check_mode(mode: str) -> str:

@@ -41,6 +41,7 @@ class Meta(TypedDict, total=False):
     allow_self_answers: bool
     unanswered_permissions: int
     allowed_tools: list[str]
+    additional_directories: list[str]
     system_prompt: dict[str, str] | None
     workspace_id: str | None
     workspace_path: str
@@ -85,12 +86,13 @@ _FIELD_TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("forked_from", "imported", "restore", "attach", "limits", "spent"), (dict, _NONE)),
     **dict.fromkeys(("agent_pin", "activity", "keeper", "launch"), (dict, _NONE)),
     **dict.fromkeys(("command", "permission_rules", "allowed_tools", "acp_session_ids"), (list, _NONE)),
-    **dict.fromkeys(("auth_methods", "mcp_servers"), (list, _NONE)),
+    **dict.fromkeys(("auth_methods", "mcp_servers", "additional_directories"), (list, _NONE)),
     **dict.fromkeys(("archived", "inject_history", "allow_self_answers"), (bool, _NONE)),
     **dict.fromkeys(("last_sequence", "turns", "unanswered_permissions"), (int,)),
 }
 _INNER_TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("command", "allowed_tools", "acp_session_ids", "system_prompt"), (str,)),
+    "additional_directories": (str,),
     **dict.fromkeys(("permission_rules", "auth_methods", "mcp_servers"), (dict,)),
     "limits": (*_NUMBERS, _NONE),
     "spent": (*_NUMBERS, str, _NONE),

@@ -131,6 +131,24 @@ def test_cancelled_is_ended_and_removed(live: Live) -> None:
     assert live.sessions() == []
 
 
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_second_ctrl_c_does_what_it_says(live: Live, keep: bool) -> None:
+    option = ["--keep"] if keep else []
+    text = "/say ready\n/ignore-cancel\n/sleep 60"
+    process = live.start("run", "--agent", "echo", *option, text, "-o", "jsonl")
+    wait_until(live.sessions)
+    (session,) = live.sessions()
+    session.wait_for_text("ready")
+    process.send_signal(signal.SIGINT)
+    wait_until(lambda: "prompt_cancel" in session.markers())
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    first, second = ("leave it running", "goes on") if keep else ("stop the session", "stopping the session")
+    assert first in err.decode() and second in err.decode()
+    assert session.is_live() is keep
+
+
 def test_rm_does_not_go_with_keep_or_continue(live: Live) -> None:
     for option in ("--keep", "--continue"):
         assert "--rm" in run_error(live, "--rm", option, "hello")

@@ -73,6 +73,13 @@ def session_options(command: Any) -> Any:
         ),
         click.option("--on", metavar="PLACE", help="Run the agent there, e.g. ssh:HOST; see agh-places(7)."),
         click.option(
+            "--add-dir",
+            "directories",
+            multiple=True,
+            metavar="DIR",
+            help="Let the agent work in this directory too; may be given several times.",
+        ),
+        click.option(
             "--workspace",
             metavar="W",
             help="The agent's directory: a path, or the name or id of a workspace (default: this one).",

@@ -20,6 +20,7 @@ _FIELDS = (
     ("stop reason", "stop_reason"),
     ("detail", "stop_detail"),
     ("workspace", "workspace_path"),
+    ("also in", "additional_directories"),
     ("its .agh", "workspace_trust"),
     ("place", "place"),
     ("turns", "turns"),
@@ -40,6 +41,7 @@ def status_command(id: str, output: str) -> None:
 
 def describe(view: View) -> str:
     lines = [("session", view["id"])]
+    view = {**view, "additional_directories": ", ".join(view.get("additional_directories") or [])}
     lines += [(label, str(view[key])) for label, key in _FIELDS if view.get(key) not in (None, "")]
     if view.get("failure"):
         lines.append(("failure", f"{view['failure'].get('kind')}: {view['failure'].get('summary')}"))

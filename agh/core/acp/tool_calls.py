@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from agh.core.acp.long_text import LongText, json_length
 from agh.core.acp.updates import tool_name
 
 MAX_PATHS, MAX_NODES, MAX_DEPTH = 1000, 20_000, 12
@@ -186,7 +187,7 @@ class _Reader:
             key = _snake(original)
             if key in _COMMAND_KEYS and not is_editor and (command := _command_of(entry, named)):
                 self.commands[command[:MAX_COMMAND]] = None
-                self.too_long |= len(command) > MAX_COMMAND
+                self.too_long |= len(command) > MAX_COMMAND or _is_cut(entry) or _is_cut(named.get("args"))
             elif key == "changes" and isinstance(entry, dict):  # by path
                 self.paths |= dict.fromkeys(filter(None, entry))
                 self.read(list(entry.values()), key, depth + 1)
@@ -215,6 +216,12 @@ def _path_of(text: str, key: str) -> str | None:
     path = text[7:MAX_PATH].partition("?")[0].partition("#")[0]
     host, slash, rest = path.partition("/")
     return unquote(slash + rest) if slash else unquote(host)
+
+
+def _is_cut(value: Any) -> bool:
+    """Tell whether a text, or a word of a list, is not there as a whole."""
+    words = value if isinstance(value, list) else [value]
+    return any(isinstance(word, LongText) for word in words)
 
 
 def _command_of(value: Any, beside: dict[str, Any]) -> str | None:
@@ -255,6 +262,6 @@ def _union(first: tuple[str, ...] | None, second: tuple[str, ...] | None) -> tup
 
 def _edit(path: Any, old: Any, new: str) -> Edit:
     path, old = (text if isinstance(text, str) else None for text in (path, old))
-    if len(new) + len(old or "") > MAX_EDIT:
+    if json_length(new) + json_length(old or "") > MAX_EDIT:
         return Edit(path, None, None)
     return Edit(path, old, new)

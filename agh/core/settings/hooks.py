@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from agh.core.settings.values import seconds
 
 HOOK_EVENTS = ("session_start", "session_resume", "prompt", "permission", "turn_end", "session_stop")
-_KEYS = ("event", "command", "mode", "required", "timeout")
+HOOK_KEYS = ("event", "command", "mode", "required", "timeout")
 
 
 class Hook(NamedTuple):
@@ -33,9 +33,11 @@ def read_hooks(value: Any) -> list[Hook]:
 
 
 def _read_hook(table: dict[str, Any], number: int) -> Hook:
-    unknown = set(table) - set(_KEYS)
+    unknown = set(table) - set(HOOK_KEYS)
     if unknown:
-        raise ValueError(f"hook {number}: unknown key {sorted(unknown)[0]!r}; known are {', '.join(_KEYS)}")
+        raise ValueError(
+            f"hook {number}: unknown key {sorted(unknown)[0]!r}; known are {', '.join(HOOK_KEYS)}"
+        )
     command, argv = _read_command(table.get("command"))
     hook = Hook(str(table.get("event")), command, argv)
     hook = hook._replace(

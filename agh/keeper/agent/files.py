@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 from agh.core.acp.frames import Request
-from agh.core.acp.long_text import blocks
+from agh.core.acp.long_text import blocks, json_length
 from agh.core.acp.permission import show_edits
 from agh.core.acp.tool_calls import MAX_EDIT, Edit
 from agh.core.rules import Asking
@@ -73,12 +73,12 @@ def _guarded(
     new_text: str | None = None,
 ) -> None:
     """Inside a batch: run the work if it is allowed, or once someone allows it."""
-    agent, workspace = live.agent.connected, live.meta["workspace_path"]
+    agent, workspace = live.agent.connected, live.cwd
     if not os.path.isabs(path) or "\0" in path:
         raise ValueError(f"{path!r} is not an absolute path")
     outside = f"{path} is outside the workspace {workspace}"
     real = real_path(path)
-    if real is None or not is_inside(workspace, real):
+    if real is None or not is_inside(live.folders, real):
         refuse(live, frame, action, path, outside)
         return
 
@@ -111,7 +111,7 @@ def _show_change(path: str, new_text: str) -> str | None:
         old_text = _read(path, 0, None) if os.path.lexists(path) else ""
     except (OSError, ValueError):
         return f"{path}: what is there now cannot be shown"
-    too_long = len(old_text) + len(new_text) > MAX_EDIT
+    too_long = len(old_text) + json_length(new_text) > MAX_EDIT
     return show_edits([Edit(path, old_text, None if too_long else new_text)])
 
 

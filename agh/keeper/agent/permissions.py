@@ -93,7 +93,7 @@ def find_subject(live: Live, own: ToolCall, title: str | None, call_id: str | No
     if call.says_nothing:
         for other in calls.values():
             call = call.joined(other)
-    return subject_of(call, live.cwd, title, call_id)
+    return subject_of(call, live.folders, title, call_id)
 
 
 def _replies(live: Live, rpc_id: int | str | None) -> Finish:
@@ -121,7 +121,7 @@ def ask(
     diff: Callable[[], str | None] | None = None,
 ) -> None:
     """Inside a batch: ask for a file or a terminal of ours. `diff` shows a change, if someone is asked."""
-    subject = Subject(asking, title, outside=outside_of(asking.paths, live.cwd))
+    subject = Subject(asking, title, outside=outside_of(asking.paths, live.folders))
     ask_about(live, subject, options, raw, finish, rpc_id, diff=diff)
 
 

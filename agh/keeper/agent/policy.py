@@ -1,8 +1,8 @@
 """What is decided before a permission request reaches anyone: by memory, rules, this turn, or the mode.
 
-Promises: no mode, and no rule without a path, allows what lies outside the workspace or in a directory that
-agh itself obeys; no rule allows anything in a session whose own mode is deny-all; what a rule of a workspace
-says only ever makes it stricter; what cannot be told is asked.
+Promises: no mode, and no rule without a path, allows what lies outside the workspace (and the directories of
+`--add-dir`) or in a directory that agh itself obeys; no rule allows anything in a session whose own mode is
+deny-all; what a rule of a workspace says only ever makes it stricter; what cannot be told is asked.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def decide_beforehand(live: Live, subject: Subject, *, ours: bool) -> Verdict:
     """
     verdict, asking, workspace = Verdict(), subject.asking, live.cwd
     is_clear = not (subject.unclear or subject.partial)
-    inside = is_clear and all(is_open(workspace, path) for path in asking.paths)
+    inside = is_clear and all(is_open(live.folders, path) for path in asking.paths)
     is_listed = inside and rules.is_allowed(live.meta.get("allowed_tools") or [], asking, workspace)
     if live.meta.get("permissions") == "deny-all":  # the session's own mode: no rule or memory overrides it
         verdict.note("mode", "deny-all, for the session")

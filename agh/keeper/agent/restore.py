@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from agh.adapters import registry
-from agh.adapters.opening import opening
+from agh.adapters.opening import directories, opening
 from agh.adapters.restore import (
     AUTH_REQUIRED,
     Gone,
@@ -76,6 +76,7 @@ class LiveConversation:
         if method != "session/list":
             params["mcpServers"] = live.meta.get("mcp_servers") or []
             params |= self._opening()
+            params |= directories(self.capabilities, live.folders[1:])
         limit = live.settings[
             "timeouts.new" if method in ("session/new", "session/list") else "timeouts.load"
         ]

@@ -84,7 +84,7 @@ def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
         raise ValueError("a command is a text, its arguments are a list")
     argv = [params["command"], *map(str, args)]
     extra = {str(variable["name"]): str(variable["value"]) for variable in params.get("env") or []}
-    cwd = os.path.abspath(str(params.get("cwd") or live.meta["workspace_path"]))
+    cwd = os.path.abspath(str(params.get("cwd") or live.cwd))
     limit = params.get("outputByteLimit")
     limit = OUTPUT_LIMIT if limit is None else max(0, min(int(limit), OUTPUT_LIMIT))
     if any("\0" in text for text in (*argv, *extra, *extra.values(), cwd)) or any(
@@ -93,10 +93,10 @@ def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
         raise ValueError("a command, its environment and its directory are plain texts")
     is_line = len(argv) == 1 and find_program(argv[0]) is None  # agents send whole shell lines as the command
     line = with_environment(argv[0] if is_line else shlex.join(argv), extra)
-    workspace, agent = live.meta["workspace_path"], live.agent.connected
-    outside = f"{cwd} is outside the workspace {workspace}"
+    agent = live.agent.connected
+    outside = f"{cwd} is outside the workspace {live.cwd}"
     real = real_path(cwd)
-    if real is None or not is_inside(workspace, real):
+    if real is None or not is_inside(live.folders, real):
         refuse(live, frame, "execute", line, outside)
         return
     if is_line:

@@ -51,12 +51,13 @@ class Subject:
 
 
 def subject_of(
-    call: ToolCall, workspace: str, title: str | None = None, tool_call_id: str | None = None
+    call: ToolCall, folders: tuple[str, ...], title: str | None = None, tool_call_id: str | None = None
 ) -> Subject:
-    """Return what a tool call asks for; paths outside the workspace come first."""
+    """Return what a tool call asks for, paths outside the folders first. `folders[0]` is the workspace."""
+    workspace = folders[0]
     folder = os.path.join(workspace, os.path.expanduser(call.directory or ""))
     paths = dict.fromkeys(resolve(path, workspace) for path in call.paths)
-    ordered = tuple(sorted(paths, key=lambda path: is_inside(workspace, path)))
+    ordered = tuple(sorted(paths, key=lambda path: is_inside(folders, path)))
     command = "\n".join(call.commands) if call.commands else None
     asking = Asking(
         call.kind or "other",
@@ -69,7 +70,7 @@ def subject_of(
         asking,
         title,
         tool_call_id,
-        outside_of(ordered, workspace),
+        outside_of(ordered, folders),
         show_edits(call.edits),
         tuple(resolve(edit.path, workspace) for edit in call.edits if edit.path and edit.new is not None),
         unclear=call.says_nothing,
@@ -86,9 +87,9 @@ def resolve(path: str, workspace: str) -> str:
     return real
 
 
-def outside_of(paths: tuple[str, ...], workspace: str) -> tuple[str, ...]:
-    """Return those of the paths that are not in the workspace."""
-    return tuple(path for path in paths if not is_inside(workspace, path))
+def outside_of(paths: tuple[str, ...], folders: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of the paths that are in none of the folders."""
+    return tuple(path for path in paths if not is_inside(folders, path))
 
 
 def words_of(command: str, folder: str) -> tuple[str, ...]:

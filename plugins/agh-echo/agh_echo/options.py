@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-CAPS = ("load", "resume", "list", "fork", "close", "delete")
+CAPS = ("load", "resume", "list", "fork", "close", "delete", "additionalDirectories")
 OUTCOMES = (
     "ok", "not-found", "not-found-text", "method-not-found", "unclear", "unclear-listed", "unclear-missing",
     "error", "null", "empty", "late", "die", "hang",

@@ -22,7 +22,9 @@ class Session:
         self.mcp_servers: list[Frame] = params.get("mcpServers") or []
         self.records = records
         self.mode, self.model = MODES[0], MODELS[0]
-        self.start_params = {key: params[key] for key in ("systemPrompt", "_meta") if key in params}
+        self.start_params = {
+            key: params[key] for key in ("systemPrompt", "additionalDirectories", "_meta") if key in params
+        }
         self.failures = 0
         self.is_stored = True
         self.turn: Task | None = None

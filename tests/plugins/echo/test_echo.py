@@ -280,7 +280,14 @@ class TestHandshake:
         capabilities = result["agentCapabilities"]
         assert capabilities["loadSession"]
         assert capabilities["promptCapabilities"] == {"image": True, "audio": False, "embeddedContext": True}
-        assert set(capabilities["sessionCapabilities"]) == {"resume", "list", "fork", "close", "delete"}
+        assert set(capabilities["sessionCapabilities"]) == {
+            "resume",
+            "list",
+            "fork",
+            "close",
+            "delete",
+            "additionalDirectories",
+        }
         assert result["authMethods"] == []
 
     def test_serves_only_what_it_advertises(self, start: Start) -> None:
