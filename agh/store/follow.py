@@ -5,7 +5,8 @@ ended when nobody holds its lock and all its events have been yielded.
 
 Following a whole home has no end of its own. Only the logs of live sessions stay open then. The others are
 read one after the other, and again when their directories have changed: a keeper that starts creates files
-there. A new session is seen at once where the system has inotify, one that starts again within a second.
+there. A new session is seen at once where the system has inotify, one that starts again within a second,
+or a few if there are thousands.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from typing import NamedTuple
 
 from agh.core.events import Row
 from agh.errors import DataDamaged
-from agh.home import Session, session_of, sessions_path
+from agh.home import Session, sessions_path
 from agh.store import lock as locks
 from agh.store import meta, sessions
 from agh.store.reader import Query, Reader
 from agh.store.watch import IDLE, Watch
 
 UNSETTLED = 100_000_000  # nanoseconds; a directory that changed just now may change again unnoticed
-SHARE = 50  # looking at all directories takes at most this part of the time
+SHARE = 20  # looking at all directories takes at most this part of the time
 
 
 class Batch(NamedTuple):
@@ -168,15 +169,14 @@ class _Home:
 
     def look(self) -> Iterator[Batch]:
         """Yield what is new; the first time, what is stored."""
-        stamp, started = _stamp(sessions_path()), time.monotonic()
-        if stamp != self._home_stamp or started >= self._next_look:
+        stamp = _stamp(sessions_path())
+        if stamp != self._home_stamp or time.monotonic() >= self._next_look:
             if stamp and not self._home_stamp:
                 self._watch.add(sessions_path())
             self._home_stamp = stamp
-            yield from self._look_at_directories()
+            for session, directory_stamp in self._changed():
+                yield from self._look_at_directory(session, directory_stamp)
             self._is_first_look = False
-            ended = time.monotonic()
-            self._next_look = ended + max(IDLE, SHARE * (ended - started))
         for log in list(self._live.values()):
             yield from self._look_at_live(log)
 
@@ -185,19 +185,27 @@ class _Home:
         for log in self._live.values():
             log.reader.close()
 
-    def _look_at_directories(self) -> Iterator[Batch]:
-        for session_id in sessions.session_ids():
-            session = session_of(session_id)
-            stamp = _stamp(session.directory)
-            if session_id in self._live or stamp == self._stamps.get(session_id):
-                continue
-            self._stamps[session_id] = 0 if time.time_ns() - stamp < UNSETTLED else stamp
-            try:
-                yield from self._look_at_session(session)
-            except DataDamaged as error:
-                self._stamps[session_id] = stamp
-                if os.path.isdir(session):  # else it was deleted
-                    self._on_damage(error)
+    def _changed(self) -> list[tuple[Session, int]]:
+        """Return the sessions that are not live and whose directories have changed, with their stamps."""
+        started, base = time.process_time(), sessions_path()
+        changed = [
+            (Session(session_id, directory), stamp)
+            for session_id in sessions.session_ids()
+            if session_id not in self._live
+            and (stamp := _stamp(directory := f"{base}/{session_id}")) != self._stamps.get(session_id)
+        ]
+        pause = max(IDLE, SHARE * (time.process_time() - started))
+        self._next_look = time.monotonic() + pause
+        return changed
+
+    def _look_at_directory(self, session: Session, stamp: int) -> Iterator[Batch]:
+        self._stamps[session.id] = 0 if time.time_ns() - stamp < UNSETTLED else stamp
+        try:
+            yield from self._look_at_session(session)
+        except DataDamaged as error:
+            self._stamps[session.id] = stamp
+            if os.path.isdir(session):  # else it was deleted
+                self._on_damage(error)
 
     def _look_at_session(self, session: Session) -> Iterator[Batch]:
         """Yield what has not been read of a session; if it is live, leave that to the next look."""
