@@ -192,9 +192,13 @@ class MetaInvalid(DataDamaged):
 class EventsMissing(DataDamaged):
     """session {0}: events.db is missing"""
 
+    hint = "restore events.db from a backup, or give the session up: agh session delete {0}"
+
 
 class EventsEmpty(DataDamaged):
     """session {0}: events.db is empty"""
+
+    hint = "restore events.db from a backup, or give the session up: agh session delete {0}"
 
 
 class EventsNotAFile(DataDamaged):
@@ -593,6 +597,13 @@ class WorkspaceGone(AghError):
 
     exit = 4
     hint = "restore the directory, or start anew: agh session new"
+
+
+class WorkspaceUnresolved(AghError):
+    """session {0}: its workspace {1} cannot be resolved: {2}"""
+
+    exit = 4
+    hint = "make {1} a directory again, or start anew: agh session new"
 
 
 class GitFailed(AghError):

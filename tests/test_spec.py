@@ -17,7 +17,7 @@ from agh.adapters.restore import Strategy
 from agh.cli.main import COMMANDS, SHORT
 from agh.cli.session import group
 from agh.core import checkpoint, events, rules, status
-from agh.core.settings.hooks import HOOK_EVENTS, Hook
+from agh.core.settings.hooks import HOOK_EVENTS, HOOK_KEYS
 from agh.keeper.turns import prompts
 from agh.sessions.database import schema as database
 from agh.store import schema
@@ -269,7 +269,7 @@ def test_settings() -> None:
 
 
 def test_hooks() -> None:
-    assert keys("Hooks", 0) == list(Hook._fields)
+    assert keys("Hooks", 0) == list(HOOK_KEYS)
     assert keys("Hooks", 1) == list(HOOK_EVENTS)
 
 

@@ -40,6 +40,7 @@ class AgentRecord:
     auth_method: str = ""  # the id of the agent's own authentication method to use
     install: str = ""  # the command that installs it
     restore_skip: tuple[str, ...] = ()  # strategies that do not work with it, even if it advertises them
+    restore_force: tuple[str, ...] = ()  # strategies to try first, even if it does not advertise them
     resume_argv: tuple[str, ...] = ()  # flags that restore a session; {id} is the agent's session id
     quiet_after_load: float = 0.15  # seconds of silence after which a replay is over
     hands: tuple[str, ...] = HANDS  # what agh offers to do for it: fs, terminal
@@ -102,6 +103,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "drop_env": (list, tuple),
     "crosses": (list, tuple),
     "restore_skip": (list, tuple),
+    "restore_force": (list, tuple),
     "resume_argv": (list, tuple),
     "hands": (list, tuple),
     "env": Mapping,

@@ -7,12 +7,13 @@ resume: nothing is changed, the agent's session id is kept, and the user sees th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from agh.core.acp.reasons import error_text
 
 METHOD_NOT_FOUND, NOT_FOUND, AUTH_REQUIRED = -32601, -32002, -32000
+_BY_SESSION_CAPABILITY = ("native_fork", "native_resume")
 _GONE_WORDS = (
     "not found",
     "unknown session",
@@ -163,6 +164,19 @@ def has_capability(capabilities: Mapping[str, Any], name: str) -> bool:
     """Return whether `sessionCapabilities` has an entry (an empty object counts)."""
     offered = capabilities.get("sessionCapabilities")
     return isinstance(offered, dict) and offered.get(name) is not None
+
+
+def with_forced(capabilities: Mapping[str, Any], forced: Iterable[str]) -> dict[str, Any]:
+    """Return the capabilities as if the agent advertised what these strategies need."""
+    offered = capabilities.get("sessionCapabilities")
+    added: dict[str, Any] = {
+        name.removeprefix("native_"): {} for name in forced if name in _BY_SESSION_CAPABILITY
+    }
+    return {
+        **capabilities,
+        "loadSession": bool(capabilities.get("loadSession")) or "native_load" in forced,
+        "sessionCapabilities": {**added, **(offered if isinstance(offered, dict) else {})},
+    }
 
 
 def _native(talk: Conversation, method: str) -> Restored:

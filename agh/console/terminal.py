@@ -73,3 +73,14 @@ def _escape_json(match: re.Match[str]) -> str:
         return f"\\u{code:04x}"
     code -= 0x10000
     return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
+
+
+def default_holder() -> str:
+    """Return the default holder of a lease: this terminal, or this script and all its commands."""
+    host = os.uname().nodename
+    for fd in (0, 1, 2):
+        try:
+            return f"cli:{host}:{os.ttyname(fd)}"
+        except OSError:
+            continue
+    return f"cli:{host}:{os.getsid(0)}"

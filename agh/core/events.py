@@ -6,7 +6,7 @@ so what an agent sent is printed unchanged and a million rows don't cost a milli
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -41,6 +41,8 @@ TYPES = (
     *LIFECYCLE_TYPES,
     *MARKER_TYPES,
 )
+TOOL_NAMES = ("tool_name", "tool_kind", "title")  # what a tool call and its result are known by
+UNKNOWN_OUTCOME = "the outcome is unknown: the session was interrupted while the tool ran"
 
 
 class Row(NamedTuple):
@@ -149,6 +151,29 @@ def marker(kind: str, summary: str, *, severity: str = "info", at: str | None = 
     at = at or timestamp()
     fields |= {"kind": kind, "severity": severity, "summary": summary, "occurred_at": at}
     return draft(MARKER_CREATED, at=at, **fields)
+
+
+def unknown_result(call_id: str, call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a `tool_result` for a call that nobody saw finish, which is never a success."""
+    return {
+        "tool_call_id": call_id,
+        **{name: call.get(name) for name in TOOL_NAMES},
+        "tool_result": {"error": UNKNOWN_OUTCOME},
+        "tool_error": True,
+        "outcome": "unknown",
+    }
+
+
+def derive_workspace_id(path: str) -> str:
+    """Return the id of a directory that nobody has given one: it follows from the path (FNV-1a, 64 bits)."""
+    number = 0xCBF29CE484222325
+    for byte in path.encode(errors="surrogateescape"):
+        number = (number ^ byte) * 0x100000001B3 % (1 << 64)
+    digits = ""
+    while len(digits) < 13:
+        number, digit = divmod(number, 36)
+        digits += "0123456789abcdefghijklmnopqrstuvwxyz"[digit]
+    return f"ws-{digits}"
 
 
 def quoted(text: str) -> str:

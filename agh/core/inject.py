@@ -13,6 +13,11 @@ from agh.core.markdown import result_text
 from agh.core.transcript import Message
 
 HEADER = "RESUME CONTEXT FOR CONTINUING TASK"
+PAUSED_HEADER = (
+    "## Session Context (Resumed)\n"
+    "This session was paused and has now resumed. Below is a summary of recent activity you were involved in "
+    "before the pause."
+)
 INSTRUCTIONS = (
     "You are continuing the task above in a new process. Go on from where the history ends. "
     "Do not repeat work that is already finished."
@@ -45,11 +50,24 @@ def _omission_note(count: int) -> str:
     return f"[{count} earlier entries are left out]"
 
 
+def paused_context(tail: Sequence[Message], budget: int, scratch_pad: str | None) -> str | None:
+    """Return the section that tells an agent what a checkpoint has of its conversation; None if nothing."""
+    past = history(tail, budget)
+    pad = f"Your scratch pad:\n{scratch_pad}" if scratch_pad else None
+    parts = [part for part in (past, pad) if part]
+    return "\n\n".join([PAUSED_HEADER, *parts]) if parts else None
+
+
 def with_history(past: str, prompt: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the prompt with the `past` before its text and the instructions after it."""
+    """Return the prompt with the `past` before its text and the instructions after it.
+
+    What a checkpoint has of the past is a section of its own, followed by the prompt.
+    """
     texts = [str(block["text"]) for block in prompt if block.get("type") == "text"]
     others = [block for block in prompt if block.get("type") != "text"]
     request = "\n".join(texts)
+    if past.startswith(PAUSED_HEADER):
+        return [{"type": "text", "text": f"{past}\n\n=== CURRENT REQUEST ===\n{request}"}, *others]
     text = (
         f"{HEADER}\n\n=== EXECUTION HISTORY ===\n{past}\n\n=== CURRENT REQUEST ===\n{request}\n\n"
         f"=== INSTRUCTIONS ===\n{INSTRUCTIONS}"

@@ -11,10 +11,8 @@ if TYPE_CHECKING:
     from agh.core.redaction.redact import Redactor
 
 DEFAULT_LIMIT, MAX_LIMIT = 20, 100
-# A pending marker stays pending until another kind of marker resolves one of them, or all of them.
-_RESOLVES_ONE = {"prompt_accepted": "prompt_queued", "prompt_dropped": "prompt_queued"}
-_RESOLVES_ALL = {"session_recovered": "session_unhealthy"}
-_PENDING_KINDS = ("prompt_queued", "session_unhealthy", "mcp_auth_required")
+_QUEUED, _NOT_QUEUED = ("prompt_queued", "prompt_steered"), ("prompt_accepted", "prompt_dropped")
+_SICK = ("unhealthy", "hung")
 
 
 def recap(
@@ -41,7 +39,7 @@ def recap(
         "session": {key: session.get(key) for key in ("id", "badge", "state")},
         "recent_markers": [redactor.json(_without_role(marker)) for marker in recent_markers],
         "recent_messages": _redact_messages(talk, redactor)[len(talk) - len(recent_talk) :],
-        "pending_markers": _count_pending(markers),
+        "pending_markers": _count_pending(markers, session, pending_inputs),
         "pending_inputs": pending_inputs,
         "pending_permissions": pending_permissions,
         "omitted": {
@@ -73,17 +71,29 @@ def _is_spoken(message: Message, key: str) -> bool:
     return message["role"] == "assistant" and isinstance(message.get(key), str)
 
 
-def _count_pending(markers: Sequence[Message]) -> int:
-    pending = dict.fromkeys(_PENDING_KINDS, 0)
+def _count_pending(markers: Sequence[Message], session: dict[str, Any], pending_inputs: int) -> int:
+    """Count the markers that are not settled: by a later marker, or by how the session is now.
+
+    A prompt that no longer waits needs none, nor does a session that is well again or stopped.
+    """
+    queued = unhealthy = missing_logins = 0
     for marker in markers:
         kind = str(marker.get("kind"))
-        if kind in pending:
-            pending[kind] += 1
-        elif kind in _RESOLVES_ONE:
-            pending[_RESOLVES_ONE[kind]] = max(0, pending[_RESOLVES_ONE[kind]] - 1)
-        elif kind in _RESOLVES_ALL:
-            pending[_RESOLVES_ALL[kind]] = 0
-    return sum(pending.values())
+        if kind in _QUEUED:
+            queued += 1
+        elif kind in _NOT_QUEUED:
+            queued = max(0, queued - 1)
+        elif kind == "session_unhealthy":
+            unhealthy += 1
+        elif kind == "session_recovered":
+            unhealthy = 0
+        elif kind == "mcp_auth_required":
+            missing_logins += 1
+    if session.get("badge") not in _SICK:
+        unhealthy = 0
+    if session.get("state") == "stopped":
+        missing_logins = 0
+    return min(queued, pending_inputs) + unhealthy + missing_logins
 
 
 def _without_role(message: Message) -> Message:

@@ -2,7 +2,7 @@
 
 Promises: applying a plan twice has the same effect as applying it once; a plan only adds after the last row;
 it closes every open turn, not only the last. A tool call without a result gets one whose outcome is
-"unknown": it never counts as a success.
+"unknown", even if its turn has ended: it never counts as a success.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from agh.core.events import TURN_END_TYPES, Draft, Row, draft
+from agh.core.events import TURN_END_TYPES, Draft, Row, draft, unknown_result
 
 INTERRUPTED = "the turn was interrupted: its keeper ended before the agent finished"
-UNKNOWN_OUTCOME = "the outcome is unknown: the session was interrupted while the tool ran"
 
 
 @dataclass
@@ -38,57 +37,59 @@ class Permission(NamedTuple):
 
 @dataclass
 class _OpenTurn:
-    """A turn with no end: its last row, and its tool calls without a result."""
+    """A turn with something open: its last row, and its tool calls without a result."""
 
     last: Row
+    ended: bool = False
     tools: dict[str, tuple[Row, dict[str, Any]]] = field(default_factory=dict)
     finished: set[str] = field(default_factory=set)
 
 
-def plan(rows: Iterable[Row], at: str, orphaned: Iterable[Permission] = ()) -> Plan:
+def plan(
+    rows: Iterable[Row], at: str, orphaned: Iterable[Permission] = (), ended: Iterable[str] = ()
+) -> Plan:
     """Plan the repair of a log with these rows: all of them, or at least those of every open turn.
 
-    `orphaned` are the permission requests that can no longer be answered.
+    `orphaned` are the permission requests that can no longer be answered; `ended` are turns whose ends are
+    not among the rows.
     """
     repair = Plan()
     for request in orphaned:
         _expire(repair, request, at)
-    for turn_id, turn in _open_turns(rows).items():
-        repair.issues.append(
-            issue("open_turn", "error", "the turn has no done and no error event", turn_id, turn.last.id)
-        )
-        agent_session = turn.last.parsed().get("session_id")
+    for turn_id, turn in _open_turns(rows, set(ended)).items():
+        if not turn.ended:
+            detail = "the turn has no done and no error event"
+            repair.issues.append(issue("open_turn", "error", detail, turn_id, turn.last.id))
         for call_id, (row, content) in turn.tools.items():
-            name = content.get("tool_name")
             detail = f"tool call {call_id} has no result"
             repair.issues.append(issue("dangling_tool_call", "warning", detail, turn_id, row.id))
             repair.drafts.append(
                 draft(
                     "tool_result",
                     turn_id=turn_id,
-                    agent_session=agent_session,
+                    agent_session=content.get("session_id"),
                     at=at,
-                    tool_call_id=call_id,
-                    tool_name=name,
-                    title=content.get("title"),
-                    tool_result={"error": UNKNOWN_OUTCOME},
-                    tool_error=True,
-                    outcome="unknown",
+                    **unknown_result(call_id, content),
                 )
             )
-            repair.actions.append(action("append_tool_result", turn_id, call_id, name))
-        repair.drafts.append(
-            draft(
-                "error",
-                turn_id=turn_id,
-                agent_session=agent_session,
-                at=at,
-                error=INTERRUPTED,
-                stop_reason="interrupted",
-            )
-        )
-        repair.actions.append(action("append_error", turn_id))
+            repair.actions.append(action("append_tool_result", turn_id, call_id, content.get("tool_name")))
+        if not turn.ended:
+            _close(repair, turn_id, turn.last.parsed().get("session_id"), at)
     return repair
+
+
+def _close(repair: Plan, turn_id: str, agent_session: str | None, at: str) -> None:
+    repair.drafts.append(
+        draft(
+            "error",
+            turn_id=turn_id,
+            agent_session=agent_session,
+            at=at,
+            error=INTERRUPTED,
+            stop_reason="interrupted",
+        )
+    )
+    repair.actions.append(action("append_error", turn_id))
 
 
 def _expire(repair: Plan, request: Permission, at: str) -> None:
@@ -109,19 +110,19 @@ def _expire(repair: Plan, request: Permission, at: str) -> None:
     )
 
 
-def _open_turns(rows: Iterable[Row]) -> dict[str, _OpenTurn]:
+def _open_turns(rows: Iterable[Row], ended: set[str]) -> dict[str, _OpenTurn]:
+    """Return the turns that have no end, then those that have a tool call without a result."""
     turns: dict[str, _OpenTurn] = {}
-    ended: set[str] = set()
     for row in rows:
-        if not row.turn_id or row.turn_id in ended:
+        if not row.turn_id:
             continue
-        if row.type in TURN_END_TYPES:
-            ended.add(row.turn_id)
-            turns.pop(row.turn_id, None)
-            continue
-        turn = turns.setdefault(row.turn_id, _OpenTurn(row))
+        if row.turn_id not in turns:
+            turns[row.turn_id] = _OpenTurn(row, row.turn_id in ended)
+        turn = turns[row.turn_id]
         turn.last = row
-        if row.type in ("tool_call", "tool_result"):
+        if row.type in TURN_END_TYPES:
+            turn.ended = True
+        elif row.type in ("tool_call", "tool_result"):
             content = row.parsed()
             call_id = str(content.get("tool_call_id") or row.id)
             if row.type == "tool_result":
@@ -131,7 +132,10 @@ def _open_turns(rows: Iterable[Row]) -> dict[str, _OpenTurn]:
                 earlier = turn.tools.get(call_id, (row, {}))[1]
                 update = {key: value for key, value in content.items() if value is not None}
                 turn.tools[call_id] = (row, {**earlier, **update})
-    return turns
+    no_end = {turn_id: turn for turn_id, turn in turns.items() if not turn.ended}
+    dangling = [(turn_id, turn) for turn_id, turn in turns.items() if turn.ended and turn.tools]
+    dangling.sort(key=lambda entry: min(row.sequence for row, _ in entry[1].tools.values()))
+    return no_end | dict(dangling)
 
 
 def issue(

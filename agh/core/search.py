@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from agh.core.events import MARKER_REDACTED, Row
 from agh.core.markdown import result_text
+from agh.core.redaction.hidden import hidden_sequences
 from agh.core.transcript import Assembler, Message
 
 ROLES = ("user", "assistant", "thinking", "tool_call", "tool_result", "marker")
@@ -49,9 +50,8 @@ class Collector:
                 texts += self.finish()
                 self.start, self.at = row.sequence, row.timestamp
             elif row.type == MARKER_REDACTED:
-                number = str(row.parsed().get("marker_id")).removeprefix("evt-")
-                if number.isdecimal() and int(number) < self.start:
-                    self.hidden.append(int(number))
+                hidden = hidden_sequences([row.content])
+                self.hidden += [number for number in hidden if number < self.start]
             self._turns[row.sequence] = row.turn_id
             self._assembler.feed(row)
         return texts

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from agh.core.events import derive_workspace_id
+
 LIVE_STATES = ("starting", "active", "stopping")
 STATES = (*LIVE_STATES, "stopped")
 BADGES = (
@@ -99,6 +101,14 @@ def is_attachable(meta: Mapping[str, Any], now: str, holder: str | None = None) 
     )
 
 
+def workspace_id(meta: Mapping[str, Any]) -> str | None:
+    """Return the id of a session's workspace; one that was never stored follows from the path."""
+    if meta.get("workspace_id"):
+        return str(meta["workspace_id"])
+    path = (meta.get("worktree") or {}).get("origin") or meta.get("workspace_path")
+    return derive_workspace_id(path) if path else None
+
+
 def recovery(meta: Mapping[str, Any], lock_held: bool, keeper_answers: bool) -> dict[str, Any]:
     """Tell whether the agent runs, whether the session can and should be resumed, and why.
 
@@ -123,13 +133,15 @@ def recovery(meta: Mapping[str, Any], lock_held: bool, keeper_answers: bool) -> 
     }
 
 
-def view(meta: Mapping[str, Any], lock_held: bool, now: str) -> dict[str, Any]:
-    """Return a session as it is printed: its effective metadata and what follows from it."""
+def view(meta: Mapping[str, Any], lock_held: bool, now: str, holder: str | None = None) -> dict[str, Any]:
+    """Return a session as it is printed to `holder`: its effective metadata and what follows from it."""
     view = effective_meta(meta, lock_held)
     lease = view.get("attach") or {}
+    if view.get("workspace_path"):
+        view["workspace_id"] = workspace_id(view)
     view["phase"] = phase(view)
     view["badge"] = badge(view)
-    view["attachable"] = view["state"] == "active" and is_attachable(view, now)
+    view["attachable"] = view["state"] == "active" and is_attachable(view, now, holder)
     view["attached_to"] = lease.get("attached_to")
     view["attach_expires_at"] = lease.get("attach_expires_at")
     return view

@@ -109,6 +109,8 @@ class Assembler:
             message |= {field: call[field] for field in ("tool_name", "title") if field in call}
             self._tools[key] = message
             self.messages.append(message)
+        if row.type == "tool_result":  # one that comes late replaces one with an unknown outcome
+            message.pop("outcome", None)
         message |= {field: content[field] for field in _TOOL_FIELDS if content.get(field) is not None}
         return message
 

@@ -6,9 +6,11 @@ import os
 import time
 from typing import Any
 
+from agh.core.events import draft_of, timestamp
 from agh.core.status import phase
 from agh.keeper import checkpoint, crash, hooks
 from agh.keeper.agent import permissions, terminals
+from agh.keeper.agent.open_calls import close_left_open
 from agh.keeper.leash.leftovers import end_leftovers
 from agh.keeper.server import Answer
 from agh.keeper.session import Live
@@ -58,16 +60,18 @@ def write_end(live: Live) -> None:
         permissions.cancel_all(live, decided_by="the session's end")
         if live.turns.current is not None:
             turn.abandon(live, live.turns.current, detail or f"the session stopped: {reason}")
+        if live.turns.left_open:
+            close_left_open(live)
         if not paused:
             live.log.record("session_stopped", **_stop_fields(live, reason, detail))
     if paused:
-        elapsed = round(time.monotonic() - live.activity.started, 3)
+        elapsed, at = round(time.monotonic() - live.activity.started, 3), timestamp()
         # With the settings it started with: a file that is broken by now must not keep it from ending.
         point = checkpoint.derive(live.session, elapsed, live.settings)
-        store.write(live.session, point)
-        fields = {"checkpoint": point["created_at"], "elapsed_seconds": elapsed}
+        store.write(live.session, point | {"created_at": at})
+        fields = _stop_fields(live, reason, detail) | {"checkpoint": at, "elapsed_seconds": elapsed}
         with live.log.batch():
-            live.log.record("session_paused", **_stop_fields(live, reason, detail), **fields)
+            live.log.add(draft_of("session_paused", "", live.meta.get("acp_session_id"), at, fields))
     live.update(
         state="stopped",
         stop_reason=reason,

@@ -102,9 +102,13 @@ class RunningHook:
         self._start, self._at = time.monotonic(), timestamp()
         self._output = bytearray()
         self._timed_out = False
-        argv = ["/bin/sh", "-c", hook.command]
         self._process = Leashed(
-            live.loop, argv, live.agent.environ, live.meta["workspace_path"], self._take, self._finish
+            live.loop,
+            list(hook.argv),
+            live.agent.environ,
+            live.meta["workspace_path"],
+            self._take,
+            self._finish,
         )
         self._timer = live.loop.later(hook.timeout, self.expire)
         live.hooks.append(self)

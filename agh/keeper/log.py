@@ -47,6 +47,11 @@ class Log:
         sequence: int = self.writer.last_sequence
         return sequence
 
+    @property
+    def now(self) -> str:
+        """Inside a batch: return the time that its events have."""
+        return self._timestamp
+
     @contextmanager
     def batch(self) -> Iterator[None]:
         """Record and plan inside; at the end commit, then act. A batch inside a batch joins it."""

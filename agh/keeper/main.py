@@ -80,6 +80,7 @@ def keep(lock: Lock, ready: Ready, request: StartRequest) -> None:
 def load_session(lock: Lock, request: StartRequest) -> Live:
     """Read the session and its settings, and apply what the request changes about it."""
     metadata = meta.read(lock.session)
+    last_end = {key: metadata.get(key) for key in ("state", "stop_reason", "stop_detail")}
     before_start = {key: metadata.get(key) for key in RESTORED_IF_START_FAILS}
     if agent_name := request.get("agent"):
         hand_over(metadata, agent_name)
@@ -90,7 +91,7 @@ def load_session(lock: Lock, request: StartRequest) -> Live:
     usage.refuse_over_limit(lock.session, metadata, record, settings)
     live = Live(lock.session, metadata, Writer(lock, record.name), settings, record)
     live.turns.bytes = usage.log_bytes(lock.session)
-    live.before_start = before_start
+    live.before_start, live.last_end = before_start, last_end
     if request.get("fresh"):
         live.meta["acp_session_id"] = None
     return live
@@ -193,7 +194,7 @@ def activate(
         "strategy": outcome.strategy,
         "reason": outcome.reason,
         "context_lost": restored.lost,
-        "meant": intended if restored.lost else None,
+        "meant": (restored.lost and intended) or None,
         "remarks": remarks,
     }
 

@@ -132,6 +132,7 @@ def preload_for_failures() -> None:
     import difflib  # noqa: F401
     import traceback  # noqa: F401
 
+    import agh.core.redaction.hidden
     import agh.core.redaction.secret_shapes
     import agh.keeper.failures  # noqa: F401
 

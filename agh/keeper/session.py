@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agh.adapters.agents import AgentRecord
 from agh.adapters.redactions import redactor_for
@@ -72,10 +72,17 @@ class Turn:
     timed_out: tuple[str, str] | None = None  # stop detail and failure, in case the cancel is ignored
     last_progress: float = field(default_factory=time.monotonic)
     last_heartbeat: float = field(default_factory=time.monotonic)
-    tools: dict[str, str] = field(default_factory=dict)  # names of the running tool calls, by id
+    tools: dict[str, dict[str, Any]] = field(default_factory=dict)  # what the open tool calls are, by id
     outputs: dict[str, dict[str, Any]] = field(default_factory=dict)  # carried to their results, by id
     calls: dict[str, ToolCall] = field(default_factory=dict)  # what is recorded of the open tool calls, by id
     grants: list[Grant] = field(default_factory=list)  # what was allowed for them
+
+
+class LeftOpen(NamedTuple):
+    """A tool call that is still open although its turn has ended well."""
+
+    turn_id: str
+    call: dict[str, Any]
 
 
 @dataclass
@@ -107,6 +114,7 @@ class Turns:
     last_id: str = ""
     finishing: bool = False  # a turn has ended, and its consequences are still being handled
     pause_after: tuple[str, str] | None = None  # stop reason and the limit that was reached
+    left_open: dict[str, LeftOpen] = field(default_factory=dict)  # tool calls of turns that ended well, by id
     history: str | None = None  # to be injected into the next prompt
     bytes: int = 0  # of the session's log, and what the agent sent since it was started
     unchecked_bytes: int = 0  # received since the limits were last checked
@@ -153,6 +161,7 @@ class Live:
         self.activity = Activity()
         self.ending = Ending()
         self.hooks: list[RunningHook] = []
+        self.last_end: dict[str, Any] = {}  # how meta.json said that the session ended before this start
         self.ready = False  # the start is over, and commands are served
         self.on_early_request: Callable[[str], None] | None = (
             None  # tells the command that waits for the start

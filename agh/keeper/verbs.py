@@ -7,12 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from agh import __version__
+from agh.core.events import MARKER_REDACTED
 from agh.errors import SessionStarting, SessionStopping
 from agh.keeper import ending, lease
 from agh.keeper.agent import answers, options
 from agh.keeper.server import Answer, Handler
 from agh.keeper.session import Live
 from agh.keeper.turns import cancel, prompts, queue, usage
+from agh.store.rows import redact_tables
 
 
 def verbs(live: Live) -> dict[str, Handler]:
@@ -36,6 +38,7 @@ def verbs(live: Live) -> dict[str, Handler]:
         "detach": when_ready(lease.detach),
         "queue": when_ready(queue.queue_verb),
         "update": when_ready(update_verb),
+        "redact": when_ready(redact_verb),
         "stop": lambda request, answer: ending.stop(live, request, answer),
     }
 
@@ -58,6 +61,17 @@ def update_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
     live.update(**changes)
     usage.watch_time(live)
     answer(changes)
+
+
+def redact_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
+    """Record redactions, and hide what else has the text. An agent's own processes may not do that."""
+    answers.refuse_own_process(live, request, "redact the record")
+    with live.log.batch():
+        for fields in request["redactions"]:
+            live.log.record(MARKER_REDACTED, **fields)
+        redact_tables(live.log.db, request["turn_ids"], request["call_ids"])
+        live.log.then(lambda: live.update(**request["metadata"]))
+    answer({})
 
 
 def describe(live: Live) -> dict[str, Any]:

@@ -22,8 +22,14 @@ def select(
     state: str | None,
     badge: str | None,
     agent: str | None,
+    holder: str | None = None,
+    why: bool = False,
 ) -> list[View]:
-    """Return the sessions that fit, newest activity first; old and archived ones only with `everything`."""
+    """Return the sessions that fit, newest activity first; old and archived ones only with `everything`.
+
+    `resumable` are those that `holder` can resume or attach to. With `why`, the others stay, and `why_not` of
+    each session says what keeps it from that.
+    """
     for value, values in ((state, SHOWN_STATES), (badge, BADGES)):
         if value and value not in values:
             raise Usage(f"{value!r} is none of {', '.join(values)}")
@@ -34,14 +40,21 @@ def select(
         recent = view["state"] in LIVE_STATES or str(view.get("updated_at") or "~") >= since
         return (
             (everything or (recent and not view.get("archived")))
-            and (not resumable or (view["state"] != "unknown" and not view.get("archived")))
+            and (not resumable or why or not view.get("archived"))
             and (registered is None or is_in(view, registered, workspace))
             and (not state or view["state"] == state)
             and (not agent or view.get("agent_name") == agent)
         )
 
-    views = list_views(keep)
-    _mark_stuck(views)
+    views = list_views(keep, holder)
+    mark_stuck(views)
+    if resumable:
+        from agh.sessions.resume import Eligibility
+
+        check = Eligibility(holder)
+        views = [view | {"why_not": check(view)} for view in views]
+        if not why:
+            views = [view for view in views if view.pop("why_not") is None]
     if badge:
         views = [view for view in views if view["badge"] == badge]
     if workspace and not views:
@@ -49,7 +62,7 @@ def select(
     return views
 
 
-def _mark_stuck(views: list[View]) -> None:
+def mark_stuck(views: list[View]) -> None:
     """Give the sessions whose keepers do not respond the badge that says so."""
     live = {session_of(view["id"]): view for view in views if view["state"] in LIVE_STATES}
     if live:

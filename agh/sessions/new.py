@@ -11,7 +11,7 @@ from typing import Any
 from agh import config
 from agh.adapters import registry
 from agh.config import PERMISSION_MODES
-from agh.core.events import timestamp
+from agh.core.events import derive_workspace_id, timestamp
 from agh.errors import AghError, MetaInvalid, NameMismatch, NameTaken, Usage, WorkspaceGone
 from agh.home import Session, home_path
 from agh.keeper import client
@@ -78,7 +78,8 @@ def create(
         paths = [path, registered.path]
         with _named(name, paths, replace=replace) as replaced, create_session(session_id) as lock:
             metadata = first_meta(session_id, agent_name, command, name, path, permissions)
-            metadata["place"], metadata["worktree"], metadata["workspace_id"] = on, tree, registered.id
+            metadata["place"], metadata["worktree"] = on, tree
+            metadata["workspace_id"] = registered.id or derive_workspace_id(registered.path)
             metadata["system_prompt"], metadata["allowed_tools"] = system_prompt, allowed_tools or []
             metadata["additional_directories"] = list(dict.fromkeys(additional))
             metadata["limits"] = limits or None

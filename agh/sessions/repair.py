@@ -11,7 +11,7 @@ from typing import Any
 from agh.core import status
 from agh.core.events import Draft, Row, draft, marker, timestamp
 from agh.core.repair import Permission, Plan, action, issue, plan
-from agh.errors import EventsLost, SessionBusy, SessionLive
+from agh.errors import EventsEmpty, EventsLost, SessionBusy, SessionLive
 from agh.home import Session
 from agh.keeper.leash.leftovers import end_leftovers
 from agh.store import lock as locks
@@ -36,23 +36,28 @@ def repair(session: Session, *, dry_run: bool = False, force: bool = False) -> R
     if ended_well(metadata) and not force and not count_lost(session, metadata):
         return _report(metadata["id"], Plan(), persisted=False)
     if dry_run:
-        return _report(metadata["id"], _plan(session, metadata), persisted=False)
+        return _report(metadata["id"], _plan(session, metadata, thorough=True), persisted=False)
     lock = locks.take(session)
     if lock is None:
         raise SessionBusy(metadata["id"])
     with lock:
-        return repair_locked(lock)
+        return repair_locked(lock, thorough=True)
 
 
-def repair_locked(lock: Lock) -> Report:
-    """Repair the session whose lock is held: its processes, its log, then the metadata that speaks of it."""
+def repair_locked(lock: Lock, *, thorough: bool = False, end: Draft | None = None) -> Report:
+    """Repair the session whose lock is held: its processes, its log, then the metadata that speaks of it.
+
+    `end` is the last event of a session whose keeper could not write it, unless the keeper just vanished.
+    `thorough` reads every tool call of the log, to find those that ended turns have left open. Keepers close
+    such calls themselves, so a start need not look for them.
+    """
     metadata = meta.read(lock.session)
     delete_temporary(lock.session, owned=True)
     end_leftovers(metadata)
     lost = count_lost(lock.session, metadata)
     if lost:
         fill_lost(lock, metadata["agent_name"], lost)
-    repairs = _plan(lock.session, metadata)
+    repairs = _plan(lock.session, metadata, thorough, end)
     if repairs.drafts:
         # The actions that append come first, each with one event, in the same order.
         for act, row in zip(repairs.actions, _append(lock, metadata, repairs.drafts), strict=False):
@@ -67,9 +72,13 @@ def repair_locked(lock: Lock) -> Report:
 
 
 def count_lost(session: Session, metadata: Meta) -> int:
-    """Return how many events the metadata knows of that are not in the log."""
+    """Return how many events the metadata knows of that are not in the log; refuse a log that lost all."""
+    known = metadata.get("last_sequence") or 0
     with Reader(session) as reader:
-        return max(0, (metadata.get("last_sequence") or 0) - reader.last_sequence())
+        last = reader.last_sequence()
+    if known and not last:
+        raise EventsEmpty(session.id)
+    return max(0, known - last)
 
 
 def fill_lost(lock: Lock, agent_name: str, lost: int) -> None:
@@ -95,9 +104,9 @@ def ended_well(metadata: Meta) -> bool:
     return metadata["state"] == "stopped" and metadata.get("stop_reason") not in _NEEDS_A_LOOK
 
 
-def _plan(session: Session, metadata: Meta) -> Plan:
+def _plan(session: Session, metadata: Meta, thorough: bool, end: Draft | None = None) -> Plan:
     with Reader(session) as reader:
-        repairs = reader.snapshot(lambda: _plan_log(reader))
+        repairs = reader.snapshot(lambda: _plan_log(reader, metadata, thorough, end))
     if lost := count_lost(session, metadata):
         repairs.issues.append(issue("lost_events", "error", f"the log lacks {lost} events at its end"))
     if metadata["state"] in status.LIVE_STATES:
@@ -107,22 +116,52 @@ def _plan(session: Session, metadata: Meta) -> Plan:
     return repairs
 
 
-def _plan_log(reader: Reader) -> Plan:
+def _plan_log(reader: Reader, metadata: Meta, thorough: bool, end: Draft | None) -> Plan:
     pending = reader.fetch(
         "SELECT request_id, turn_id, tool_call_id, action, resource FROM permissions "
         "WHERE status = 'pending' ORDER BY created_at, request_id"
     )
-    repairs = plan(_open_turn_rows(reader), timestamp(), map(Permission._make, pending))
+    rows, ended = _open_turn_rows(reader)
+    if thorough:
+        rows = sorted({*rows, *_open_call_rows(reader)})
+    repairs = plan(rows, timestamp(), map(Permission._make, pending), ended)
     for (turn_id,) in reader.fetch("SELECT turn_id FROM inputs WHERE status = 'dispatching' ORDER BY id"):
         summary = "the prompt was sent when its keeper died; it is not sent again by itself"
         repairs.issues.append(issue("interrupted_input", "warning", summary, turn_id))
         repairs.actions.append(action("interrupt_input", turn_id))
         repairs.drafts.append(marker("prompt_interrupted", summary, severity="warning"))
+    if metadata["state"] in status.LIVE_STATES and not _has_stopped(reader):
+        repairs.actions.append(action("append_session_stopped"))
+        repairs.drafts.append(end or _crash(metadata))
     return repairs
 
 
-def _open_turn_rows(reader: Reader) -> list[Row]:
-    """Return the rows of every turn that has no end, found without scanning the log."""
+def _crash(metadata: Meta) -> Draft:
+    """Draft the last event of a keeper that vanished."""
+    stopped = status.effective_meta(metadata, lock_held=False)
+    return draft(
+        "session_stopped",
+        agent_session=metadata.get("acp_session_id"),
+        stop_reason=stopped["stop_reason"],
+        text=stopped["stop_detail"],
+        failure=stopped["failure"],
+        spent=stopped.get("spent"),
+    )
+
+
+def _has_stopped(reader: Reader) -> bool:
+    """Tell whether the log says that the session stopped, and nothing of it being live again."""
+    ((stopped, live),) = reader.fetch(
+        "SELECT max(CASE WHEN type IN ('session_stopped', 'session_paused') THEN sequence END), "
+        "max(CASE WHEN type IN ('session_resumed', 'user_message') THEN sequence END) FROM events WHERE "
+        "type IN ('session_stopped', 'session_paused', 'session_resumed', 'user_message') "
+        f"AND {LANDMARK}"
+    )
+    return stopped is not None and stopped > (live or 0)
+
+
+def _open_turn_rows(reader: Reader) -> tuple[list[Row], list[str]]:
+    """Return the rows of every turn that has no end, found without scanning the log, and the other turns."""
     bounds = reader.fetch(
         "SELECT turn_id, min(sequence), max(type IN ('done', 'error')) FROM events "
         f"WHERE {LANDMARK} AND turn_id != '' GROUP BY turn_id"
@@ -131,7 +170,18 @@ def _open_turn_rows(reader: Reader) -> list[Row]:
     for turn_id, first, ended in bounds:
         if not ended:
             rows += reader.rows(Query(turn=turn_id), after=first - 1)
-    return sorted(rows)
+    return sorted(rows), [turn_id for turn_id, _, ended in bounds if ended]
+
+
+def _open_call_rows(reader: Reader) -> list[Row]:
+    """Return the rows of every tool call without a result, whether its turn has ended or not."""
+    call_id = "coalesce(CASE WHEN json_valid(content) THEN nullif(content->>'$.tool_call_id', '') END, id)"
+    rows = reader.fetch(
+        "SELECT sequence, turn_id, type, agent_name, content, timestamp FROM events "
+        f"WHERE type = 'tool_call' AND turn_id != '' AND (turn_id, {call_id}) NOT IN "
+        f"(SELECT turn_id, {call_id} FROM events WHERE type = 'tool_result')"
+    )
+    return [Row._make(row) for row in rows]
 
 
 def _append(lock: Lock, metadata: Meta, drafts: list[Draft]) -> list[Row]:

@@ -8,13 +8,17 @@ refused is refused before anything is changed.
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import orjson
 
+from agh.core.status import phase
 from agh.errors import (
+    CheckpointMissing,
     EventsEmpty,
     KeeperDied,
     KeeperFailed,
@@ -24,6 +28,7 @@ from agh.errors import (
     SessionArchived,
     TimedOut,
     WorkspaceGone,
+    WorkspaceUnresolved,
 )
 from agh.home import Session, open_private
 from agh.keeper import client, spawn
@@ -152,8 +157,7 @@ def prepare(lock: Lock, metadata: Meta, agent_name: str | None) -> list[str]:
         from agh.sessions import worktree
 
         remarks = worktree.restore(metadata["id"], tree) if worktree.is_ours(tree) else []
-    if not os.path.isdir(metadata["workspace_path"]):
-        raise WorkspaceGone(metadata["id"], metadata["workspace_path"])
+    check_workspace(metadata)
     repair_locked(lock)
     return remarks
 
@@ -162,11 +166,30 @@ def check(metadata: Meta, session: Session) -> None:
     """Refuse a session that cannot be started, before anything is touched."""
     if metadata.get("archived"):
         raise SessionArchived(metadata["id"])
-    if not metadata.get("worktree") and not os.path.isdir(metadata["workspace_path"]):
-        raise WorkspaceGone(metadata["id"], metadata["workspace_path"])
+    if not metadata.get("worktree"):
+        check_workspace(metadata)
     with Reader(session) as reader:
-        if metadata.get("turns") and not reader.last_sequence():
+        if (metadata.get("turns") or metadata.get("last_sequence")) and not reader.last_sequence():
             raise EventsEmpty(metadata["id"])
+    if phase(metadata) == "paused":
+        from agh.store import checkpoint
+
+        with suppress(CheckpointMissing):
+            checkpoint.read(session)
+
+
+def check_workspace(metadata: Meta) -> None:
+    """Refuse a session whose workspace is gone, or is no directory that can be reached."""
+    path = metadata["workspace_path"]
+    try:
+        is_directory = stat.S_ISDIR(os.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        raise WorkspaceGone(metadata["id"], path) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise WorkspaceUnresolved(metadata["id"], path, reason) from None
+    if not is_directory:
+        raise WorkspaceUnresolved(metadata["id"], path, "it is not a directory")
 
 
 def check_agent(metadata: Meta, agent_name: str | None) -> None:

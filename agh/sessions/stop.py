@@ -70,18 +70,14 @@ def _kill(session: Session) -> View:
 
 def _write_killed(lock: Lock) -> None:
     from agh.sessions.repair import repair_locked
-    from agh.store.writer import Writer
 
-    repair_locked(lock)
+    end = draft("session_stopped", stop_reason="user_canceled", text=KILLED, failure=None)
+    repair_locked(lock, end=end)
     metadata: Any = meta.read(lock.session)
-    with Writer(lock, metadata["agent_name"]) as writer:
-        end = draft("session_stopped", stop_reason="user_canceled", text=KILLED, failure=None)
-        writer.append([end])
-        metadata |= {
-            "stop_reason": "user_canceled",
-            "stop_detail": KILLED,
-            "failure": None,
-            "last_sequence": writer.last_sequence,
-            "updated_at": timestamp(),
-        }
+    metadata |= {
+        "stop_reason": "user_canceled",
+        "stop_detail": KILLED,
+        "failure": None,
+        "updated_at": timestamp(),
+    }
     meta.write(lock.session, metadata)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import starmap
 from typing import Any
 
-from agh.errors import KeeperGone, SessionLive
+from agh.core.events import MARKER_REDACTED, Row, draft
+from agh.errors import KeeperGone, SessionBusy, SessionLive, Usage
 from agh.home import Session
 from agh.keeper import client
 from agh.sessions.new import check_mode, check_name
 from agh.store import lock as locks
 from agh.store import meta, sessions
+from agh.store.reader import EVERYTHING, Query, Reader
 from agh.store.views import session_view, update_metadata
 
 
@@ -46,6 +49,76 @@ def choose(session: Session, choices: Mapping[str, str]) -> None:
         _choose(session, name, value)
     if permissions is not None:
         _change(session, permissions=permissions)
+
+
+def redact(session: Session, references: Iterable[str]) -> list[dict[str, Any]]:
+    """Hide the text of messages and markers wherever agh shows or copies the session; return what was hidden.
+
+    What is hidden already is left out. Nothing is edited: an event says what is hidden.
+    """
+    from agh.core.redaction.hidden import redaction, rows_with
+
+    groups: list[tuple[Row, list[Row]]] = []
+    with Reader(session) as reader:
+        for target in [_find_event(reader, reference) for reference in dict.fromkeys(references)]:
+            if not target.parsed().get("redacted"):
+                turn = reader.rows(Query(turn=target.turn_id)) if target.turn_id else [target]
+                groups.append((target, rows_with(turn, target)))
+    if groups:
+        _append_redactions(
+            session, [row for _, rows in groups for row in rows], list(starmap(redaction, groups))
+        )
+    return [{"marker_id": target.id, "events": [row.id for row in rows]} for target, rows in groups]
+
+
+def _find_event(reader: Reader, reference: str) -> Row:
+    """Return the event that is named, if it has a text that can be hidden."""
+    from agh.core.redaction.hidden import REDACTABLE
+
+    digits = reference.removeprefix("evt-")
+    number = int(digits) if digits.isdecimal() and len(digits) < 19 else 0
+    rows = reader.page(EVERYTHING, number - 1, number) if number else []
+    hint = f"agh session transcript {reader.session_id} -o jsonl | jq -r .id"
+    if not rows:
+        raise Usage(f"{reference!r} is no event of {reader.session_id}", hint=hint)
+    if rows[0].type not in REDACTABLE:
+        raise Usage(f"{reference}: an event of type {rows[0].type} has no text to hide", hint=hint)
+    return rows[0]
+
+
+def _append_redactions(session: Session, rows: list[Row], redactions: list[dict[str, Any]]) -> None:
+    turn_ids = [row.turn_id for row in rows if row.type == "user_message"]
+    call_ids = {str(row.parsed()["tool_call_id"]) for row in rows if row.parsed().get("tool_call_id")}
+    title = meta.read(session).get("title")
+    prompts = [str(row.parsed().get("text")) for row in rows if row.type == "user_message"]
+    metadata = {"title": None} if title and any(title.rstrip("…") in text for text in prompts) else {}
+    tables: Any = {"turn_ids": turn_ids, "call_ids": sorted(call_ids)}
+    try:
+        client.call(session, "redact", redactions=redactions, metadata=metadata, **tables)
+    except KeeperGone:
+        lock = locks.take(session)
+        if lock is None:
+            raise SessionBusy(session.id) from None
+        with lock:
+            _write_redactions(lock, redactions, metadata, **tables)
+
+
+def _write_redactions(
+    lock: locks.Lock, redactions: list[dict[str, Any]], metadata: dict[str, Any], **tables: list[str]
+) -> None:
+    from agh.keeper.checkpoint import derive
+    from agh.store import checkpoint
+    from agh.store.rows import redact_tables
+    from agh.store.writer import Writer
+
+    current: Any = meta.read(lock.session)
+    with Writer(lock, current["agent_name"]) as writer, writer.transaction() as connection:
+        writer.append([draft(MARKER_REDACTED, **fields) for fields in redactions])
+        redact_tables(connection, **tables)
+        last = writer.last_sequence
+    meta.write(lock.session, current | metadata | {"last_sequence": last})
+    if checkpoint.exists(lock.session):
+        checkpoint.write(lock.session, derive(lock.session))
 
 
 def _check_options(session: Session, options: Mapping[str, str]) -> None:

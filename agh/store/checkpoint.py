@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from agh.core.checkpoint import Checkpoint, agent, checkpoint, seal, unseal
+from agh.core.events import MARKER_REDACTED
 from agh.core.transcript import TRANSCRIPT_TYPES, transcript
 from agh.errors import CheckpointDamaged, CheckpointMissing
 from agh.home import Session, replace_private_file
@@ -40,6 +41,11 @@ def read(session: Session) -> Checkpoint:
         raise CheckpointDamaged(session_id, error.strerror) from None
     except ValueError as error:
         raise CheckpointDamaged(session_id, error) from None
+
+
+def exists(session: Session) -> bool:
+    """Tell whether the session has a checkpoint, damaged or not."""
+    return os.path.exists(os.path.join(session, FILE))
 
 
 def of_session(session: Session, metadata: Meta, depth: int, elapsed: float | None = None) -> Checkpoint:
@@ -81,15 +87,18 @@ def _from_log(reader: Reader, metadata: Meta, depth: int, elapsed: float | None)
 
 
 def paused_at(reader: Reader) -> tuple[int, str, float]:
-    """Return the last event a checkpoint covers, its time, and how many seconds the session was live.
+    """Return the last event a checkpoint covers, when it was made, and how many seconds the session was live.
 
-    A pause event at the end of the log is left out: it is not part of what was paused.
+    A pause event at the end of the log is left out: it is not part of what was paused. Its time is when the
+    checkpoint was made; without one, that is the time of the last event.
     """
     last = reader.last_sequence()
     elapsed: float | None = None
+    created_at: str | None = None
     for row in reader.newest(Query(types=("session_paused",)), 1):
-        if row.sequence == last:
-            last, elapsed = last - 1, row.parsed().get("elapsed_seconds")
+        later = "SELECT 1 FROM events WHERE sequence > ? AND type <> ? LIMIT 1"
+        if not reader.fetch(later, [row.sequence, MARKER_REDACTED]):
+            last, elapsed, created_at = row.sequence - 1, row.parsed().get("elapsed_seconds"), row.timestamp
     starts = reader.fetch(
         "SELECT timestamp FROM events WHERE sequence = (SELECT coalesce(max(sequence), 1) FROM events "
         f"WHERE {LANDMARK} AND type = 'session_resumed')"
@@ -99,7 +108,7 @@ def paused_at(reader: Reader) -> tuple[int, str, float]:
         return 0, "", elapsed or 0.0
     if elapsed is None:
         elapsed = (datetime.fromisoformat(ends[0][0]) - datetime.fromisoformat(starts[0][0])).total_seconds()
-    return last, ends[0][0], max(0.0, elapsed)
+    return last, created_at or ends[0][0], max(0.0, elapsed)
 
 
 def _prompt_text(prompt: str) -> str:

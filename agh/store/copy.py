@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -18,7 +19,7 @@ from agh.errors import OutputFailed
 from agh.home import Session
 from agh.store import schema
 from agh.store.reader import EVERYTHING, Reader
-from agh.store.rows import insert
+from agh.store.rows import REDACTIONS, insert
 from agh.store.views import session_view
 
 # Fields that mean nothing on another machine.
@@ -28,7 +29,9 @@ _LOCAL_FIELDS = ("keeper", "launch", "attach", "attached_to", "attach_expires_at
 def copy(session: Session) -> Snapshot:
     """Copy the session as it is now. The events are read when the copy is used."""
     with Reader(session) as reader:
-        last, tables = reader.snapshot(lambda: (reader.last_sequence(), _read_tables(reader)))
+        last, tables, redactions = reader.snapshot(
+            lambda: (reader.last_sequence(), _read_tables(reader), reader.fetch(REDACTIONS))
+        )
     view = {key: value for key, value in session_view(session).items() if key not in _LOCAL_FIELDS}
     view["last_sequence"] = last
 
@@ -39,7 +42,10 @@ def copy(session: Session) -> Snapshot:
                 yield from page
                 after = page[-1].sequence
 
-    return Snapshot(view, last, tables, rows, lambda path: _backup(session, view, path))
+    snapshot = Snapshot(view, last, tables, rows, lambda path: _backup(session, view, path))
+    if redactions:  # a backup would have what they hide
+        return replace(snapshot, database=lambda path: write_database(snapshot, path))
+    return snapshot
 
 
 def write_database(snapshot: Snapshot, path: str) -> None:

@@ -31,6 +31,7 @@ from agh.errors import (
     Usage,
 )
 from agh.home import Session, check_descriptors
+from agh.store.rows import shown
 from agh.store.schema import APPLICATION_ID, VERSION
 
 FILE = "events.db"
@@ -166,7 +167,7 @@ class Reader:
                 if max_bytes is not None and size > max_bytes:
                     cursor.close()
                     break
-            return rows
+            return shown(self._connection, rows)
 
         if query.where is not None:
             self._check_where(query.where)

@@ -1,4 +1,7 @@
-"""Inserting rows into SQLite tables. Never commits: the caller owns the transaction."""
+"""Rows of SQLite tables: inserting them, and hiding what was redacted.
+
+Never commits: the caller owns the transaction.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,10 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
+from agh.core.events import MARKER_REDACTED, Row
+from agh.store.schema import LANDMARK
+
+REDACTIONS = f"SELECT content FROM events WHERE {LANDMARK} AND type = '{MARKER_REDACTED}'"
 INSERT_EVENT = (
     "INSERT INTO events (sequence, turn_id, type, agent_name, content, timestamp) VALUES (?, ?, ?, ?, ?, ?)"
 )
@@ -22,6 +29,30 @@ def upsert(connection: sqlite3.Connection, table: str, key: str, row: Mapping[st
     updates = ", ".join(f'"{name}" = excluded."{name}"' for name in row)
     sql = f'INSERT INTO {_values(table, row)} ON CONFLICT ("{key}") DO UPDATE SET {updates}'
     connection.execute(sql, list(row.values()))
+
+
+def shown(connection: sqlite3.Connection, rows: list[Row]) -> list[Row]:
+    """Return events as they may be shown: without the text of those that were redacted."""
+    redactions = connection.execute(REDACTIONS).fetchall() if rows else []
+    if not redactions:
+        return rows
+    from agh.core.redaction.hidden import hidden_sequences, hide  # few sessions have any
+
+    hidden = hidden_sequences(content for (content,) in redactions)
+    return [hide(row, is_first=hidden[row.sequence]) if row.sequence in hidden else row for row in rows]
+
+
+def redact_tables(connection: sqlite3.Connection, turn_ids: list[str], call_ids: list[str]) -> None:
+    """Hide the prompts of these turns, and what was asked about these tool calls; what waits stays."""
+    connection.executemany(
+        "UPDATE inputs SET prompt = ? WHERE turn_id = ? AND status IN ('sent', 'failed', 'cancelled')",
+        [('[{"type":"text","text":"[redacted]"}]', turn_id) for turn_id in turn_ids],
+    )
+    connection.executemany(
+        "UPDATE permissions SET title = '[redacted]', resource = NULL, request = '{}' "
+        "WHERE tool_call_id = ? AND status <> 'pending'",
+        [(call_id,) for call_id in call_ids],
+    )
 
 
 def _values(table: str, row: Mapping[str, Any]) -> str:

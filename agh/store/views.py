@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 View = dict[str, Any]
 
 
-def session_view(session: Session) -> View:
-    """Return a session's metadata with its derived fields; a vanished keeper shows in the state."""
-    return _view(session, meta.read(session), timestamp())
+def session_view(session: Session, holder: str | None = None) -> View:
+    """Return a session's metadata with its derived fields, as `holder` sees it.
+
+    A vanished keeper shows in the state.
+    """
+    return _view(session, meta.read(session), timestamp(), holder)
 
 
-def list_views(keep: Callable[[View], bool] = lambda view: True) -> list[View]:
+def list_views(keep: Callable[[View], bool] = lambda view: True, holder: str | None = None) -> list[View]:
     """List the sessions that `keep` accepts, newest activity first. Unreadable ones are included."""
     now = timestamp()
     views = []
@@ -33,18 +36,18 @@ def list_views(keep: Callable[[View], bool] = lambda view: True) -> list[View]:
         if isinstance(metadata, MetaInvalid):
             view = _damaged_view(session, metadata)
         else:
-            view = _view(session, metadata, now)
+            view = _view(session, metadata, now, holder)
         if keep(view):
             views.append(view)
     views.sort(key=lambda view: (view.get("updated_at") or "", view["id"]), reverse=True)
     return views
 
 
-def status_view(session: Session, answers: Callable[[Session], bool]) -> View:
+def status_view(session: Session, answers: Callable[[Session], bool], holder: str | None = None) -> View:
     """Return a session's view with the answer to "should it be resumed?". `answers` asks the keeper."""
     metadata = meta.read(session)
     is_locked = locks.is_held(session)
-    view = status.view(metadata, is_locked, timestamp())
+    view = status.view(metadata, is_locked, timestamp(), holder)
     try:
         is_answering = is_locked and answers(session)
     except KeeperNotResponding:
@@ -126,9 +129,9 @@ def recap_view(
         return reader.snapshot(read)
 
 
-def _view(session: Session, metadata: Mapping[str, Any], now: str) -> View:
+def _view(session: Session, metadata: Mapping[str, Any], now: str, holder: str | None) -> View:
     is_locked = metadata.get("state") in status.LIVE_STATES and locks.is_held(session)
-    return status.view(metadata, is_locked, now)
+    return status.view(metadata, is_locked, now, holder)
 
 
 def _damaged_view(session: Session, error: MetaInvalid) -> View:

@@ -8,6 +8,7 @@ it polls every 10 ms.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import time
@@ -36,20 +37,36 @@ IDLE = 1.0
 class Watch:
     """Wakes its user when a directory may have changed.
 
-    To use it: look, `wait()`, and look again. Call `note_change()` when a look showed something new.
+    To use it: look, `wait()`, and look again. Call `note_change()` when a look showed something new. If
+    nobody reads the pipe `output` any more, `wait` raises BrokenPipeError.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, output: int | None = None) -> None:
         self._fd = _inotify_init()
         self._poll = select.poll()
+        self._watches: dict[str, int] = {}
         if self._fd >= 0:
             self._poll.register(self._fd, select.POLLIN)
+        self._output = output
+        if output is not None:
+            self._poll.register(output, 0)
         self._looks = len(_LOOKS_AGAIN)
 
     def add(self, directory: str | os.PathLike[str]) -> None:
         """Watch this directory too."""
-        if self._fd >= 0 and _libc().inotify_add_watch(self._fd, os.fsencode(directory), _MASK) < 0:
+        if self._fd < 0:
+            return
+        watch = _libc().inotify_add_watch(self._fd, os.fsencode(directory), _MASK)
+        if watch < 0:
             self.close()  # no watches left: poll all directories instead
+        else:
+            self._watches[os.fspath(directory)] = watch
+
+    def remove(self, directory: str | os.PathLike[str]) -> None:
+        """Stop watching this directory."""
+        watch = self._watches.pop(os.fspath(directory), None)
+        if self._fd >= 0 and watch is not None:
+            _libc().inotify_rm_watch(self._fd, watch)
 
     def note_change(self) -> None:
         """Make the next waits short: more changes may have been announced together with this one."""
@@ -60,6 +77,7 @@ class Watch:
         limit = min(limit, IDLE)
         if self._fd < 0:
             time.sleep(min(limit, _POLL))
+            self._check_output(self._poll.poll(0))
         elif self._looks < len(_LOOKS_AGAIN):
             if self._wait_for_event(min(limit, _LOOKS_AGAIN[self._looks])):
                 self._looks = 0
@@ -70,6 +88,7 @@ class Watch:
 
     def close(self) -> None:
         if self._fd >= 0:
+            self._poll.unregister(self._fd)
             os.close(self._fd)
             self._fd = -1
 
@@ -82,11 +101,18 @@ class Watch:
     def _wait_for_event(self, limit: float) -> bool:
         """Tell whether inotify reported something within `limit` seconds."""
         started = time.monotonic()
-        if not self._poll.poll(limit * 1000):
+        ready = self._poll.poll(limit * 1000)
+        if not ready:
             return False
+        self._check_output(ready)
         time.sleep(max(0.0, started + _PAUSE - time.monotonic()))
         os.read(self._fd, 65536)
         return True
+
+    def _check_output(self, ready: list[tuple[int, int]]) -> None:
+        """Raise BrokenPipeError if the output is among what `poll` returned: its reader is gone."""
+        if any(fd == self._output for fd, _ in ready):
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 def _inotify_init() -> int:

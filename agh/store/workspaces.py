@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from agh.core.events import derive_workspace_id
 from agh.core.suggest import closest
 from agh.errors import ConfigInvalid, Usage, WorkspaceNameTaken, WorkspaceNotFound
-from agh.home import base36, checked_home, home_path, replace_file
+from agh.home import checked_home, home_path, replace_file
 from agh.store.sessions import lock_names, working_directory
 
 FILE, PREFIX = "workspaces.toml", "ws-"
@@ -80,7 +81,7 @@ def add(path: str, name: str | None) -> tuple[Workspace, bool]:
         for workspace in workspaces:
             if new_name in (workspace.name, workspace.id) and workspace.path != path:
                 raise WorkspaceNameTaken(new_name, workspace.path)
-        new = Workspace(path, old.id if old else PREFIX + base36(os.urandom(8)), new_name)
+        new = Workspace(path, old.id if old else derive_workspace_id(path), new_name)
         if new != old:
             _write([*(workspace for workspace in workspaces if workspace is not old), new])
     return new, new != old

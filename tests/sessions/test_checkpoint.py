@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from agh.core.events import timestamp
 from tests.support.checkpoint import DAMAGED, checkpoint_of, flip
 from tests.support.live import Live
+from tests.support.resume import HEADER, RECALL, restored
 from tests.support.wait import wait_until
 
 MISSING = 4
@@ -76,6 +78,60 @@ def test_the_tail_is_as_deep_as_configured(live: Live) -> None:
     session.agh("pause")
     (agent,) = checkpoint_of(session)["active_agents"]  # type: ignore[misc,attr-defined]
     assert [message["content"] for message in agent["conversation_tail"]] == ["one"]
+
+
+def test_it_was_made_when_the_session_was_paused(live: Live) -> None:
+    session = live.new()
+    session.tell("/say one")
+    asked = timestamp()
+    session.agh("pause")
+    (paused,) = session.events("session_paused")
+    made = checkpoint_of(session)["created_at"]
+    assert asked <= str(made) == paused.content["timestamp"] == paused.content["checkpoint"]
+    assert checkpoint_of(session, "--rebuild")["created_at"] == made
+
+
+def test_a_paused_session_gets_its_tail_if_the_agent_has_forgotten_it(live: Live) -> None:
+    live.configure("[session]\ntranscript_replay_depth = 2")
+    session = live.new()
+    session.tell("/say long ago")
+    session.tell("/say just now")
+    session.agh("pause")
+    live.configure("[session]\ntranscript_replay_depth = 50")
+    assert restored(session, "--on-resume not-found")["strategy"] == "inject_history"
+    seen = session.say(RECALL)
+    assert 'SEEN 1 user texts: "## Session Context (Resumed)\n' in seen
+    assert "This session was paused and has now resumed." in seen
+    assert "[USER]: /say just now\n[ASSISTANT]: just now" in seen
+    assert "long ago" not in seen, "the tail is as deep as the checkpoint says"
+    assert HEADER not in seen
+    assert session.say(RECALL).count("## Session Context") == 1
+
+
+def test_a_paused_session_is_restored_by_its_agent_where_that_is_possible(live: Live) -> None:
+    session = live.new()
+    session.tell("/say one")
+    session.agh("pause")
+    assert restored(session)["strategy"] == "native_resume"
+    assert "## Session Context" not in session.say(RECALL)
+
+
+@pytest.mark.parametrize("verb", [("resume",), ("prompt", "hello")])
+def test_a_damaged_checkpoint_is_refused(live: Live, verb: tuple[str, ...]) -> None:
+    session = live.new()
+    session.tell("/say one")
+    session.agh("pause")
+    flip(session.directory / "checkpoint.json", 1234)
+    before = session.events()
+    error = session.error(*verb, code=DAMAGED)
+    assert error["code"] == "checkpoint_damaged"
+    assert error["hint"] == f"agh session checkpoint {session.id} --rebuild"
+    assert (session.events(), session.is_live()) == (before, False)
+    session.agh("checkpoint", "--rebuild")
+    session.agh(*verb)
+    flip(session.directory / "checkpoint.json", 1234)
+    session.stop()
+    session.agh("resume")  # it was stopped, not paused: the checkpoint is an old one
 
 
 def test_a_session_pauses_though_its_configuration_is_broken_by_now(live: Live) -> None:

@@ -14,7 +14,7 @@ from tests.support.permissions import pending, received
 from tests.support.wait import wait_until
 
 
-def hook(event: str, command: str, **fields: object) -> str:
+def hook(event: str, command: str | list[str], **fields: object) -> str:
     given = {"event": event, "command": command, **fields}
     return "[[hooks]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in given.items())
 
@@ -61,6 +61,24 @@ def test_a_hook_runs_in_the_workspace_and_knows_the_session(live: Live) -> None:
     where, who, *open_files = output.splitlines()
     assert (where, who) == (str(live.workspace), session.id)
     assert not [path for path in open_files if str(live.home) in path], "neither the lock nor the log"
+
+
+def test_a_command_can_be_a_list(live: Live) -> None:
+    """It is started as it stands, without a shell."""
+    live.configure(hook("turn_end", ["printf", "%s|", "$HOME", "two words", "a;b"]))
+    session = live.new()
+    session.tell("hello")
+    wait_until(lambda: runs(session, "outcome"))
+    assert runs(session, "outcome", "output") == [("ok", "$HOME|two words|a;b|")]
+    (name,) = runs(session, "hook")[0]
+    assert name == "printf '%s|' '$HOME' 'two words' 'a;b'"
+
+
+@pytest.mark.parametrize("command", ["[]", "[1]", '[""]', "7"])
+def test_a_command_that_is_neither_text_nor_words_is_refused(live: Live, command: str) -> None:
+    live.configure(f'[[hooks]]\nevent = "turn_end"\ncommand = {command}\n')
+    live.agh("session", "new", "--agent", "echo", code=2)
+    assert live.sessions() == []
 
 
 def test_a_required_hook_that_fails_stops_the_session(live: Live) -> None:

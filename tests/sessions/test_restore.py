@@ -62,6 +62,29 @@ def test_the_ladder(talked: Session, way: str, outcome: str, end: str) -> None:
     {KEPT: check_kept, LOST: check_lost, FAILED: check_failed}[end](talked, way, options)
 
 
+def test_an_adapter_can_force_a_step(talked: Session) -> None:
+    define(talked.live, "echo", restore_force=["native_load"])
+    document = json.loads(resume(talked, "--caps resume,load,list").stdout)
+    assert document["restore"]["strategy"] == "native_load"
+    assert talked.say(RECALL) == SEEN
+
+
+def test_a_forced_step_is_tried_though_the_agent_does_not_offer_it(talked: Session) -> None:
+    define(talked.live, "echo", restore_force=["native_resume"])
+    restore = json.loads(resume(talked, "--caps list").stdout)["restore"]
+    assert restore["strategy"] == "inject_history"
+    assert "native_resume: the agent does not know the method" in restore["reason"]
+    assert "native_load: the agent does not offer it" in restore["reason"]
+
+
+def test_a_forced_step_comes_first_and_may_be_impossible(talked: Session) -> None:
+    define(talked.live, "echo", restore_force=["inject_history"])
+    assert json.loads(resume(talked).stdout)["restore"]["strategy"] == "inject_history"
+    talked.stop()
+    define(talked.live, "echo", restore_force=["native_fork", "cli_resume"])
+    assert json.loads(resume(talked).stdout)["restore"]["strategy"] == "native_resume"
+
+
 def check_kept(session: Session, way: str, options: str) -> None:
     before, events = session.meta(), session.events()
     result = resume(session, options)

@@ -10,10 +10,10 @@ import click
 
 from agh.adapters.redactions import redactor_for
 from agh.cli.session.recap import describe
-from agh.cli.session.resume import default_holder
 from agh.cli.turn import send_and_tell, show_turn, tell_restored
 from agh.console import terminal
 from agh.console.output import remark, write_text
+from agh.console.terminal import default_holder
 from agh.console.when import parse_duration
 from agh.core.events import TURN_END_TYPES, Row
 from agh.core.markdown import plain

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from agh.cli.session.resume import default_holder
 from agh.console.output import output_option, write_result
+from agh.console.terminal import default_holder
 from agh.keeper import client
 from agh.store import sessions
 

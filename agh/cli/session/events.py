@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import sys
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
@@ -15,10 +16,11 @@ from agh.console import terminal
 from agh.console.output import output_option, remark, write_lines, write_text
 from agh.console.when import parse_time
 from agh.core.events import TYPES, Row, envelopes
+from agh.core.status import workspace_id
 from agh.errors import DataDamaged, EventsMissing, MetaInvalid, Usage
 from agh.home import Session
 from agh.store import meta, sessions
-from agh.store.follow import follow
+from agh.store.follow import Batch, follow, follow_home
 from agh.store.reader import Query, Reader
 from agh.store.views import stop_notice
 
@@ -81,9 +83,12 @@ def events_command(
     output = output or ("human" if terminal.is_terminal() else "jsonl")
     if output == "json" and following:
         raise Usage("--follow has no end, and -o json is one document", hint="use -o jsonl")
-    selected, damaged = _all_sessions() if everything else (_resolve(ids), [])
-    printer = _printer(output, selected)
     write = _writer(output)
+    if everything and following:
+        _follow_home(query, int(after), last, _printer(output, True), write, output)
+        return
+    selected, damaged = _all_sessions() if everything else (_resolve(ids), [])
+    printer = _printer(output, len(selected) > 1)
     if following:
         _follow(selected, query, int(after), last, printer, write, output)
     else:
@@ -91,7 +96,7 @@ def events_command(
         for lines in _document(pages) if output == "json" else pages:
             write(lines)
     for error in damaged:
-        remark(f"left out: {error.message}")
+        _tell_damage(error)
     if damaged:
         raise click.exceptions.Exit(DataDamaged.exit)
 
@@ -184,7 +189,25 @@ def _follow(
                 write(printer(session, rows))
                 start = max(start, rows[-1].sequence)
         positions.append((session, start))
-    for batch in follow(positions, query):
+    _print_batches(follow(positions, query, output=_pipe()), printer, write, output)
+
+
+def _follow_home(
+    query: Query,
+    after: int,
+    last: int | None,
+    printer: Printer,
+    write: Callable[[list[str]], None],
+    output: str,
+) -> None:
+    batches = follow_home(query, after, last, on_damage=_tell_damage, output=_pipe())
+    _print_batches(batches, printer, write, output)
+
+
+def _print_batches(
+    batches: Iterator[Batch], printer: Printer, write: Callable[[list[str]], None], output: str
+) -> None:
+    for batch in batches:
         if batch.session is None:
             continue  # a tick
         if batch.rows:
@@ -193,9 +216,20 @@ def _follow(
             write([_notice(batch.session, output)])
 
 
-def _printer(output: str, selected: list[Session]) -> Printer:
+def _tell_damage(error: DataDamaged) -> None:
+    remark(f"left out: {error.message}")
+
+
+def _pipe() -> int | None:
+    """Return the descriptor of standard output if it has one: to see when its reader goes away."""
+    try:
+        return sys.stdout.fileno()
+    except (OSError, ValueError):
+        return None
+
+
+def _printer(output: str, many: bool) -> Printer:
     if output == "human":
-        many = len(selected) > 1
         return lambda session, rows: [(f"{session.id} " if many else "") + event_line(row) for row in rows]
     workspaces: dict[Session, tuple[str | None, str | None]] = {}
 
@@ -215,7 +249,7 @@ def _printer(output: str, selected: list[Session]) -> Printer:
 
 def _workspace(session: Session) -> tuple[str | None, str | None]:
     metadata = meta.read(session)
-    return metadata.get("workspace_id"), metadata.get("workspace_path")
+    return workspace_id(metadata), metadata.get("workspace_path")
 
 
 def _notice(session: Session, output: str) -> str:

@@ -31,7 +31,7 @@ SECTIONS = {
         "rename",
         "checkpoint",
     ),
-    "Keep and clean up": ("export", "import", "archive", "delete", "prune", "repair"),
+    "Keep and clean up": ("export", "import", "archive", "redact", "delete", "prune", "repair"),
 }
 ELSEWHERE = {
     "approve": "agh.cli.session.permissions:approve_command",

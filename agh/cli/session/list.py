@@ -12,6 +12,7 @@ from agh.console import terminal
 from agh.console.output import columns, output_option, remark, write_result
 from agh.console.when import age
 from agh.core.status import BADGES
+from agh.errors import Usage
 from agh.sessions.listing import SHOWN_STATES, select
 from agh.store.sessions import session_ids
 from agh.store.views import View
@@ -27,6 +28,7 @@ _STYLES = {"running": "green", "idle": "cyan", **dict.fromkeys(_ALARMING, "red")
 )
 @click.option("-a", "--all", "everything", is_flag=True, help="Also old and archived sessions.")
 @click.option("--resumable", is_flag=True, help="Only sessions that can be resumed or attached to.")
+@click.option("--why", is_flag=True, help="With --resumable: also the others, and what keeps each from it.")
 @click.option("--workspace", metavar="W", help="Only sessions of this workspace: a name, an id or a path.")
 @click.option(
     "--state", type=click.Choice(SHOWN_STATES), metavar="STATE", help="Only sessions in this state."
@@ -38,9 +40,12 @@ _STYLES = {"running": "green", "idle": "cyan", **dict.fromkeys(_ALARMING, "red")
 def list_command(output: str, limit: int | None, **filters: Any) -> None:
     """List sessions: live and recent ones, newest activity first.
 
-    Recent is the last week; --all shows the older ones and the archive too.
+    Recent is the last week; --all shows the older ones and the archive too. A session is resumable if nobody
+    else holds it and its keeper responds or, if it is stopped, its log, workspace and agent are there.
     """
-    views = select(**filters)
+    if filters["why"] and not filters["resumable"]:
+        raise Usage("--why explains --resumable", hint="agh session list --resumable --why")
+    views = select(holder=terminal.default_holder(), **filters)
     page = views if limit is None else views[:limit]
     write_result("sessions", page, output, lambda: table(page))
     if output == "human" and not page:
@@ -89,6 +94,8 @@ def table(views: list[View]) -> str:
 def _words(view: View) -> str:
     if "error" in view:
         return str(view["error"]["message"])
+    if view.get("why_not"):
+        return str(view["why_not"]["message"])
     unanswered = view.get("unanswered_permissions")
     note = f"({unanswered} unanswered) " if unanswered else ""
     return note + str(view.get("name") or view.get("title") or view.get("workspace_path") or "-")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from agh.console import terminal
-from agh.console.output import output_option, write_json, write_text
+from agh.console.output import output_option, remark, write_json, write_text
 from agh.console.progress import progress
 from agh.errors import AghError, DataDamaged, SessionBusy, SessionLive, Usage
 from agh.home import Session
@@ -30,7 +30,8 @@ def repair_command(id: str | None, everything: bool, dry_run: bool, force: bool,
     """Close what a crash left open: turns, tool calls, requests.
 
     History is never edited: a repair only appends, all or nothing, and is safe to run repeatedly. With --all,
-    it also removes what a kill left of sessions that were never completed.
+    it also removes what a kill left of sessions that were never completed. A session whose log is lost or
+    damaged needs manual attention: it is named on stderr, and the exit code is 8.
     """
     if (id is None) != everything:
         raise Usage("name a session, or --all", hint="agh session repair --all --dry-run")
@@ -43,7 +44,11 @@ def repair_command(id: str | None, everything: bool, dry_run: bool, force: bool,
     listed = progress(sessions.scan(), "repairing", len(sessions.session_ids()))
     reports = [_repair_or_report(session, dry_run, force) for session, _ in listed]
     _print(reports, output)
-    if any("error" in report for report in reports):
+    damaged = [report for report in reports if "error" in report]
+    if damaged and not (output == "human" and terminal.is_terminal()):  # else it is on the screen already
+        for report in damaged:
+            remark(f"{report['session_id']}  {terminal.one_line(_describe(report), 2000)}")
+    if damaged:
         raise click.exceptions.Exit(DataDamaged.exit)
 
 
@@ -82,7 +87,7 @@ def _describe(report: dict[str, Any]) -> str:
     if "skipped" in report:
         return f"skipped: {report['skipped']}"
     if "error" in report:
-        return f"needs a person: {report['error']['message']}"
+        return f"needs manual attention: {report['error']['message']}"
     if not report["actions"]:
         return "ok"
     details = "; ".join(issue["detail"] for issue in report["issues"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from functools import partial
 from typing import Any
 
@@ -13,23 +11,21 @@ from agh.cli.ask import answer_early
 from agh.cli.session.new import COUNT
 from agh.cli.turn import tell_restored
 from agh.console.limits import parse_limits
-from agh.console.output import output_option, write_json, write_text
+from agh.console.output import output_option, remark, write_json, write_text
+from agh.console.terminal import default_holder
 from agh.console.when import parse_duration
 from agh.errors import Usage
-from agh.sessions.resume import newest, resume
+from agh.sessions.resume import Obstacle, newest, resume
 from agh.store import sessions
-from agh.store.views import session_view
+from agh.store.views import View, session_view
 
 
-def default_holder() -> str:
-    """Return the default holder of a lease: this terminal, or this script and all its commands."""
-    host = socket.gethostname()
-    for fd in (0, 1, 2):
-        try:
-            return f"cli:{host}:{os.ttyname(fd)}"
-        except OSError:
-            continue
-    return f"cli:{host}:{os.getsid(0)}"
+def _skip(view: View, obstacle: Obstacle) -> None:
+    """Pass over a session without a word."""
+
+
+def _tell_skipped(view: View, obstacle: Obstacle) -> None:
+    remark(f"{view['id']} cannot be resumed: {obstacle['message']}")
 
 
 @click.command(
@@ -40,8 +36,9 @@ def default_holder() -> str:
     "  agh session resume fix-login --require-context -o json | jq -r .restore.strategy",
 )
 @click.argument("id", required=False)
-@click.option("--latest", is_flag=True, help="The newest session that can be resumed.")
+@click.option("--latest", is_flag=True, help="The session active last, of those that can be resumed.")
 @click.option("--workspace", metavar="W", help="With --latest: only sessions of this workspace.")
+@click.option("--why", is_flag=True, help="With --latest: name the sessions passed over, and why.")
 @click.option("--attach-only", is_flag=True, help="Never restart: only attach to a live session.")
 @click.option("--agent", metavar="NAME", help="Hand the session to another agent, with its history.")
 @click.option("--fresh", is_flag=True, help="Forget the agent's own session and start a new one.")
@@ -61,6 +58,7 @@ def resume_command(
     id: str | None,
     latest: bool,
     workspace: str | None,
+    why: bool,
     attach_only: bool,
     holder: str | None,
     ttl: str,
@@ -90,14 +88,18 @@ def resume_command(
         raise session_missing(click.get_current_context())
     if id is not None and latest:
         raise Usage("name a session, or --latest", hint="agh session resume @last")
-    session = sessions.resolve(id) if id else newest(workspace)
+    if why and not latest:
+        raise Usage("--why explains the choice of --latest", hint="agh session list --resumable --why")
+    holder = holder or default_holder()
+    on_skip = _tell_skipped if why else _skip
+    session = sessions.resolve(id) if id else newest(workspace, holder, steal=steal, on_skip=on_skip)
     if session is None:
         if output != "human":
             write_json({"resumed": None, "reason": "no_eligible_sessions"})
         else:
             write_text("no session can be resumed\n")
         return
-    lease = {"holder": holder or default_holder(), "ttl": parse_duration(ttl, "--ttl"), "steal": steal}
+    lease = {"holder": holder, "ttl": parse_duration(ttl, "--ttl"), "steal": steal}
     intent |= {
         "limits": parse_limits(max_cost, max_turns, max_time, max_bytes),
         "on_permission": partial(answer_early, no_ask),
@@ -105,7 +107,7 @@ def resume_command(
     resumed = resume(session, attach_only, lease, **intent)
     if resumed.hello["started"]:
         tell_restored(resumed.hello)
-    view = session_view(session)
+    view = session_view(session, holder)
     if output != "human":
         result = {"session": view, "attach": resumed.attach, "restore": resumed.restore}
         write_json(result, lines=output == "jsonl")

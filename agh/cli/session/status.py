@@ -35,7 +35,7 @@ _FIELDS = (
 @output_option()
 def status_command(id: str, output: str) -> None:
     """Show what a session is doing, and if it needs a resume."""
-    view = status_view(sessions.resolve(id), client.answers)
+    view = status_view(sessions.resolve(id), client.answers, terminal.default_holder())
     write_result("session", view, output, lambda: describe(view))
 
 

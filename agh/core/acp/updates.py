@@ -90,6 +90,11 @@ def token_usage(usage: Any) -> Fields | None:
     return {ours: _number(usage.get(theirs, usage.get(ours))) for ours, theirs in names.items()}
 
 
+def known_usage(usage: Fields) -> Fields:
+    """Return the counts and amounts without those that are unknown."""
+    return {name: value for name, value in usage.items() if value is not None}
+
+
 def request_usage(carrier: Fields) -> Fields | None:
     """Return the tokens of one model request, which some agents put into `_meta` of a chunk or an answer."""
     extra = carrier.get("_meta")

@@ -7,16 +7,19 @@ from typing import Any, NamedTuple
 from agh.core.settings.values import seconds
 
 HOOK_EVENTS = ("session_start", "session_resume", "prompt", "permission", "turn_end", "session_stop")
+HOOK_KEYS = ("event", "command", "mode", "required", "timeout")
 
 
 class Hook(NamedTuple):
     """A command to run on an event.
 
-    A sync hook is waited for. A required hook that fails stops the session.
+    A sync hook is waited for. A required hook that fails stops the session. `command` is what people see of
+    `argv`.
     """
 
     event: str
     command: str
+    argv: tuple[str, ...]
     mode: str = "sync"
     required: bool = False
     timeout: float = 30.0
@@ -30,12 +33,13 @@ def read_hooks(value: Any) -> list[Hook]:
 
 
 def _read_hook(table: dict[str, Any], number: int) -> Hook:
-    unknown = set(table) - set(Hook._fields)
+    unknown = set(table) - set(HOOK_KEYS)
     if unknown:
         raise ValueError(
-            f"hook {number}: unknown key {sorted(unknown)[0]!r}; known are {', '.join(Hook._fields)}"
+            f"hook {number}: unknown key {sorted(unknown)[0]!r}; known are {', '.join(HOOK_KEYS)}"
         )
-    hook = Hook(str(table.get("event")), str(table.get("command") or ""))
+    command, argv = _read_command(table.get("command"))
+    hook = Hook(str(table.get("event")), command, argv)
     hook = hook._replace(
         mode=str(table.get("mode", hook.mode)),
         required=bool(table.get("required", False)),
@@ -46,3 +50,15 @@ def _read_hook(table: dict[str, Any], number: int) -> Hook:
             f"hook {number} needs a command, an event of {', '.join(HOOK_EVENTS)}, mode sync or async"
         )
     return hook
+
+
+def _read_command(value: Any) -> tuple[str, tuple[str, ...]]:
+    """Return a command for people and for the system: a line for the shell, or a list of words."""
+    if isinstance(value, str):
+        return value, ("/bin/sh", "-c", value)
+    words = value if isinstance(value, list) and all(isinstance(word, str) for word in value) else []
+    if not words or not words[0]:
+        return "", ()
+    from shlex import join  # few have such a hook
+
+    return join(words), tuple(words)

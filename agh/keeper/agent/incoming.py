@@ -16,6 +16,7 @@ from agh.core.acp.updates import (
     add_usage,
     commands_in,
     event_of,
+    known_usage,
     request_usage,
     thread_status,
     update_text,
@@ -98,6 +99,8 @@ def _take_notification(live: Live, frame: Notification) -> None:
         return
     is_tool = update.get("sessionUpdate") in ("tool_call", "tool_call_update")
     type, fields = open_calls.tool_event_of(live, update) if is_tool else event_of(update)
+    if type == "usage":
+        fields["usage"] = known_usage(fields["usage"]) | {"timestamp": live.log.now}
     turn = live.turns.current
     if turn is not None:
         _note(live, turn, type, fields, update)
@@ -108,9 +111,11 @@ def _take_notification(live: Live, frame: Notification) -> None:
     if type == "usage":
         spending.take_context_usage(live, fields["usage"])
         check_limits(live)
-    elif turn is not None and type in ("tool_call", "tool_result"):
-        open_calls.note_tool_call(live, update, is_open=type == "tool_call")
-        _follow_tool(live, turn, type, fields)
+    elif type in ("tool_call", "tool_result"):
+        if type == "tool_result":
+            live.turns.left_open.pop(fields["tool_call_id"], None)
+        if turn is not None:
+            _follow_tool(live, turn, type, fields, update)
     elif type == "system":
         _take_information(live, update)
 
@@ -189,13 +194,11 @@ def _note(live: Live, turn: Turn, type: str, fields: dict[str, Any], update: dic
             live.log.then(live.update)
 
 
-def _follow_tool(live: Live, turn: Turn, type: str, fields: dict[str, Any]) -> None:
-    """Note which tools are running; when a tool ends, a steering prompt may interject."""
-    if type == "tool_call":
-        name = fields.get("tool_name") or fields.get("title") or turn.tools.get(fields["tool_call_id"])
-        turn.tools[fields["tool_call_id"]] = str(name or "tool")
-    else:
-        turn.tools.pop(fields["tool_call_id"], None)
+def _follow_tool(live: Live, turn: Turn, type: str, fields: dict[str, Any], update: dict[str, Any]) -> None:
+    """Note what an update says about its tool call; when a tool ends, a steering prompt may interject."""
+    open_calls.note_tool_call(live, update, is_open=type == "tool_call")
+    open_calls.follow_tool(turn, type, fields)
+    if type == "tool_result":
         steer_at_boundary(live)
 
 

@@ -1,6 +1,8 @@
 """The open tool calls of a turn: what the agent has said about them.
 
 The requests that are about them need it, and so do their results.
+
+Promises: a tool call that its agent can no longer finish has a result, whose outcome is unknown.
 """
 
 from __future__ import annotations
@@ -10,10 +12,11 @@ from typing import Any
 from agh.core.acp.tool_calls import read_tool_call
 from agh.core.acp.tool_result import carry
 from agh.core.acp.updates import event_of
+from agh.core.events import TOOL_NAMES, unknown_result
 from agh.keeper.agent.permissions import PendingRequest, ask_about, decide, find_subject
 from agh.keeper.agent.terminals import output_of
 from agh.keeper.agent.tool_call import Subject
-from agh.keeper.session import Live
+from agh.keeper.session import LeftOpen, Live, Turn
 
 MAX_CALLS = 1000  # of a turn
 MAX_OUTPUTS = 100
@@ -60,6 +63,37 @@ def note_tool_call(live: Live, update: dict[str, Any], *, is_open: bool) -> None
             subject = find_subject(live, request.own, request.subject.title, call_id)
             if subject.fields() != request.subject.fields():
                 _ask_anew(live, request, subject)
+
+
+def follow_tool(turn: Turn, type: str, fields: dict[str, Any]) -> None:
+    """Note which tools are running, by what name."""
+    call_id = fields["tool_call_id"]
+    if type == "tool_result":
+        turn.tools.pop(call_id, None)
+    else:
+        news = {name: fields[name] for name in TOOL_NAMES if fields.get(name) is not None}
+        turn.tools[call_id] = {**turn.tools.get(call_id, {}), **news}
+
+
+def close_calls(live: Live, turn: Turn) -> None:
+    """Inside a batch: record a result for each tool call that the turn's agent will not finish any more."""
+    for call_id, call in turn.tools.items():
+        live.log.record("tool_result", turn_id=turn.turn_id, **unknown_result(call_id, call))
+    turn.tools.clear()
+
+
+def leave_open(live: Live, turn: Turn) -> None:
+    """Keep the open tool calls of a turn that ended well: their results may come later."""
+    live.turns.left_open |= {call_id: LeftOpen(turn.turn_id, call) for call_id, call in turn.tools.items()}
+    while len(live.turns.left_open) > MAX_CALLS:
+        del live.turns.left_open[next(iter(live.turns.left_open))]
+
+
+def close_left_open(live: Live) -> None:
+    """Inside a batch: record a result for each tool call that earlier turns have left open."""
+    for call_id, (turn_id, call) in live.turns.left_open.items():
+        live.log.record("tool_result", turn_id=turn_id, **unknown_result(call_id, call))
+    live.turns.left_open.clear()
 
 
 def _ask_anew(live: Live, request: PendingRequest, subject: Subject) -> None:

@@ -12,14 +12,24 @@ from typing import Any, NamedTuple
 
 from agh.adapters import registry
 from agh.adapters.opening import directories, opening
-from agh.adapters.restore import AUTH_REQUIRED, Gone, Impossible, Restored, RpcFailure
+from agh.adapters.restore import (
+    AUTH_REQUIRED,
+    Gone,
+    Impossible,
+    Restored,
+    RpcFailure,
+    Strategy,
+    with_forced,
+)
 from agh.core.acp.reasons import error_text, is_auth_failure
-from agh.core.inject import history, size
+from agh.core.inject import history, paused_context, size
+from agh.core.status import phase
 from agh.errors import (
     AgentDied,
     AgentFailed,
     AgentNeedsLogin,
     AghError,
+    CheckpointMissing,
     ContextLost,
     RestoreFailed,
     SystemPromptRefused,
@@ -29,7 +39,7 @@ from agh.keeper.agent.advice import describe_method, hint_for, kind_of, login_hi
 from agh.keeper.agent.connection import RpcError
 from agh.keeper.agent.start import restart_agent
 from agh.keeper.session import Live
-from agh.store import milestones
+from agh.store import checkpoint, milestones
 from agh.store.reader import Reader
 from agh.store.schema import LANDMARK
 
@@ -58,7 +68,9 @@ class LiveConversation:
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        return self._live.meta.get("acp_caps") or {}
+        offered = self._live.meta.get("acp_caps") or {}
+        forced = self._live.agent.record.restore_force
+        return with_forced(offered, forced) if forced else offered
 
     def call(self, method: str, **params: Any) -> Any:
         live = self._live
@@ -137,14 +149,30 @@ class LiveConversation:
 
     def inject_history(self) -> bool:
         budget = self._live.settings["session.history_budget"]
+        text = self._paused_context(budget) or self._history(budget)
+        self._live.turns.history = text
+        self._live.meta["inject_history"] = text is not None
+        return text is not None
+
+    def _paused_context(self, budget: int) -> str | None:
+        """Return what the checkpoint of a paused session has of this agent; None if it was not paused."""
+        live = self._live
+        if phase(live.last_end) != "paused" or live.before_start.get("agent_name") != live.meta["agent_name"]:
+            return None
+        try:
+            agents = checkpoint.read(live.session)["active_agents"]
+        except CheckpointMissing:
+            return None
+        agent = next((agent for agent in agents if agent["agent_id"] == live.meta["agent_name"]), None)
+        return agent and paused_context(agent["conversation_tail"], budget, agent["expertise_snapshot"])
+
+    def _history(self, budget: int) -> str | None:
+        """Return the newest part of the recorded history that fits."""
         with Reader(self._live.session) as reader:
             before, messages = milestones.tail(reader, count := 200)
             while before != milestones.START and size(messages) <= budget:
                 before, messages = milestones.tail(reader, count := 4 * count)
-        text = history(messages, budget, omitted=before.messages)
-        self._live.turns.history = text
-        self._live.meta["inject_history"] = text is not None
-        return text is not None
+        return history(messages, budget, omitted=before.messages)
 
     def _await_quiet(self) -> None:
         """Wait until nothing has come for a moment: some agents replay after their reply."""
@@ -182,7 +210,7 @@ def restore(
     reasons: list[str] = []
     forgotten = False
     with _agent_errors(live):
-        for strategy in registry.strategies():
+        for strategy in _in_order(live.agent.record.restore_force):
             if strategy.name in skip or (forgotten and strategy.needs_memory):
                 continue
             if require_context and conversation.had_turns and not strategy.needs_memory:
@@ -206,6 +234,11 @@ def restore(
                 broken = f"the strategy {strategy.name} failed: {type(error).__name__}: {error}"
                 raise RestoreFailed(live.session_id, broken) from error
     raise RestoreFailed(live.session_id, "; ".join(reasons))
+
+
+def _in_order(forced: tuple[str, ...]) -> list[Strategy]:
+    """Return the strategies in the order to try them: those that the agent's record forces come first."""
+    return sorted(registry.strategies(), key=lambda strategy: strategy.name not in forced)
 
 
 class _agent_errors:

@@ -88,7 +88,8 @@ def _time_out(live: Live, turn: Turn, detail: str, why: str, idle: float, elapse
 
 
 def _record(live: Live, turn: Turn, type: str, text: str, idle: float, elapsed: float) -> None:
-    tool_id, tool_name = next(reversed(turn.tools.items()), (None, None))
+    tool_id, tool = next(reversed(turn.tools.items()), (None, {}))
+    tool_name = tool.get("tool_name") or tool.get("title") or ("tool" if tool_id else None)
     runtime: dict[str, Any] = {
         "turn_id": turn.turn_id,
         "turn_source": "user",

@@ -11,12 +11,13 @@ from typing import Any
 
 from agh.core.acp.frames import Response, redacted_error
 from agh.core.acp.reasons import error_text, is_about_mcp, is_auth_failure, says_auth
-from agh.core.acp.updates import request_usage, token_usage
+from agh.core.acp.updates import known_usage, request_usage, token_usage
 from agh.core.events import marker
 from agh.core.inject import with_history
 from agh.core.prompt import title_of
 from agh.errors import AghError
 from agh.keeper import hooks
+from agh.keeper.agent.open_calls import close_calls, leave_open
 from agh.keeper.agent.permissions import cancel_all
 from agh.keeper.session import Live, Turn, cause_of
 from agh.keeper.turns import retry, supervise
@@ -133,7 +134,8 @@ def _take_answer(live: Live, turn: Turn, result: Response | AghError, send: Call
             _close(live, turn, "failed", error=error, stop_reason="error", failure_kind=kind, raw=result.raw)
         else:
             live.activity.needs_login = False
-            _close(live, turn, "sent", stop_reason=reason, usage=usage, raw=result.raw)
+            known = known_usage(usage) if usage else None
+            _close(live, turn, "sent", stop_reason=reason, usage=known or None, raw=result.raw)
 
 
 def _note_refused_login(live: Live, error: str) -> str | None:
@@ -166,6 +168,9 @@ def _close(live: Live, turn: Turn, status: str, **fields: Any) -> None:
     """Inside a batch: record the end of a turn; then run the hooks and start the next one."""
     turns, log = live.turns, live.log
     cancel_all(live, decided_by="turn_end", turn_id=turn.turn_id)
+    if turn.tools:
+        ended_well = status == "sent" and fields.get("stop_reason") != "cancelled"
+        (leave_open if ended_well else close_calls)(live, turn)
     turns.current, turns.finishing, live.activity.health = None, True, None
     if turn.warned and not turn.timed_out:
         log.add(marker("session_recovered", "the silent turn has ended"))

@@ -12,7 +12,7 @@ from agh import config
 from agh.adapters import registry
 from agh.adapters.agents import AgentRecord
 from agh.adapters.launch import Launch
-from agh.adapters.restore import METHOD_NOT_FOUND, has_capability
+from agh.adapters.restore import METHOD_NOT_FOUND, has_capability, with_forced
 from agh.core.acp.frames import Frame, Request, Response, only_dicts
 from agh.core.acp.reasons import is_auth_failure
 from agh.errors import AgentNeedsLogin
@@ -109,13 +109,15 @@ def refuse_requests(agent: Agent, frames: list[Frame]) -> None:
 
 def first_strategy(caps: dict[str, Any], record: AgentRecord) -> str:
     """Return the strategy that a session of this agent would be restored with first."""
+    caps = with_forced(caps, record.restore_force)
     possible = {
         "native_resume": has_capability(caps, "resume"),
         "native_load": bool(caps.get("loadSession")),
         "cli_resume": bool(record.resume_argv),
         "inject_history": True,
     }
-    return next(name for name, there in possible.items() if there and name not in record.restore_skip)
+    names = sorted(possible, key=lambda name: name not in record.restore_force)
+    return next(name for name in names if possible[name] and name not in record.restore_skip)
 
 
 def _version(greeting: dict[str, Any]) -> str | None:

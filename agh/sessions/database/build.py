@@ -35,6 +35,7 @@ from agh.sessions.database.file import check, connect, new_file
 from agh.sessions.database.sources import changes, stamp
 from agh.sessions.export import environ_of
 from agh.store.reader import EVERYTHING, Reader
+from agh.store.rows import REDACTIONS
 from agh.store.search.index import Progress, silent
 from agh.store.views import View, session_view
 
@@ -196,9 +197,10 @@ def _source(db: Database, session_id: str) -> Source:
 
 
 def _is_same_log(reader: Reader, source: Source) -> bool:
-    """Tell whether the log still has the prompt from which it is to be read again."""
+    """Tell whether what was read before the prompt to start from still holds."""
     first = reader.page(EVERYTHING, source.start - 1, source.start)
-    return [row.timestamp for row in first] == [source.start_at]
+    since = reader.fetch(f"{REDACTIONS} AND sequence >= ? LIMIT 1", [source.start])
+    return not since and [row.timestamp for row in first] == [source.start_at]
 
 
 def _rows(reader: Reader, after: int, until: int) -> Iterator[Row]:

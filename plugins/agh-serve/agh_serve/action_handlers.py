@@ -51,13 +51,14 @@ async def resume_session(call: Call) -> Response:
     resumed = await threads.run_action(
         resume, call.session, attach_only, lease, limits=session_limits, **intent
     )
-    view = await threads.run_read(session_view, call.session)
+    view = await threads.run_read(session_view, call.session, lease and lease["holder"])
     return respond_with_json({"session": view, "attach": resumed.attach, "restore": resumed.restore})
 
 
 async def attach_session(call: Call) -> Response:
-    resumed = await threads.run_action(resume, call.session, True, _pop_lease(dict(call.params)))
-    view = await threads.run_read(session_view, call.session)
+    lease = _pop_lease(dict(call.params))
+    resumed = await threads.run_action(resume, call.session, True, lease)
+    view = await threads.run_read(session_view, call.session, lease["holder"])
     return respond_with_json({"session": view, "attach": resumed.attach})
 
 

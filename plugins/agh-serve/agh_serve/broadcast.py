@@ -17,6 +17,7 @@ from contextlib import aclosing
 from typing import Any, NamedTuple
 
 from agh.core.events import Row, envelopes
+from agh.core.status import workspace_id
 from agh.errors import AghError
 from agh.home import Session
 from agh.store import lock, meta
@@ -45,7 +46,7 @@ class FramedRow(NamedTuple):
 def read_envelope_fields(session: Session) -> EnvelopeFields:
     """Return what every envelope says of its session: its id, and its workspace's id and path."""
     fields = meta.read(session)
-    return session.id, fields.get("workspace_id"), fields.get("workspace_path")
+    return session.id, workspace_id(fields), fields.get("workspace_path")
 
 
 def frame_rows(rows: list[Row], envelope_fields: EnvelopeFields) -> list[FramedRow]:

@@ -53,6 +53,17 @@ LEASE_FIELDS = (
 )
 SESSION_RESPONSE = object_schema(session=component_schema("Session"))
 
+EVENT_FILTERS = (
+    EVENT_TYPES,
+    Field("agent", "Only events of this agent."),
+    Field("agent_name", "The same as agent."),
+    Field("turn", "Only events of this turn."),
+    Field("turn_id", "The same as turn."),
+    Field("since", "RFC 3339, or how long ago: 5m, 2h, 3d."),
+    *AFTER_FIELDS,
+    *LAST_FIELDS,
+    Field("where", "An SQL expression over the columns and content->>'$.…'."),
+)
 OPERATIONS = (
     Operation(
         "GET",
@@ -201,17 +212,7 @@ OPERATIONS = (
         read_handlers.list_events,
         "The stored events.",
         object_schema(events=array_schema(component_schema("Event"))),
-        query=(
-            EVENT_TYPES,
-            Field("agent", "Only events of this agent."),
-            Field("agent_name", "The same as agent."),
-            Field("turn", "Only events of this turn."),
-            Field("turn_id", "The same as turn."),
-            Field("since", "RFC 3339, or how long ago: 5m, 2h, 3d."),
-            *AFTER_FIELDS,
-            *LAST_FIELDS,
-            Field("where", "An SQL expression over the columns and content->>'$.…'."),
-        ),
+        query=EVENT_FILTERS,
     ),
     Operation(
         "GET",
@@ -219,7 +220,7 @@ OPERATIONS = (
         read_handlers.list_turns,
         "The stored events, grouped by turn.",
         object_schema(turns=array_schema(component_schema("Turn"))),
-        query=LAST_FIELDS,
+        query=EVENT_FILTERS,
     ),
     Operation(
         "GET",

@@ -55,13 +55,7 @@ async def show_session(call: Call) -> Response:
 
 async def list_events(call: Call) -> Response:
     params = call.params
-    query = Query(
-        tuple(params.get("type", ())),
-        _get_either(params, "agent", "agent_name"),
-        _get_either(params, "turn", "turn_id"),
-        parse_time(params["since"], "since") if "since" in params else None,
-        params.get("where"),
-    )
+    query = _event_query(params)
     start, last = _get_either(params, "after", "after_sequence") or 0, _get_either(params, "last", "limit")
     envelope_fields = await threads.run_read(read_envelope_fields, call.session)
 
@@ -89,13 +83,26 @@ async def _stream_pages(read_page: ReadPage, lines: list[str], after: int) -> As
     yield b"]}" if separator == ",\n" else b'{"events":[]}'
 
 
+def _event_query(params: dict[str, Any]) -> Query:
+    """Return which events the parameters ask for."""
+    return Query(
+        tuple(params.get("type", ())),
+        _get_either(params, "agent", "agent_name"),
+        _get_either(params, "turn", "turn_id"),
+        parse_time(params["since"], "since") if "since" in params else None,
+        params.get("where"),
+    )
+
+
 async def list_turns(call: Call) -> Response:
-    last = _get_either(call.params, "last", "limit")
+    """List the turns of the events asked for; `last` are the newest of these turns."""
+    query, last = _event_query(call.params), _get_either(call.params, "last", "limit")
+    after = _get_either(call.params, "after", "after_sequence") or 0
 
     def read() -> str:
         envelope_fields = read_envelope_fields(call.session)
         with Reader(call.session) as reader:
-            history = turns(reader.rows())
+            history = turns(reader.rows(query, after))
         history = history if last is None else history[len(history) - min(last, len(history)) :]
         return '{"turns":[' + ",".join(turn_json(turn, envelope_fields) for turn in history) + "]}"
 

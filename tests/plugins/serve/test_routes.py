@@ -82,6 +82,20 @@ def test_queries(server: Server, home: Home) -> None:
     assert sequences("where=" + quote("content->>'$.tool_call_id' = 'call-1'")) == [4, 6]
     assert len(server.get("/api/sessions/talk/history?last=1")["turns"]) == 1
     assert server.get("/api/sessions/talk/history?last=0") == {"turns": []}
+    (first, *_) = server.get("/api/sessions/talk/history")["turns"]
+    filters = {
+        "type=user_message": lambda event: event["type"] == "user_message",
+        f"turn_id={first['turn_id']}": lambda event: event["turn_id"] == first["turn_id"],
+        "agent_name=nobody": lambda event: False,
+        "since=2999-01-01T00:00:00Z": lambda event: False,
+        "after_sequence=2": lambda event: event["sequence"] > 2,
+        "where=sequence%20%3C%203": lambda event: event["sequence"] < 3,
+    }
+    everything = server.get("/api/sessions/talk/history")["turns"]
+    for query, keep in filters.items():
+        expected = [[event for event in turn["events"] if keep(event)] for turn in everything]
+        shown = [turn["events"] for turn in server.get(f"/api/sessions/talk/history?{query}")["turns"]]
+        assert shown == [events for events in expected if events], query
     for bad in (
         "limit=-1", "limit=x", "after=x", "type=nonsense", "since=soon", "tpye=done", "where=1)+or+(1",
         "last=1&last=2", "last=1&limit=1", "where=nonsense", "agent=", "limit=99999999999999999999",

@@ -47,7 +47,8 @@ def _recap(
         "queue_generation": 3,
         **fields,
     }
-    return recap(SESSION, messages, limit, redactor(secrets or {}), **counts)
+    session = SESSION | counts.pop("session", {})
+    return recap(session, messages, limit, redactor(secrets or {}), **counts)
 
 
 talks = st.lists(st.sampled_from(POOL), max_size=30).map(lambda drafts: transcript(rows(drafts)))
@@ -116,7 +117,7 @@ def test_the_shape_is_that_of_the_contract() -> None:
         ("", 0),
         ("prompt_queued", 1),
         ("prompt_queued prompt_queued prompt_accepted", 1),
-        ("prompt_queued prompt_dropped", 0),
+        ("prompt_queued prompt_steered prompt_queued", 2),
         ("prompt_accepted prompt_queued", 1),
         ("session_unhealthy session_unhealthy session_recovered", 0),
         ("session_recovered session_unhealthy", 1),
@@ -127,7 +128,21 @@ def test_the_shape_is_that_of_the_contract() -> None:
 )
 def test_markers_that_still_wait(kinds: str, pending: int) -> None:
     messages = transcript(rows([marker(kind, "x") for kind in kinds.split()]))
-    assert _recap(messages, limit=1)["pending_markers"] == pending
+    sick = {"state": "active", "badge": "unhealthy"}
+    assert _recap(messages, limit=1, session=sick, pending_inputs=2)["pending_markers"] == pending
+
+
+@pytest.mark.parametrize(
+    ("session", "pending"),
+    [
+        ({"state": "active", "badge": "running"}, 1),  # only the login is still missing
+        ({"state": "stopped", "badge": "failed"}, 0),
+    ],
+)
+def test_markers_that_are_settled_without_another_marker(session: dict[str, str], pending: int) -> None:
+    kinds = ("prompt_queued", "prompt_steered", "session_unhealthy", "mcp_auth_required")
+    messages = transcript(rows([marker(kind, "x") for kind in kinds]))
+    assert _recap(messages, session=session, pending_inputs=0)["pending_markers"] == pending
 
 
 def test_secrets_do_not_leave() -> None:

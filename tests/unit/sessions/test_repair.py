@@ -115,14 +115,24 @@ def test_open_turns_are_closed_and_metadata_is_put_right(home: Home) -> None:
         ("tool_result", "turn-1", "c1"),
         ("error", "turn-1", None),
         ("error", "turn-3", None),
+        ("session_stopped", "", None),
     ]
+    end = after[-1].parsed()
+    assert (end["stop_reason"], end["failure"]["kind"]) == ("agent_crashed", "process_exit")
     result = after[len(before)].parsed()
     assert (result["tool_error"], result["outcome"], result["tool_name"]) == (True, "unknown", "Bash")
     assert all(turn.ended_at for turn in turns(after))
     assert list(report) == ["session_id", "issues", "actions", "persisted"]
     assert report["session_id"] == directory.name and report["persisted"] is True
     assert _codes(report["issues"]) == ["open_turn", "dangling_tool_call", "open_turn", "stale_metadata"]
-    assert _codes(report["actions"]) == ["append_tool_result", "append_error", "append_error", "fix_metadata"]
+    assert _codes(report["actions"]) == [
+        "append_tool_result",
+        "append_error",
+        "append_error",
+        "append_session_stopped",
+        "fix_metadata",
+    ]
+    assert report["actions"][3]["event_id"] == after[-1].id
     assert all(action["persisted"] for action in report["actions"])
     json.dumps(report)
     record = meta.read(Session.at(directory))
@@ -158,7 +168,7 @@ def test_a_dry_run_says_the_same_and_changes_nothing(home: Home) -> None:
 
 def test_a_starting_session_has_failed_to_start(home: Home) -> None:
     directory = _crashed(home, [], state="starting")
-    assert _codes(repair(Session.at(directory))["actions"]) == ["fix_metadata"]
+    assert _codes(repair(Session.at(directory))["actions"]) == ["append_session_stopped", "fix_metadata"]
     record = meta.read(Session.at(directory))
     assert (record["stop_reason"], (record["failure"] or {})["kind"]) == ("error", "startup_failure")
 
@@ -179,6 +189,24 @@ def test_a_session_that_stopped_cleanly_is_looked_at_by_force_only(home: Home, r
 def test_a_session_that_ended_in_a_crash_is_looked_at(home: Home, reason: str) -> None:
     directory = _crashed(home, state="stopped", stop_reason=reason)
     assert repair(Session.at(directory))["persisted"] is True
+
+
+def test_a_call_that_an_ended_turn_left_open_is_closed(home: Home) -> None:
+    drafts = [user("a"), calls("c1", "Bash"), calls("c2"), returns("c2"), finishes()]
+    directory = home.session(drafts, state="stopped", stop_reason="agent_crashed")
+    planned = repair(Session.at(directory), dry_run=True)
+    report = repair(Session.at(directory))
+    assert _codes(planned["actions"]) == _codes(report["actions"]) == ["append_tool_result"]
+    content = _read(directory)[-1].parsed()
+    assert (content["tool_call_id"], content["outcome"], content["turn_id"]) == ("c1", "unknown", "turn-1")
+    assert repair(Session.at(directory), force=True)["actions"] == []
+
+
+def test_the_end_is_written_once(home: Home) -> None:
+    """A keeper that was killed between its last event and its metadata has said how the session ended."""
+    directory = _crashed(home, [*conversation(), draft("session_stopped", stop_reason="completed")])
+    assert _codes(repair(Session.at(directory))["actions"]) == ["fix_metadata"]
+    assert [row.type for row in _read(directory)].count("session_stopped") == 1
 
 
 def test_a_session_in_order_is_left_as_it_is(home: Home) -> None:
@@ -261,11 +289,11 @@ def test_a_prompt_that_was_under_way_is_interrupted_and_queued_ones_stay(home: H
     )
     report = repair(Session.at(directory))
     assert _codes(report["issues"]) == ["interrupted_input", "stale_metadata"]
-    assert _codes(report["actions"]) == ["interrupt_input", "fix_metadata"]
+    assert _codes(report["actions"]) == ["interrupt_input", "append_session_stopped", "fix_metadata"]
     assert report["actions"][0]["turn_id"] == "turn-1"
     statuses = [one for (one,) in _ask(directory, "SELECT status FROM inputs ORDER BY id")]
     assert statuses == ["sent", "interrupted", "queued", "failed", "cancelled"]
-    (note,) = _read(directory)
+    note, _ = _read(directory)
     assert (note.type, note.turn_id) == ("transcript_marker.created", "")
     assert (note.parsed()["kind"], note.parsed()["severity"]) == ("prompt_interrupted", "warning")
     assert repair(Session.at(directory), force=True)["actions"] == []
@@ -277,7 +305,8 @@ def test_after_a_kill_the_hot_wal_is_repaired(home: Home) -> None:
         assert keeper.wait(20) == 0
     assert (directory / "events.db-wal").stat().st_size > 0
     assert repair(Session.at(directory))["persisted"] is True
-    assert [row.type for row in _read(directory)] == ["user_message", "tool_call", "tool_result", "error"]
+    types = ["user_message", "tool_call", "tool_result", "error", "session_stopped"]
+    assert [row.type for row in _read(directory)] == types
     assert sorted(path.name for path in directory.iterdir()) == ["events.db", "lock", "meta.json"]
 
 
@@ -295,7 +324,7 @@ def test_several_at_once_do_it_once(home: Home) -> None:
             documents = [json.loads(repairer.stdout.readline()) for repairer in repairers if repairer.stdout]
             assert documents.count(True) == 1, documents
             assert set(map(str, documents)) <= {"True", "False", "session_live", "session_busy"}
-            assert len(_read(directory)) == len(interrupted()) + 3
+            assert len(_read(directory)) == len(interrupted()) + 4
             assert meta.read(Session.at(directory))["state"] == "stopped"
 
 
@@ -314,11 +343,11 @@ def test_a_repair_that_is_cut_short_is_finished_by_the_next(
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(recovering.meta, "write", dies)
         repair(Session.at(directory))
-    assert len(_read(directory)) == len(interrupted()) + 3
+    assert len(_read(directory)) == len(interrupted()) + 4
     assert meta.read(Session.at(directory))["state"] == "active"
     assert _codes(repair(Session.at(directory))["actions"]) == ["fix_metadata"]
-    assert len(_read(directory)) == len(interrupted()) + 3
-    assert meta.read(Session.at(directory))["last_sequence"] == len(interrupted()) + 3
+    assert len(_read(directory)) == len(interrupted()) + 4
+    assert meta.read(Session.at(directory))["last_sequence"] == len(interrupted()) + 4
 
 
 def test_one_transaction_or_none(home: Home) -> None:
@@ -358,7 +387,8 @@ def test_open_turns_are_found_by_the_index(home: Home, monkeypatch: pytest.Monke
     fetch = Reader.fetch
     with monkeypatch.context() as patch:
         patch.setattr(Reader, "fetch", lambda self, sql, *rest: asked.append(sql) or fetch(self, sql, *rest))
-        repair(Session.at(directory), dry_run=True)
+        with take_lock(directory) as owner:
+            repair_locked(owner)
     (landmarks,) = [sql for sql in asked if "GROUP BY turn_id" in sql]
     steps = [step for *_, step in _ask(directory, f"EXPLAIN QUERY PLAN {landmarks}")]
     assert any("events USING" in step and "INDEX events_landmarks" in step for step in steps), steps

@@ -27,7 +27,7 @@ def test_a_directory_gets_an_id_and_its_own_name(private_home: Path, shop: Path)
     workspace, is_new = add(str(shop), None)
     assert is_new
     assert (workspace.path, workspace.name) == (str(shop), "shop")
-    assert re.fullmatch("ws-[0-9a-z]{8}", str(workspace.id))
+    assert re.fullmatch("ws-[0-9a-z]{13}", str(workspace.id))
     assert read_registered() == [workspace]
     text = (private_home / "workspaces.toml").read_text()
     assert text == f'[[workspaces]]\nid = "{workspace.id}"\nname = "shop"\npath = "{shop}"\n'

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -150,7 +152,88 @@ def test_many_sessions_in_one_stream(home: Home, session: Path) -> None:
         for log, directory in ((second, other), (first, session)):
             log.kill()
             assert follower.event()["id"] == f"session-stopped-{directory.name}"
-        assert follower.ended() == 0
+        _close_output(follower)
+        assert follower.process.wait(PATIENCE) == 141
+
+
+def test_all_waits_for_sessions_that_start_later(agh: Agh, home: Home) -> None:
+    with Follower("session", "events", "--all", "--follow") as follower:
+        time.sleep(0.5)  # an empty home is not the end
+        assert follower.process.poll() is None
+        first = home.session([says("one")])
+        events = [follower.event() for _ in range(2)]
+        assert [(event["session_id"], event["type"]) for event in events] == [
+            (first.name, "agent_message"),
+            (first.name, "session_stopped"),
+        ]
+        with LogWriter(first) as log:  # it starts again
+            log.append("two")
+            event = follower.event()
+            assert (event["sequence"], event["content"]["text"]) == (2, "two")
+            log.kill()
+        assert follower.event()["type"] == "session_stopped"
+        second = home.session([says("three")])
+        assert follower.event()["session_id"] == second.name
+        follower.process.send_signal(signal.SIGINT)
+        assert follower.process.wait(PATIENCE) == 130
+
+
+def test_all_opens_only_the_logs_that_may_grow(home: Home, session: Path) -> None:
+    for number in range(80):
+        home.session([says("old")], id=f"sess-over{number:06d}")
+    few = f"ulimit -n 40; exec {AGH} session events --all --follow --type agent_message"
+    with (
+        LogWriter(session) as log,
+        subprocess.Popen(["sh", "-c", few], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as follower,
+    ):
+        assert follower.stdout is not None and follower.stderr is not None
+        try:
+            ended = 0
+            while ended < 80:
+                ended += json.loads(follower.stdout.readline())["type"] == "session_stopped"
+            log.append("hello")
+            while json.loads(follower.stdout.readline())["content"]["text"] != "hello":
+                pass
+            assert not any("sess-over" in link for link in _open_files(follower.pid))
+        finally:
+            follower.kill()
+
+
+def test_all_names_a_damaged_session_and_follows_the_others(home: Home, session: Path) -> None:
+    broken = home.session([says("lost")], id="sess-broken0000")
+    (broken / "events.db").write_text("not a database")
+    with LogWriter(session) as log, Follower("session", "events", "--all", "-f", "--last", "1") as follower:
+        assert follower.event()["type"] == "done"
+        log.append("hello")
+        assert follower.event()["content"]["text"] == "hello"
+        follower.process.send_signal(signal.SIGINT)
+        assert follower.process.wait(PATIENCE) == 130
+        assert broken.name in follower.errors()
+
+
+def _open_files(pid: int) -> list[str]:
+    names = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with suppress(FileNotFoundError):
+            names.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return names
+
+
+def _close_output(follower: Follower) -> None:
+    """Close our end of the pipe that the program writes to."""
+    assert follower.process.stdout is not None
+    follower.process.stdout.close()
+    follower.process.stdout = None
+
+
+@pytest.mark.parametrize("output", ["jsonl", "human", "sse"])
+def test_a_reader_that_goes_away_ends_it_while_nothing_happens(session: Path, output: str) -> None:
+    args = ("session", "events", session.name, "--follow", "-o", output)
+    with LogWriter(session), Follower(*args) as follower:
+        follower.line()
+        _close_output(follower)
+        assert follower.process.wait(PATIENCE) == 141
+        assert follower.errors() == ""
 
 
 def test_sse(session: Path) -> None:

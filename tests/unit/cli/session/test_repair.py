@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agh.store.create import create_log
 from tests.support.build import Home, calls, conversation, returns, says, take_lock, user
 from tests.support.files import tree
 from tests.support.log_writer import LogWriter
@@ -66,6 +67,7 @@ def test_every_open_turn_is_closed_and_nothing_before_changes(agh: Agh, home: Ho
         ("append_tool_result", "turn-2", "call-2"),
         ("append_tool_result", "turn-2", "call-3"),
         ("append_error", "turn-2", None),
+        ("append_session_stopped", "", None),
         ("fix_metadata", "", None),
     ]
     assert all(
@@ -80,6 +82,7 @@ def test_every_open_turn_is_closed_and_nothing_before_changes(agh: Agh, home: Ho
         (9, "turn-2", "tool_result"),
         (10, "turn-2", "tool_result"),
         (11, "turn-2", "error"),
+        (12, "", "session_stopped"),
     ]
     for result in added[1:3]:
         assert result["content"]["tool_error"] is True
@@ -112,7 +115,7 @@ def test_a_dry_run_changes_nothing(agh: Agh, home: Home) -> None:
     before = tree(home.path)
     report = repair(agh, directory.name, "--dry-run")
     assert report["persisted"] is False
-    assert len(report["actions"]) == 5
+    assert len(report["actions"]) == 6
     assert not any(action["persisted"] for action in report["actions"])
     human = agh("session", "repair", directory.name, "--dry-run").stdout
     assert human.startswith(f"{directory.name}  would repair: ")
@@ -133,14 +136,16 @@ def test_waiting_requests_and_prompts_on_their_way_are_settled(agh: Agh, home: H
             [("dispatching", "turn-1"), ("queued", "turn-2")],
         )
     log.close()
-    codes = {action["code"] for action in repair(agh, directory.name)["actions"]}
-    assert codes == {"expire_permission", "append_error", "interrupt_input", "fix_metadata"}
+    codes = [action["code"] for action in repair(agh, directory.name)["actions"]]
+    *appended, last = codes
+    assert appended == ["expire_permission", "append_error", "interrupt_input", "append_session_stopped"]
+    assert last == "fix_metadata"
     log = sqlite3.connect(directory / "events.db")
     assert log.execute("SELECT status, decision FROM permissions").fetchall() == [("expired", "expired")]
     assert log.execute("SELECT status FROM inputs ORDER BY id").fetchall() == [("interrupted",), ("queued",)]
     log.close()
     types = [event["type"] for event in events(agh, directory)]
-    assert types == ["user_message", "permission", "error", "transcript_marker.created"]
+    assert types == ["user_message", "permission", "error", "transcript_marker.created", "session_stopped"]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +187,8 @@ def test_a_killed_writer_leaves_a_log_that_can_be_repaired(agh: Agh, home: Home)
         log.kill()
     assert (directory / "events.db-wal").exists()
     assert agh("session", "repair", "--all").stdout.startswith(f"{directory.name}  repaired: ")
-    assert [event["type"] for event in events(agh, directory)] == ["user_message", "agent_message", "error"]
+    types = ["user_message", "agent_message", "error", "session_stopped"]
+    assert [event["type"] for event in events(agh, directory)] == types
 
 
 def test_all_of_them_one_line_each(agh: Agh, home: Home) -> None:
@@ -198,7 +204,7 @@ def test_all_of_them_one_line_each(agh: Agh, home: Home) -> None:
         ["sess-cccccccccc", "skipped:"],
         ["sess-dddddddddd", "repaired:"],
     ]
-    assert len(events(agh, first)) == 11
+    assert len(events(agh, first)) == 12
     document = repair(agh, "--all")
     assert [report["session_id"] for report in document["repairs"]] == [line.split()[0] for line in lines]
     as_lines = agh("session", "repair", "--all", "-o", "jsonl").stdout.splitlines()
@@ -223,7 +229,7 @@ def test_a_damaged_session_needs_a_person_and_stops_no_other(agh: Agh, home: Hom
     assert by_id["sess-missing000"]["error"]["code"] == "events_missing"
     assert by_id["sess-nometa0000"]["error"]["code"] == "meta_invalid"
     human = agh("session", "repair", "--all", code=8).stdout
-    assert "sess-missing000  needs a person: session sess-missing000: events.db is missing\n" in human
+    assert "sess-missing000  needs manual attention: session sess-missing000: events.db is missing\n" in human
     error_of(agh("session", "repair", "missing", "-o", "json", code=None), "events_missing", 8)
 
 
@@ -258,3 +264,42 @@ def test_nothing_to_repair(agh: Agh, home: Home) -> None:
 @pytest.mark.parametrize("args", [[], ["x", "--all"], ["--dry-run"], ["a", "b"]])
 def test_wrong_usage(agh: Agh, args: list[str]) -> None:
     message_of(agh("session", "repair", *args, code=2))
+
+
+def _spoil(home: Home, how: str) -> Path:
+    directory = home.session(conversation(), last_sequence=len(conversation()))
+    log = directory / "events.db"
+    if how == "missing":
+        log.unlink()
+    elif how == "no bytes":
+        log.write_bytes(b"")
+    else:
+        log.unlink()
+        with take_lock(directory) as owner:
+            create_log(owner)
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [("missing", "events_missing"), ("no bytes", "events_empty"), ("no events", "events_empty")],
+)
+def test_a_log_that_is_lost_needs_a_person(agh: Agh, home: Home, how: str, code: str) -> None:
+    directory = _spoil(home, how)
+    before = tree(home.path)
+    for args in ([], ["--force"], ["--dry-run"]):
+        result = agh("session", "repair", directory.name, *args, "-o", "json", code=8)
+        error = json.loads(result.stderr)["error"]
+        assert (error["code"], result.stdout) == (code, "")
+        assert "backup" in error["hint"]
+        assert tree(home.path) == before
+
+
+def test_all_says_on_stderr_what_needs_a_person(agh: Agh, home: Home) -> None:
+    directory = _spoil(home, "missing")
+    home.session(conversation())
+    for args in ([], ["-o", "json"], ["-o", "jsonl"]):
+        result = agh("session", "repair", "--all", *args, code=8)
+        (line,) = result.stderr.splitlines()
+        assert directory.name in line and "events.db is missing" in line
+        assert "needs manual attention" in line

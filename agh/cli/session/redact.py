@@ -1,0 +1,29 @@
+"""`agh session redact`"""
+
+from __future__ import annotations
+
+import click
+
+from agh.console.output import output_option, write_result
+from agh.sessions.update import redact
+from agh.store import sessions
+
+
+@click.command(
+    "redact",
+    epilog="\b\nExamples:\n  agh session redact @last evt-000042\n"
+    "  agh session redact @last $(agh session search KEY -o json | jq -r '.matches[].event_id')",
+)
+@click.argument("id")
+@click.argument("events", nargs=-1, required=True, metavar="EVENT...")
+@output_option()
+def redact_command(id: str, events: tuple[str, ...], output: str) -> None:
+    """Hide the text of messages, tool calls or markers.
+
+    EVENT is an id as `transcript` and `events` print it; all events of that message are hidden. From then
+    on nothing that agh shows or copies has the text: transcript, events, recap, search, db, export, fork, the
+    web page. The log is never edited: events.db still has it, and so has the agent's own memory.
+    """
+    redactions = redact(sessions.resolve(id), events)
+    lines = [f"{entry['marker_id']}  {len(entry['events'])} events hidden" for entry in redactions]
+    write_result("redacted", redactions, output, lambda: "\n".join(lines))
