@@ -27,6 +27,7 @@ def recap(
     event_cursor: int,
     pending_inputs: int,
     pending_permissions: int,
+    pending_questions: int,
     queue_generation: int,
     omitted_messages: int = 0,
 ) -> dict[str, Any]:
@@ -44,6 +45,7 @@ def recap(
         "pending_markers": _count_pending(markers),
         "pending_inputs": pending_inputs,
         "pending_permissions": pending_permissions,
+        "pending_questions": pending_questions,
         "omitted": {
             "messages": omitted_messages + len(talk) - len(recent_talk),
             "markers": len(markers) - len(recent_markers),

@@ -8,7 +8,8 @@ from typing import Any
 
 from agh.core.status import phase
 from agh.keeper import checkpoint, crash, hooks
-from agh.keeper.agent import permissions, terminals
+from agh.keeper.agent import terminals
+from agh.keeper.agent.waiting import cancel_waiting
 from agh.keeper.leash.leftovers import end_leftovers
 from agh.keeper.server import Answer
 from agh.keeper.session import Live
@@ -55,7 +56,7 @@ def write_end(live: Live) -> None:
     reason, detail = live.ending.decision or ("error", None)
     paused = phase({"state": "stopped", "stop_reason": reason, "stop_detail": detail}) == "paused"
     with live.log.batch():
-        permissions.cancel_all(live, decided_by="the session's end")
+        cancel_waiting(live, decided_by="the session's end")
         if live.turns.current is not None:
             turn.abandon(live, live.turns.current, detail or f"the session stopped: {reason}")
         if not paused:

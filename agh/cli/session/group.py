@@ -16,11 +16,13 @@ SECTIONS = {
         "search",
         "usage",
         "permissions",
+        "questions",
         "wait",
     ),
     "Manage what runs": (
         "approve",
         "deny",
+        "answer",
         "queue",
         "cancel",
         "pause",
@@ -33,6 +35,7 @@ SECTIONS = {
     "Keep and clean up": ("export", "import", "archive", "delete", "prune", "repair"),
 }
 ELSEWHERE = {
+    "answer": "agh.cli.session.questions:answer_command",
     "approve": "agh.cli.session.permissions:approve_command",
     "deny": "agh.cli.session.permissions:deny_command",
     "import": "agh.cli.session.import_:import_command",  # no module can be called import

@@ -15,14 +15,18 @@ from agh.errors import AgentFailed, AgentNotInstalled, AghError, PlaceUnknown
 from agh.keeper.leash import orphans
 
 PROTOCOL = 1
-CAPABILITIES = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
+HANDS = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
+CAPABILITIES = {
+    "elicitation": {"form": {}, "url": {}},
+    "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
+}
 
 
 def client_info(elsewhere: bool = False) -> dict[str, Any]:
     """Return what agh says about itself. It offers no files to an agent in another place: those differ."""
     return {
         "protocolVersion": PROTOCOL,
-        "clientCapabilities": {} if elsewhere else CAPABILITIES,
+        "clientCapabilities": CAPABILITIES if elsewhere else HANDS | CAPABILITIES,
         "clientInfo": {"name": "agh", "version": __version__},
     }
 

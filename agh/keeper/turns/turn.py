@@ -16,7 +16,7 @@ from agh.core.inject import with_history
 from agh.core.prompt import title_of
 from agh.errors import AghError
 from agh.keeper import hooks
-from agh.keeper.agent.permissions import cancel_all
+from agh.keeper.agent.waiting import cancel_waiting
 from agh.keeper.session import Live, Turn, cause_of
 from agh.keeper.turns import retry, supervise
 from agh.keeper.turns import usage as spending
@@ -140,7 +140,7 @@ def _close_failed(live: Live, turn: Turn, error: Exception) -> None:
 def _close(live: Live, turn: Turn, status: str, **fields: Any) -> None:
     """Inside a batch: record the end of a turn; then run the hooks and start the next one."""
     turns, log = live.turns, live.log
-    cancel_all(live, decided_by="turn_end", turn_id=turn.turn_id)
+    cancel_waiting(live, decided_by="turn_end", turn_id=turn.turn_id)
     turns.current, turns.finishing, live.activity.health = None, True, None
     if turn.warned and not turn.timed_out:
         log.add(marker("session_recovered", "the silent turn has ended"))
