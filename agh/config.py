@@ -60,6 +60,7 @@ SETTINGS: Mapping[str, Setting] = {
     "permissions.mode": Setting("approve-reads", permission_mode, "what an agent may do without asking"),
     "permissions.rules": Setting([], read_rules, "decisions made beforehand; the first that matches counts"),
     "permissions.timeout": Setting("5m", seconds, "an unanswered request is rejected after this"),
+    "questions.timeout": Setting("1h", seconds, "an unanswered question is declined after this"),
     "places": Setting({}, tables, "where agents run, by the names that --on takes"),
     "hooks": Setting([], read_hooks, "commands to run on what happens in a session"),
     "redaction.patterns": Setting([], patterns, "more secrets to hide: regular expressions"),

@@ -851,6 +851,27 @@ class PermissionRefused(AghError):
     hint = "agh session permissions {2} --all"
 
 
+class QuestionUnknown(AghError):
+    """no question {0} waits for an answer"""
+
+    exit = 4
+    hint = "agh session questions ID"
+
+
+class QuestionAmbiguous(AghError):
+    """{0} questions wait for an answer; name the one you mean"""
+
+    exit = 2
+    hint = "agh session questions ID"
+
+
+class AnswerInvalid(AghError):
+    """the answer does not fit the question: {0}"""
+
+    exit = 2
+    hint = "agh session questions ID"
+
+
 class Relayed(AghError):
     """{0}"""  # an error that another process reported
 

@@ -75,6 +75,7 @@ def sessions() -> list[dict[str, Any]]:
         {},
         {"turn_id": "t"},
         {"pending_permissions": 1},
+        {"pending_questions": 1},
         {"health": "hung"},
         {"health": "unhealthy"},
         {"waiting_for_auth": True},
@@ -181,7 +182,7 @@ def test_the_content_of_events_has_no_other_keys(live: Live) -> None:
 
 
 def test_markers() -> None:
-    kinds = used(r'\bmarker\(\s*"(\w+)"') | used(r'^\s+"(?:queue|steer|interrupt)": \("(prompt_\w+)"')
+    kinds = used(r'\b_?marker\(\s*"(\w+)"') | used(r'^\s+"(?:queue|steer|interrupt)": \("(prompt_\w+)"')
     kinds |= {kind for kind in used(r'"(prompt_\w+)"') if f'("{kind}", "' in SOURCE}
     assert kinds - {"prompt_deadline"} == set(keys("Markers"))
 
@@ -204,7 +205,7 @@ def test_the_queue() -> None:
     statuses = used(r"status (?:=|IN|!=) \(?'(\w+)'") | used(r'set_status\([^()"]*"(\w+)"')
     written = set(keys("Queue", 1))
     assert {name for name in written if not re.search(rf"['\"]{name}['\"]", SOURCE)} == set()
-    assert statuses - {"pending", "decided", "expired"} <= written
+    assert statuses - {"pending", "decided", "expired", "orphaned"} <= written
 
 
 def test_permissions() -> None:

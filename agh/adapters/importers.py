@@ -19,7 +19,17 @@ from agh.core.acp.json_text import find_excess
 from agh.core.acp.long_text import LONG, loads
 from agh.core.acp.members import member
 from agh.core.events import Row
-from agh.core.exchange import SCHEMA, TABLES, Imported, Importer, LongRow, Record, TableRow, check_row
+from agh.core.exchange import (
+    ADDED_LATER,
+    SCHEMA,
+    TABLES,
+    Imported,
+    Importer,
+    LongRow,
+    Record,
+    TableRow,
+    check_row,
+)
 
 LINE = 128 << 20  # bytes; an event contains the longest kind of frame twice
 MAX_VALUES, MAX_DEPTH = 2_000_000, 250  # of one line; the limits on what an agent sends are lower
@@ -99,16 +109,17 @@ def read_database(path: str) -> Imported:
             for name, sql in db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
             if not str(sql).upper().startswith("CREATE VIRTUAL")
         }
-        if missing := [name for name in ("session", "events", *TABLES) if name not in plain]:
+        required = ("session", "events", *(table for table in TABLES if table not in ADDED_LATER))
+        if missing := [name for name in required if name not in plain]:
             raise ValueError(f"it has no table {missing[0]}: it is no export of a session")
         described = db.execute("SELECT schema, meta FROM session LIMIT 2").fetchall()
         if len(described) != 1 or described[0][0] != SCHEMA:
             raise ValueError(f"its table session does not say {SCHEMA}")
         session = _parsed(str(described[0][1]).encode(), 1)
-    return Imported(session, _database_records(path))
+    return Imported(session, _database_records(path, [table for table in TABLES if table in plain]))
 
 
-def _database_records(path: str) -> Iterator[Record]:
+def _database_records(path: str, tables: list[str]) -> Iterator[Record]:
     with _opened(path) as db:
         content = f"iif(length(content) > {LONG}, CAST(content AS BLOB), content)"
         columns = f"sequence, turn_id, type, agent_name, {content}, timestamp"
@@ -117,7 +128,7 @@ def _database_records(path: str) -> Iterator[Record]:
                 yield check_row(LongRow._make(row))
             else:
                 yield check_row(Row._make(row))
-        for table in TABLES:
+        for table in tables:
             cursor = db.execute(f"SELECT * FROM {table} ORDER BY rowid")
             names = [column[0] for column in cursor.description]
             for row in cursor:

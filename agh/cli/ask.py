@@ -1,10 +1,11 @@
-"""Questions to the user at this terminal: a permission that the agent waits for."""
+"""What the agent waits for, asked at this terminal: permissions here, questions in question_form."""
 
 from __future__ import annotations
 
 import select
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from agh.cli.turn_view import View
@@ -22,27 +23,41 @@ KEYS = {
     "d": ("deny_always", "[d]eny always"),
 }
 DIFF_LINES = 200
+QUESTION_ID = "ques-"
 
 
 def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def ask_inline(session: Session, row: Row, view: View, deadline: float | None) -> None:
-    """Ask until there is an answer, here or from another terminal, or the time is up."""
+def take_request(session: Session, row: Row, view: View, deadline: float | None, *, refuse: bool) -> None:
+    """Ask what a row of the turn asks, if it still waits and this is a terminal; or refuse it at once."""
     request_id = str(row.parsed().get("request_id"))
-    if not _is_pending(session, request_id):
-        return
-    view.pause()
-    try:
-        ask_about(session, request_id, deadline)
-    finally:
-        view.resume()
+    if refuse:
+        (_decline_question if row.type == "question" else refuse_at_once)(session, request_id)
+    elif can_ask() and _is_pending(session, request_id, f"{row.type}s"):
+        view.pause()
+        try:
+            (_ask_question if row.type == "question" else ask_about)(session, request_id, deadline)
+        finally:
+            view.resume()
+
+
+def read_line(words: str, is_open: Callable[[], bool], deadline: float | None) -> str | None:
+    """Read a line at the terminal; None if the question is answered elsewhere, or the time is up."""
+    print(words, end="", file=sys.stderr, flush=True)
+    while is_open():
+        if deadline is not None and time.monotonic() >= deadline:
+            return None
+        if select.select([sys.stdin], [], [], 0.2)[0]:
+            return sys.stdin.readline() or None
+    remark("(answered elsewhere)")
+    return None
 
 
 def ask_about(session: Session, request_id: str, deadline: float | None = None) -> None:
     """Show the change that is asked for, ask, and send the answer."""
-    from agh.sessions.permissions import decide, find_request
+    from agh.sessions.requests.permissions import decide, find_request
 
     request = find_request(session, request_id)
     if request is None:
@@ -59,7 +74,12 @@ def ask_about(session: Session, request_id: str, deadline: float | None = None) 
 
 def answer_early(refuse: bool, session: Session, request_id: str) -> None:
     """Show a request that the agent makes outside a turn; refuse it, ask, or say how to answer it."""
-    from agh.sessions.permissions import find_request
+    if request_id.startswith(QUESTION_ID):
+        from agh.cli.question_form import answer_early_question
+
+        answer_early_question(refuse, session, request_id)
+        return
+    from agh.sessions.requests.permissions import find_request
 
     request = find_request(session, request_id)
     if request is None or request["status"] != "pending":
@@ -77,7 +97,7 @@ def answer_early(refuse: bool, session: Session, request_id: str) -> None:
 
 def refuse_at_once(session: Session, request_id: str) -> None:
     """Refuse a request that still waits, for a run that nobody attends."""
-    from agh.sessions.permissions import decide, find_request
+    from agh.sessions.requests.permissions import decide, find_request
 
     request = find_request(session, request_id)
     if request is not None and request["status"] == "pending":
@@ -88,27 +108,34 @@ def refuse_at_once(session: Session, request_id: str) -> None:
 
 
 def _answer(session: Session, request: dict[str, Any], deadline: float | None) -> str | None:
-    talk_now = True
     verdicts = {
         key: verdict for key, (verdict, _) in KEYS.items() if verdict in (*request["offered"], "deny")
     }
     choices = ", ".join(KEYS[key][1] for key in verdicts)
-    while _is_pending(session, request["request_id"]):
-        if deadline is not None and time.monotonic() >= deadline:
-            return None
-        if talk_now:
-            print(f"  allow it? {choices}: ", end="", file=sys.stderr, flush=True)
-            talk_now = False
-        if select.select([sys.stdin], [], [], 0.2)[0]:
-            key = sys.stdin.readline().strip().lower()[:1]
-            if key in verdicts:
-                return verdicts[key]
-            talk_now = True
-    remark("(answered elsewhere)")
+
+    def is_open() -> bool:
+        return _is_pending(session, request["request_id"], "permissions")
+
+    while (line := read_line(f"  allow it? {choices}: ", is_open, deadline)) is not None:
+        key = line.strip().lower()[:1]
+        if key in verdicts:
+            return verdicts[key]
     return None
 
 
-def _is_pending(session: Session, request_id: str) -> bool:
+def _ask_question(session: Session, request_id: str, deadline: float | None) -> None:
+    from agh.cli.question_form import ask_and_tell
+
+    ask_and_tell(session, request_id, deadline)
+
+
+def _decline_question(session: Session, request_id: str) -> None:
+    from agh.cli.question_form import decline_at_once
+
+    decline_at_once(session, request_id)
+
+
+def _is_pending(session: Session, request_id: str, table: str) -> bool:
     with Reader(session) as reader:
-        rows = reader.fetch("SELECT status FROM permissions WHERE request_id = ?", [request_id])
+        rows = reader.fetch(f"SELECT status FROM {table} WHERE request_id = ?", [request_id])
     return bool(rows) and rows[0][0] == "pending"

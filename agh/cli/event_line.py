@@ -14,6 +14,7 @@ _COLOURS = {
     "tool_call": "blue",
     "tool_result": "blue",
     "permission": "yellow",
+    "question": "yellow",
     "runtime_warning": "yellow",
     "session_stopped": "yellow",
 }
@@ -43,6 +44,11 @@ def summary(type: str, content: dict[str, Any]) -> str:
 
         decided_by = f" (by {content['decided_by']})" if content.get("decided_by") else ""
         return f"{content.get('decision') or 'asked'}{decided_by}: {headline(content)}"
+    if type == "question":
+        decided_by = f" (by {content['decided_by']})" if content.get("decided_by") else ""
+        answer = ", ".join(f"{name}={value}" for name, value in as_dict(content.get("answer")).items())
+        words = content.get("message") or answer or content.get("request_id")
+        return f"{content.get('decision') or 'asked'}{decided_by}: {words}"
     if type == "usage":
         usage = as_dict(content.get("usage"))
         return ", ".join(f"{key} {value}" for key, value in usage.items() if value is not None)

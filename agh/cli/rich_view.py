@@ -47,14 +47,14 @@ class RichView(View):
         elif row.type == "plan":
             self._settle()
             self._plan((content.get("raw") or {}).get("entries") or [])
-        elif row.type == "permission":
+        elif row.type in ("permission", "question"):
             if not content.get("decision"):
                 self._settle()
                 self._console.print(Text(f"? {one_line(summary(row.type, content), 4000)}", "yellow"))
                 if content.get("title"):
                     title = one_line(str(content["title"]), 200)
                     self._console.print(Text(f"  the agent calls it: {title}", "dim"))
-                self._console.print(Text(f"  {answer_command(self._session_id, content)}", "dim"))
+                self._console.print(Text(f"  {answer_command(self._session_id, row.type, content)}", "dim"))
         elif row.type not in UNSPOKEN:
             self._settle()
             self._console.print(Text(f"! {one_line(summary(row.type, content), 400)}", "yellow"))

@@ -9,7 +9,7 @@ from contextlib import closing
 from functools import partial
 from typing import Any, NamedTuple
 
-from agh.cli.ask import answer_early, ask_inline, can_ask, refuse_at_once
+from agh.cli.ask import answer_early, take_request
 from agh.cli.turn_view import View, view_for
 from agh.console.output import remark
 from agh.core.events import MARKER_CREATED, TURN_END_TYPES, Row
@@ -77,7 +77,7 @@ def send_and_tell(
 
     `refuse` refuses what the agent asks for while it starts.
     """
-    receipt, started = send(session, prompt, on_permission=partial(answer_early, refuse), **args)
+    receipt, started = send(session, prompt, on_request=partial(answer_early, refuse), **args)
     if started is not None:
         tell_restored(started)
     return receipt
@@ -110,13 +110,15 @@ def show_turn(
     """Show a turn until it ends, and return the command's exit number.
 
     Ctrl-C cancels the turn; a second one ends the command, which then `stops` the session or leaves the turn
-    running. `refuse` refuses the agent's requests for permission at once instead of asking.
+    running. `refuse` refuses the agent's requests for permission and declines its questions at once instead
+    of asking.
     """
     with Presses(
         session, receipt, stops=stops
     ) as presses:  # first of all: from here on Ctrl-C is about the turn
         metadata = session_view(session)
-        if (metadata.get("activity") or {}).get("pending_permissions"):
+        activity = metadata.get("activity") or {}
+        if activity.get("pending_permissions") or activity.get("pending_questions"):
             _answer_outside_turns(session, refuse)
         view = view_for(output, metadata)
         outcome = _watch_turn(session, receipt, view, presses, limit or TimeLimit(None), refuse=refuse)
@@ -125,9 +127,10 @@ def show_turn(
 
 def _answer_outside_turns(session: Session, refuse: bool) -> None:
     """Show what the agent asked for outside any turn, and answer it if that is possible here."""
-    from agh.sessions.permissions import requests
+    from agh.sessions.requests.permissions import requests
+    from agh.sessions.requests.questions import questions
 
-    for request in requests(session, everything=False):
+    for request in [*requests(session, everything=False), *questions(session, everything=False)]:
         if not request["turn_id"]:
             answer_early(refuse, session, request["request_id"])
 
@@ -176,11 +179,8 @@ def _watch_turn(
                 tracker.feed(row)
                 if silence:
                     silence.hear(row)
-                if row.type == "permission" and not row.parsed().get("decision"):
-                    if refuse:
-                        refuse_at_once(session, str(row.parsed().get("request_id")))
-                    elif can_ask():
-                        ask_inline(session, row, view, deadline)
+                if row.type in ("permission", "question") and not row.parsed().get("decision"):
+                    take_request(session, row, view, deadline, refuse=refuse)
                 if row.turn_id == turn_id and row.type in TURN_END_TYPES:
                     if timed_out:
                         raise late

@@ -152,14 +152,16 @@ class Plain(Words):
         label = "note" if row.type in MARKER_TYPES else row.type
         line = f"[{label}] {summary(row.type, content)}"
         self._say(terminal.one_line(line, 400) + "\n")
-        if row.type == "permission":
+        if row.type in ("permission", "question"):
             if content.get("title"):
                 self._say(terminal.one_line(f"  the agent calls it: {content['title']}", 400) + "\n")
-            self._say(f"  {answer_command(self._session_id, content)}\n")
+            self._say(f"  {answer_command(self._session_id, row.type, content)}\n")
 
 
-def answer_command(session_id: str, content: dict[str, Any]) -> str:
-    """Return the command that answers a permission request from any terminal."""
+def answer_command(session_id: str, type: str, content: dict[str, Any]) -> str:
+    """Return the command that answers a permission request or a question from any terminal."""
+    if type == "question":
+        return terminal.clean(f"agh session answer {session_id} {content.get('request_id')}")
     return terminal.clean(f"agh session approve|deny {session_id} {content.get('request_id')}")
 
 

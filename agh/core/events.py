@@ -32,6 +32,7 @@ TYPES = (
     *CHAT_TYPES,
     "plan",
     "permission",
+    "question",
     "usage",
     "runtime_progress",
     "runtime_warning",

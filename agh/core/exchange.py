@@ -15,7 +15,8 @@ from agh.core.acp.long_text import loads
 from agh.core.events import Row
 
 SCHEMA = "agh.session.export.v1"
-TABLES = ("token_usage", "hook_runs", "inputs", "permissions")
+TABLES = ("token_usage", "hook_runs", "inputs", "permissions", "questions")
+ADDED_LATER = ("questions",)  # tables that a log or a file of an earlier version lacks
 _TIMESTAMP = r"(?a)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z"
 _TYPE = r"(?a)[a-z][a-z0-9_.]{0,63}"
 # These describe a session and how it ended. Anything else decides what runs when it is resumed.

@@ -25,6 +25,7 @@ def recap(
     event_cursor: int,
     pending_inputs: int,
     pending_permissions: int,
+    pending_questions: int,
     queue_generation: int,
     omitted_messages: int = 0,
 ) -> dict[str, Any]:
@@ -42,6 +43,7 @@ def recap(
         "pending_markers": _count_pending(markers, session, pending_inputs),
         "pending_inputs": pending_inputs,
         "pending_permissions": pending_permissions,
+        "pending_questions": pending_questions,
         "omitted": {
             "messages": omitted_messages + len(talk) - len(recent_talk),
             "markers": len(markers) - len(recent_markers),

@@ -35,6 +35,14 @@ class Permission(NamedTuple):
     resource: str | None
 
 
+class OpenQuestion(NamedTuple):
+    """A question of the agent that has no answer yet."""
+
+    request_id: str
+    turn_id: str
+    tool_call_id: str | None
+
+
 @dataclass
 class _OpenTurn:
     """A turn with something open: its last row, and its tool calls without a result."""
@@ -46,16 +54,22 @@ class _OpenTurn:
 
 
 def plan(
-    rows: Iterable[Row], at: str, orphaned: Iterable[Permission] = (), ended: Iterable[str] = ()
+    rows: Iterable[Row],
+    at: str,
+    orphaned: Iterable[Permission] = (),
+    questions: Iterable[OpenQuestion] = (),
+    ended: Iterable[str] = (),
 ) -> Plan:
     """Plan the repair of a log with these rows: all of them, or at least those of every open turn.
 
-    `orphaned` are the permission requests that can no longer be answered; `ended` are turns whose ends are
-    not among the rows.
+    `orphaned` are the permission requests that can no longer be answered; `questions` can still be, by a
+    prompt. `ended` are turns whose ends are not among the rows.
     """
     repair = Plan()
     for request in orphaned:
         _expire(repair, request, at)
+    for question in questions:
+        _orphan(repair, question, at)
     for turn_id, turn in _open_turns(rows, set(ended)).items():
         if not turn.ended:
             detail = "the turn has no done and no error event"
@@ -106,6 +120,22 @@ def _expire(repair: Plan, request: Permission, at: str) -> None:
             action=request.action,
             resource=request.resource,
             decision="expired",
+        )
+    )
+
+
+def _orphan(repair: Plan, question: OpenQuestion, at: str) -> None:
+    detail = f"question {question.request_id} has no answer"
+    repair.issues.append(issue("orphaned_question", "warning", detail, question.turn_id))
+    repair.actions.append(action("orphan_question", question.turn_id, question.tool_call_id))
+    repair.drafts.append(
+        draft(
+            "question",
+            turn_id=question.turn_id,
+            at=at,
+            request_id=question.request_id,
+            decision="orphaned",
+            decided_by="repair",
         )
     )
 

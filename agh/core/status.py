@@ -57,15 +57,18 @@ def effective_meta(meta: Mapping[str, Any], lock_held: bool) -> dict[str, Any]:
 
 
 def phase(meta: Mapping[str, Any]) -> str:
-    """Return starting, running, waiting_for_input, waiting_for_permission, or how the session ended."""
+    """Return starting, running, what a live session waits for, or how the session ended."""
     state, activity = meta.get("state"), meta.get("activity") or {}
+    if state in ("starting", "active"):
+        if activity.get("pending_permissions"):
+            return "waiting_for_permission"
+        if activity.get("pending_questions"):
+            return "waiting_for_answer"
     if state == "starting":
-        return "waiting_for_permission" if activity.get("pending_permissions") else "starting"
+        return "starting"
     if state == "stopping":
         return "running"
     if state == "active":
-        if activity.get("pending_permissions"):
-            return "waiting_for_permission"
         return "running" if activity.get("turn_id") else "waiting_for_input"
     if meta.get("stop_detail") == "max_time":
         return "paused"
@@ -84,7 +87,7 @@ def badge(meta: Mapping[str, Any]) -> str:
         return str(activity["health"])
     if activity.get("waiting_for_auth"):
         return "waiting-for-auth"
-    if current_phase == "waiting_for_permission":
+    if current_phase in ("waiting_for_permission", "waiting_for_answer"):
         return "waiting-for-input"
     return "idle" if current_phase == "waiting_for_input" else "running"
 

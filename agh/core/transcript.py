@@ -15,7 +15,7 @@ from agh.core.events import CHAT_TYPES, MARKER_CREATED, MARKER_REDACTED, Row
 Message = dict[str, Any]
 
 # These may occur in the middle of an answer, and so may markers; any other event ends it.
-_NOT_ENDING = ("usage", "runtime_progress", "runtime_warning", "permission", "system")
+_NOT_ENDING = ("usage", "runtime_progress", "runtime_warning", "permission", "question", "system")
 _TOOL_FIELDS = ("title", "tool_name", "tool_input", "tool_result", "tool_error", "outcome")
 _MARKER_FIELDS = ("kind", "severity", "summary", "occurred_at", "diagnostic")
 TRANSCRIPT_TYPES = (*CHAT_TYPES, MARKER_CREATED, MARKER_REDACTED)

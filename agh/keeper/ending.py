@@ -9,8 +9,9 @@ from typing import Any
 from agh.core.events import draft_of, timestamp
 from agh.core.status import phase
 from agh.keeper import checkpoint, crash, hooks
-from agh.keeper.agent import permissions, terminals
+from agh.keeper.agent import terminals
 from agh.keeper.agent.open_calls import close_left_open
+from agh.keeper.agent.waiting import cancel_waiting
 from agh.keeper.leash.leftovers import end_leftovers
 from agh.keeper.server import Answer
 from agh.keeper.session import Live
@@ -57,7 +58,7 @@ def write_end(live: Live) -> None:
     reason, detail = live.ending.decision or ("error", None)
     paused = phase({"state": "stopped", "stop_reason": reason, "stop_detail": detail}) == "paused"
     with live.log.batch():
-        permissions.cancel_all(live, decided_by="the session's end")
+        cancel_waiting(live, decided_by="the session's end")
         if live.turns.current is not None:
             turn.abandon(live, live.turns.current, detail or f"the session stopped: {reason}")
         if live.turns.left_open:

@@ -187,7 +187,7 @@ def activate(
     live.before_start = {}
     strategy = {"strategy": outcome.strategy, "reason": outcome.reason, "at": timestamp()}
     live.update(state="active", restore=strategy if resuming else None, activity=None)
-    if live.agent.requests:
+    if live.agent.is_waiting:
         live.show_activity()
     return {
         **describe(live),

@@ -34,7 +34,7 @@ from agh.store.lock import Lock
 
 
 class Ready:
-    """Reports to the command that started the keeper: permission requests, then how the start ended."""
+    """Reports to the command that started the keeper: what the agent asks, then how the start ended."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -48,8 +48,8 @@ class Ready:
         self._report({"error": error.for_relay()})
 
     def asked(self, request_id: str) -> None:
-        """Report that the agent asks for permission before the session is live."""
-        self._write({"permission": request_id})
+        """Report that the agent asks for a permission, or a question, before the session is live."""
+        self._write({"request": request_id})
 
     def _report(self, message: dict[str, Any]) -> None:
         if self._fd >= 0:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from agh.core.acp.tool_calls import ToolCall
     from agh.keeper.agent.permissions import PendingRequest
     from agh.keeper.agent.policy import Grant
+    from agh.keeper.agent.questions import PendingQuestion
     from agh.keeper.agent.terminals import Terminal
     from agh.keeper.hooks import RunningHook
     from agh.keeper.server import Answer
@@ -92,12 +93,19 @@ class AgentSide:
     record: AgentRecord
     environ: dict[str, str] = field(default_factory=dict)
     connection: Agent | None = None
-    requests: dict[str, PendingRequest] = field(default_factory=dict)  # waiting for a decision, by id
+    requests: dict[str, PendingRequest] = field(default_factory=dict)  # permissions that wait, by id
+    questions: dict[str, PendingQuestion] = field(default_factory=dict)  # that wait for an answer, by id
+    compactions: set[str] = field(default_factory=set)  # of its context, that a marker tells of
     terminals: dict[str, Terminal] = field(default_factory=dict)
     released: dict[str, str] = field(default_factory=dict)  # output of terminals that are gone, by id
     replaying: bool = False  # until the next prompt, it repeats a conversation that is in the log
     replayed: int = 0
     malformed: int = 0  # lines that were not messages
+
+    @property
+    def is_waiting(self) -> bool:
+        """Tell whether it waits for the user."""
+        return bool(self.requests or self.questions)
 
     @property
     def connected(self) -> Agent:
@@ -199,15 +207,17 @@ class Live:
     @contextmanager
     def step(self) -> Iterator[None]:
         """Inside a batch: undo everything in here if it fails, and forget the requests it has added."""
-        before = dict(self.agent.requests)
+        agent = self.agent
+        requests, questions = dict(agent.requests), dict(agent.questions)
         try:
             with self.log.step():
                 yield
         except Exception as error:
             if not is_fatal(error):
-                for request_id in self.agent.requests.keys() - before.keys():
-                    self.agent.requests[request_id].timer.cancel()
-                self.agent.requests = before
+                for request_id, request in (agent.requests | agent.questions).items():
+                    if request_id not in requests and request_id not in questions:
+                        request.timer.cancel()
+                agent.requests, agent.questions = requests, questions
             raise
 
     def survive(self, error: Exception, raw: bytes | memoryview | None = None) -> None:
@@ -232,6 +242,7 @@ class Live:
         activity = {
             "turn_id": self.turns.current_id or None,
             "pending_permissions": count,
+            "pending_questions": len(self.agent.questions),
             "health": self.activity.health,
             "waiting_for_auth": self.activity.needs_login,
             "last_activity_at": self.activity.last_at,

@@ -34,6 +34,7 @@ def verbs(live: Live) -> dict[str, Handler]:
         "set": when_ready(options.set_verb),
         "cancel": when_ready(cancel.cancel_verb),
         "decide": lambda request, answer: answers.decide_verb(live, request, answer),
+        "answer": lambda request, answer: answers.answer_verb(live, request, answer),
         "attach": when_ready(lease.attach),
         "detach": when_ready(lease.detach),
         "queue": when_ready(queue.queue_verb),

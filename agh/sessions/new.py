@@ -17,7 +17,7 @@ from agh.home import Session, home_path
 from agh.keeper import client
 from agh.keeper.spawn import next_id
 from agh.sessions import worktree
-from agh.sessions.start import OnPermission, ensure_live, start
+from agh.sessions.start import OnRequest, ensure_live, start
 from agh.store import lock as locks
 from agh.store import meta, sessions, workspaces
 from agh.store.create import create_session, publish
@@ -44,7 +44,7 @@ def create(
     directories: Iterable[str] = (),
     rules: list[dict[str, str]] | None = None,
     allow_self_answers: bool = False,
-    on_permission: OnPermission | None = None,
+    on_request: OnRequest | None = None,
     replace: bool = False,
     discard: bool = False,
     announce: Callable[[Meta, bool], None] = lambda metadata, is_default: None,
@@ -92,7 +92,7 @@ def create(
                 publish(lock, metadata)
         with lock:
             announce(metadata, not (command or agent or settings["agent"]))
-            return lock.session, _first_start(lock, replaced, on_permission, discard=discard)
+            return lock.session, _first_start(lock, replaced, on_request, discard=discard)
 
 
 @contextmanager
@@ -186,7 +186,7 @@ def _archived(session: Session | None) -> Iterator[None]:
 
 
 def _first_start(
-    lock: Lock, replaced: Session | None, on_permission: OnPermission | None, *, discard: bool
+    lock: Lock, replaced: Session | None, on_request: OnRequest | None, *, discard: bool
 ) -> dict[str, Any]:
     """Start the keeper of a new session; if that fails, remove the session if nobody has any use for it.
 
@@ -194,7 +194,7 @@ def _first_start(
     has its name back.
     """
     try:
-        return start(lock, on_permission=on_permission, new=True)
+        return start(lock, on_request=on_request, new=True)
     except AghError as error:
         if error.exit == Usage.exit or discard or replaced:
             import shutil

@@ -11,7 +11,7 @@ from agh.core.prompt import check_size
 from agh.errors import AghError, KeeperDied
 from agh.home import Session
 from agh.keeper import client
-from agh.sessions.start import OnPermission, ensure_live
+from agh.sessions.start import OnRequest, ensure_live
 from agh.store import meta
 
 _NOT_NOW = ("keeper_gone", "session_starting", "session_stopping")
@@ -29,7 +29,7 @@ def send(
     prompt: list[dict[str, Any]],
     *,
     idempotency_key: str | None = None,
-    on_permission: OnPermission | None = None,
+    on_request: OnRequest | None = None,
     deadline: float | None = None,
     **args: Any,
 ) -> Sent:
@@ -56,7 +56,7 @@ def send(
                 raise
         _check_size(session, prompt)
         limit = None if deadline is None else _seconds_to(deadline)
-        hello = ensure_live(session, limit=limit, on_permission=on_permission)
+        hello = ensure_live(session, limit=limit, on_request=on_request)
         started = hello if hello["started"] else started
 
 

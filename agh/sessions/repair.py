@@ -10,7 +10,7 @@ from typing import Any
 
 from agh.core import status
 from agh.core.events import Draft, Row, draft, marker, timestamp
-from agh.core.repair import Permission, Plan, action, issue, plan
+from agh.core.repair import OpenQuestion, Permission, Plan, action, issue, plan
 from agh.errors import EventsEmpty, EventsLost, SessionBusy, SessionLive
 from agh.home import Session
 from agh.keeper.leash.leftovers import end_leftovers
@@ -20,7 +20,7 @@ from agh.store.create import delete_temporary
 from agh.store.lock import Lock
 from agh.store.meta import Meta
 from agh.store.reader import Query, Reader
-from agh.store.schema import LANDMARK
+from agh.store.schema import HAS_QUESTIONS, LANDMARK
 from agh.store.writer import Writer
 
 Report = dict[str, Any]
@@ -65,7 +65,8 @@ def repair_locked(lock: Lock, *, thorough: bool = False, end: Draft | None = Non
     if lost:
         repairs.actions.append(action("mark_lost_events"))
     if repairs.actions:
-        _write_metadata(lock.session, metadata, sum(act["code"] == "append_error" for act in repairs.actions))
+        codes = [act["code"] for act in repairs.actions]
+        _write_metadata(lock.session, metadata, codes.count("append_error"), codes.count("orphan_question"))
     for act in repairs.actions:
         act["persisted"] = True
     return _report(metadata["id"], repairs, persisted=bool(repairs.actions))
@@ -124,7 +125,19 @@ def _plan_log(reader: Reader, metadata: Meta, thorough: bool, end: Draft | None)
     rows, ended = _open_turn_rows(reader)
     if thorough:
         rows = sorted({*rows, *_open_call_rows(reader)})
-    repairs = plan(rows, timestamp(), map(Permission._make, pending), ended)
+    questions = []
+    if reader.fetch(HAS_QUESTIONS):
+        questions = reader.fetch(
+            "SELECT request_id, turn_id, tool_call_id FROM questions "
+            "WHERE status = 'pending' ORDER BY created_at, request_id"
+        )
+    repairs = plan(
+        rows,
+        timestamp(),
+        map(Permission._make, pending),
+        map(OpenQuestion._make, questions),
+        ended,
+    )
     for (turn_id,) in reader.fetch("SELECT turn_id FROM inputs WHERE status = 'dispatching' ORDER BY id"):
         summary = "the prompt was sent when its keeper died; it is not sent again by itself"
         repairs.issues.append(issue("interrupted_input", "warning", summary, turn_id))
@@ -194,17 +207,23 @@ def _append(lock: Lock, metadata: Meta, drafts: list[Draft]) -> list[Row]:
             [now],
         )
         connection.execute(
+            "UPDATE questions SET status = 'orphaned', decision = 'orphaned', decided_by = 'repair', "
+            "decided_at = ? WHERE status = 'pending'",
+            [now],
+        )
+        connection.execute(
             "UPDATE inputs SET status = 'interrupted', updated_at = ? WHERE status = 'dispatching'", [now]
         )
     return rows
 
 
-def _write_metadata(session: Session, metadata: Meta, closed_turns: int) -> None:
+def _write_metadata(session: Session, metadata: Meta, closed_turns: int, orphaned: int) -> None:
     with Reader(session) as reader:
         last = reader.last_sequence()
     repaired: Any = status.effective_meta(metadata, lock_held=False)
     repaired |= {"launch": None, "last_sequence": last, "updated_at": timestamp()}
     repaired["turns"] = (metadata.get("turns") or 0) + closed_turns
+    repaired["orphaned_questions"] = (metadata.get("orphaned_questions") or 0) + orphaned
     meta.write(session, repaired)
 
 

@@ -41,16 +41,16 @@ from agh.store.reader import Reader
 from agh.store.watch import Watch
 
 START_LIMIT = 120.0  # seconds for a keeper that reports nothing and does not respond
-OnPermission = Callable[[Session, str], None]
+OnRequest = Callable[[Session, str], None]
 children: list[int] = []  # keepers started by this process; one that outlives them waits for them
 
 
 def ensure_live(
-    session: Session, *, limit: float | None = None, on_permission: OnPermission | None = None, **request: Any
+    session: Session, *, limit: float | None = None, on_request: OnRequest | None = None, **request: Any
 ) -> dict[str, Any]:
     """Make the session live and return its keeper's hello; `request` is for a start, if one is needed.
 
-    `on_permission` gets the session and the id of each permission request that comes before it is live.
+    `on_request` gets the session and the id of each request of the agent that comes before it is live.
     Raises KeeperNotResponding or TimedOut if that takes longer than `limit` seconds.
     """
     deadline = time.monotonic() + (limit or CONNECT_LIMIT)
@@ -68,7 +68,7 @@ def ensure_live(
             lock = locks.take(session)
             if lock is not None:
                 with lock:
-                    hello = start(lock, limit=limit, on_permission=on_permission, **request)
+                    hello = start(lock, limit=limit, on_request=on_request, **request)
                     return hello | {"started": True}
             if time.monotonic() > deadline:
                 raise KeeperNotResponding(session.id)
@@ -76,7 +76,7 @@ def ensure_live(
 
 
 def start(
-    lock: Lock, *, limit: float | None = None, on_permission: OnPermission | None = None, **request: Any
+    lock: Lock, *, limit: float | None = None, on_request: OnRequest | None = None, **request: Any
 ) -> dict[str, Any]:
     """Start the keeper of a session whose lock is held, and return its hello once it is ready.
 
@@ -101,7 +101,7 @@ def start(
     finally:
         os.close(log)
     with process.connection:
-        report = _read_report(process, limit, on_permission)
+        report = _read_report(process, limit, on_request)
     if not report:
         from agh.keeper.failures import explain_end, last_line
 
@@ -114,7 +114,7 @@ def start(
 
 
 def _read_report(
-    process: spawn.KeeperProcess, limit: float | None, on_permission: OnPermission | None
+    process: spawn.KeeperProcess, limit: float | None, on_request: OnRequest | None
 ) -> dict[str, Any]:
     """Return how the start ended, ok or error, or nothing if the keeper died; pass on what the agent asks."""
     deadline = None if limit is None else time.monotonic() + limit
@@ -123,8 +123,8 @@ def _read_report(
         report: dict[str, Any] = orjson.loads(line)
         if report.keys() & {"ok", "error"}:
             return report
-        if "permission" in report and on_permission is not None:
-            on_permission(process.session, report["permission"])
+        if "request" in report and on_request is not None:
+            on_request(process.session, report["request"])
     return {}
 
 

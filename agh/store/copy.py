@@ -95,6 +95,6 @@ def _read_tables(reader: Reader) -> dict[str, list[dict[str, Any]]]:
     tables = {}
     for table in TABLES:
         names = [name for (name,) in reader.fetch("SELECT name FROM pragma_table_info(?)", [table])]
-        rows = reader.fetch(f"SELECT {', '.join(names)} FROM {table} ORDER BY rowid")
+        rows = reader.fetch(f"SELECT {', '.join(names)} FROM {table} ORDER BY rowid") if names else []
         tables[table] = [dict(zip(names, row, strict=True)) for row in rows]
     return tables

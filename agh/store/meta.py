@@ -43,6 +43,7 @@ class Meta(TypedDict, total=False):
     permission_rules: list[dict[str, str]]
     allow_self_answers: bool
     unanswered_permissions: int
+    orphaned_questions: int
     allowed_tools: list[str]
     additional_directories: list[str]
     system_prompt: dict[str, str] | None
@@ -91,7 +92,7 @@ _FIELD_TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("command", "permission_rules", "allowed_tools", "acp_session_ids"), (list, _NONE)),
     **dict.fromkeys(("auth_methods", "mcp_servers", "additional_directories", "commands"), (list, _NONE)),
     **dict.fromkeys(("archived", "inject_history", "allow_self_answers"), (bool, _NONE)),
-    **dict.fromkeys(("last_sequence", "turns", "unanswered_permissions"), (int,)),
+    **dict.fromkeys(("last_sequence", "turns", "unanswered_permissions", "orphaned_questions"), (int,)),
 }
 _INNER_TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("command", "allowed_tools", "acp_session_ids", "system_prompt"), (str,)),

@@ -29,6 +29,9 @@ LANDMARK = " AND ".join(
     for event_type in ("agent_message", "thought", "tool_call", "tool_result", "usage", "runtime_progress")
 )
 
+# Whether a log has questions: one that an earlier version wrote lacks the table until it is written to.
+HAS_QUESTIONS = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'questions'"
+
 Migration = Callable[["Database"], None]
 MIGRATIONS: list[Migration] = []
 
@@ -146,6 +149,28 @@ def create_tables(db: Database) -> None:
 @migration
 def count_retries(db: Database) -> None:
     db.table("inputs").add_column("retries", int, not_null_default=0)
+
+
+@migration
+def keep_questions(db: Database) -> None:
+    questions = db.table("questions").create(
+        {
+            "request_id": str,
+            "turn_id": str,
+            "tool_call_id": str,
+            "status": str,
+            "message": str,
+            "request": str,
+            "decision": str,
+            "answer": str,
+            "decided_by": str,
+            "created_at": str,
+            "decided_at": str,
+        },
+        pk="request_id",
+        not_null={"turn_id", "status", "message", "request", "created_at"},
+    )
+    questions.create_index(["status"])
 
 
 VERSION = len(MIGRATIONS)

@@ -13,6 +13,8 @@ CREATE UNIQUE INDEX "idx_inputs_idempotency_key" ON "inputs" ("idempotency_key")
 CREATE INDEX "idx_inputs_status" ON "inputs" ("status");
 CREATE TABLE "permissions" ( "request_id" TEXT PRIMARY KEY, "turn_id" TEXT NOT NULL, "tool_call_id" TEXT, "status" TEXT NOT NULL, "action" TEXT NOT NULL, "resource" TEXT, "title" TEXT, "request" TEXT NOT NULL, "decision" TEXT, "option_id" TEXT, "decided_by" TEXT, "created_at" TEXT NOT NULL, "decided_at" TEXT );
 CREATE INDEX "idx_permissions_status" ON "permissions" ("status");
+CREATE TABLE "questions" ( "request_id" TEXT PRIMARY KEY, "turn_id" TEXT NOT NULL, "tool_call_id" TEXT, "status" TEXT NOT NULL, "message" TEXT NOT NULL, "request" TEXT NOT NULL, "decision" TEXT, "answer" TEXT, "decided_by" TEXT, "created_at" TEXT NOT NULL, "decided_at" TEXT );
+CREATE INDEX "idx_questions_status" ON "questions" ("status");
 PRAGMA application_id = 1634166817;
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 COMMIT;

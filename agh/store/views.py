@@ -13,6 +13,7 @@ from agh.home import Session
 from agh.store import lock as locks
 from agh.store import meta, milestones, sessions
 from agh.store.reader import Reader
+from agh.store.schema import HAS_QUESTIONS
 
 if TYPE_CHECKING:
     from agh.core.redaction.redact import Redactor
@@ -112,6 +113,11 @@ def recap_view(
             ((pending_permissions,),) = reader.fetch(
                 "SELECT count(*) FROM permissions WHERE status = 'pending'"
             )
+            pending_questions = 0
+            if reader.fetch(HAS_QUESTIONS):
+                ((pending_questions,),) = reader.fetch(
+                    "SELECT count(*) FROM questions WHERE status IN ('pending', 'orphaned')"
+                )
             milestone, last_messages = milestones.tail(reader, limit, clean)
             return recap(
                 view,
@@ -122,6 +128,7 @@ def recap_view(
                 event_cursor=reader.last_sequence(),
                 pending_inputs=queued_inputs,
                 pending_permissions=pending_permissions,
+                pending_questions=pending_questions,
                 queue_generation=generation,
                 omitted_messages=milestone.messages,
             )

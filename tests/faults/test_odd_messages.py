@@ -420,18 +420,20 @@ FIELDS = {
     "terminal/wait_for_exit": ("terminalId",),
     "terminal/kill": ("terminalId",),
     "terminal/release": ("terminalId",),
-    "elicitation/create": ("message",),
+    "elicitation/create": ("message", "mode", "url", "requestedSchema", "elicitationId", "toolCallId"),
+    "elicitation/complete": ("elicitationId",),
     "$/cancel_request": ("requestId",),
     "x/unknown": ("x",),
 }
 UPDATE_KINDS = (
     *("agent_message_chunk", "agent_thought_chunk", "user_message_chunk", "tool_call", "tool_call_update"),
     *("plan", "usage_update", "session_info_update", "current_mode_update", "available_commands_update"),
-    "config_option_update",
+    *("config_option_update", "notice", "compaction_update", "compaction_summary_chunk"),
 )
 UPDATE_FIELDS = (
     *("content", "toolCallId", "title", "kind", "status", "rawInput", "rawOutput", "locations", "_meta"),
     *("entries", "used", "size", "cost", "currentModeId", "messageId", "sessionUpdate"),
+    *("severity", "description", "compactionId", "error"),
 )
 TOOL_FIELDS = ("toolCallId", "title", "kind", "status", "content", "locations", "rawInput", "_meta")
 
@@ -473,7 +475,7 @@ def odd_frames(random: random.Random, workspace: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_hundreds_of_odd_frames_in_one_session(live: Live, seed: int) -> None:
-    live.configure("[permissions]\ntimeout = '0.01s'\n")
+    live.configure("[permissions]\ntimeout = '0.01s'\n[questions]\ntimeout = '0.01s'\n")
     session = new_session(live)
     keeper = session.keeper
     frames = odd_frames(random.Random(seed), str(live.workspace))

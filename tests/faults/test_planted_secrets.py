@@ -107,10 +107,17 @@ def in_prompt(turn: str, text: str) -> Iterator[Draft]:
 
 
 def in_failure(turn: str, text: str) -> Iterator[Draft]:
-    """A permission, an unknown update, a marker, and how the turn failed."""
+    """A permission, a question, a summary in chunks, an unknown update, a marker, and how the turn failed."""
     yield draft(
         "permission", turn_id=turn, action="execute", resource=text, title=text, raw={"command": text}
     )
+    fields = [{"name": "it", "title": text, "choices": [{"value": text, "title": text}]}]
+    yield draft("question", turn_id=turn, message=text, fields=fields, raw={"message": text})
+    yield draft("question", turn_id=turn, decision="accepted", answer={"it": text})
+    for half in halves(text):
+        yield update(
+            turn, "compaction_summary_chunk", compactionId="1", content={"type": "text", "text": half}
+        )
     yield update(turn, "brand_new", anything={"nested": [text]})
     yield marker("provider_failure", "it failed", diagnostic=text)
     yield draft("error", turn_id=turn, stop_reason="error", error=text)

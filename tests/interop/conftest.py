@@ -114,10 +114,10 @@ class Session:
         argv = ("session", "new", "--command", shlex.join(command), "--workspace", self.workspace, *options)
         self.id: str = json.loads(world.agh(*argv, "-o", "json").stdout)["session"]["id"]
 
-    def prompt(self, *steps: str, code: int = 0) -> Turn:
+    def prompt(self, *steps: str, code: int = 0, options: tuple[str, ...] = ()) -> Turn:
         text = "\n".join(steps)
         result = self.world.agh(
-            "session", "prompt", self.id, text, "-o", "jsonl", code=code, timeout=PATIENCE
+            "session", "prompt", self.id, text, "-o", "jsonl", *options, code=code, timeout=PATIENCE
         )
         return Turn(result.returncode, result.stdout, result.stderr)
 

@@ -58,7 +58,7 @@ def test_the_words_about_capabilities_are_true() -> None:
 def test_the_words_about_updates_are_true() -> None:
     for name, (_, words) in rows("Updates").items():
         finished = {"status": "completed"} if "once it is completed" in words else {}
-        kind, _ = event_of({"sessionUpdate": name, **finished})
+        kind, _ = event_of({"sessionUpdate": name, "title": "a title", **finished})
         assert f"`{kind}`" in words, name
 
 

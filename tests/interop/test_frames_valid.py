@@ -54,6 +54,7 @@ def recordings(agh: Agh, tmp_path_factory: pytest.TempPathFactory) -> Iterator[d
             step("request", method="terminal/output", params={}),
             step("request", method="fs/no_such_method", params={"sessionId": "any"}),
             step("echo", text="and text with \u2028, \x7f and ü"),
+            options=("--no-ask",),
         )
         running = session.start(step("slow"))
         running.wait_for("working")

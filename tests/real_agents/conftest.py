@@ -55,6 +55,7 @@ def surroundings(
         **_configure_opencode(home, standin.url),
         **_configure_codex(home, standin.url),
         **_configure_qwen(home, standin.url),
+        **_configure_claude(home, standin.url),
     }
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
@@ -114,6 +115,16 @@ def _configure_qwen(home: Path, url: str) -> dict[str, str]:
     }
     _write(home / ".qwen" / "settings.json", json.dumps(settings))
     return {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "x", "OPENAI_MODEL": MODEL}
+
+
+def _configure_claude(home: Path, url: str) -> dict[str, str]:
+    off = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY")
+    return {
+        "CLAUDE_CONFIG_DIR": str(home / ".claude"),
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": "x",
+        **dict.fromkeys(off, "1"),
+    }
 
 
 def _write(path: Path, text: str) -> None:

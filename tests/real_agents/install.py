@@ -33,6 +33,7 @@ class Product(NamedTuple):
     name: str
     package: str
     program: str
+    version: str = ""  # such as @latest, where npm would take an old one that promises to run on an old Node
 
 
 PRODUCTS = {
@@ -41,6 +42,7 @@ PRODUCTS = {
         Product("opencode", "opencode-ai", "opencode"),
         Product("codex", "@zed-industries/codex-acp", "codex-acp"),
         Product("qwen", "@qwen-code/qwen-code", "qwen"),
+        Product("claude", "@agentclientprotocol/claude-agent-acp", "claude-agent-acp", "@latest"),
     )
 }
 
@@ -75,7 +77,7 @@ def _install(product: Product, place: Path) -> None:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
     (partial / "package.json").write_text('{"private": true}\n')
-    argv = [npm, "install", "--no-audit", "--no-fund", "--no-progress", product.package]
+    argv = [npm, "install", "--no-audit", "--no-fund", "--no-progress", product.package + product.version]
     environ = {**OF_THE_USER, "npm_config_cache": str(CACHE / "npm-cache")}
     with subprocess.Popen(
         argv,

@@ -1,9 +1,10 @@
 """A stand-in for a model, on loopback: it says what it was told, so a test can see what an agent remembers.
 
-Speaks OpenAI chat completions and OpenAI Responses, streamed. The answer to a conversation is
-`SEEN 2 user texts: "…" | "…"`; whatever else an agent asks (a title, a summary) gets a short line. The newest
-prompt steers it, wherever these stand in it: `[slow 30]` says `begun` and then nothing for 30 seconds,
-`[write NAME TEXT]` calls the agent's own tool for it, `[fail 400]` refuses with that status.
+Speaks OpenAI chat completions, OpenAI Responses and Anthropic Messages, streamed. It answers a conversation
+with `SEEN 2 user texts: "…" | "…"`; whatever else an agent asks (a title, a summary) gets a short line. The
+newest prompt steers it, wherever these stand in it: `[slow 30]` says `begun` and then nothing for 30 seconds,
+`[write NAME TEXT]` calls the agent's own tool for it, `[ask colour]` its tool for questions, `[fail 400]`
+refuses with that status.
 
 Every request is kept, in order, and is in the list before it is answered. It never opens a connection; as a
 proxy it notes where an agent wanted to go (`strays`) and lets nobody through.
@@ -22,9 +23,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from tests.real_agents import messages
+
 MODEL = "stand-in"
 REFUSAL = "the stand-in refuses"
-_DIRECTIVE = re.compile(r"\[(slow|write|fail) ([^\]\n]*)\]")
+_DIRECTIVE = re.compile(r"\[(slow|write|ask|fail) ([^\]\n]*)\]")
 _INJECTED = re.compile(r"=== CURRENT REQUEST ===\n(.*)\n\n=== INSTRUCTIONS ===", re.DOTALL)
 # What agents put among the user's words: surroundings, instructions, reminders.
 _NOT_SAID = ("<", "# AGENTS.md", "This is the Qwen Code.")
@@ -128,6 +131,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(_read_chat(self.path, body), _chat_text, _chat_call)
         elif self.path.endswith("/responses"):
             self._answer(_read_responses(self.path, body), _responses_text, _responses_call)
+        elif self.path.partition("?")[0].endswith("/messages"):
+            self._answer(_read_messages(self.path, body), messages.stream_text, messages.stream_call)
         else:
             self._stray()
 
@@ -149,11 +154,15 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if "write" in directives and not asked.results:
             events = call(*_writing(asked.tools, *directives["write"].split(" ", 1)))
+        elif "ask" in directives and not asked.results:
+            events = call("AskUserQuestion", messages.QUESTION)
         else:
             events = text(self._words(asked, float(directives.get("slow", 0))))
         try:
             if asked.body.get("stream"):
-                self._stream(events, named="responses" in asked.path)
+                self._stream(events, named="responses" in asked.path or "messages" in asked.path)
+            elif "messages" in asked.path:
+                self._send(200, messages.as_message("a few words"))
             else:
                 self._send(200, _whole(events))
             asked.state = "answered"
@@ -227,6 +236,11 @@ def _read_responses(path: str, body: dict[str, Any]) -> Asked:
             results = 0 if said else results
         results += str(item.get("type")).endswith("_call_output")
     return Asked(path, body, texts, tools, results)
+
+
+def _read_messages(path: str, body: dict[str, Any]) -> Asked:
+    said, tools, results = messages.read_messages(body)
+    return Asked(path, body, ["\n".join(texts) for texts in said], tools, results)
 
 
 def _said(content: str | Sequence[dict[str, Any]], kind: str) -> list[str]:

@@ -173,3 +173,14 @@ def test_groups_and_switches() -> None:
 )
 def test_nonsense_offers_nothing(answer: dict[str, object]) -> None:
     assert [offer for offer in offered(answer) if offer.values] == []
+
+
+def test_a_switch_is_set_and_set_again_after_a_resume(live: Live) -> None:
+    session = live.new("--switch", args=("--option", "brief=true"))
+    assert session.tell("/settings").endswith(" brief")
+    session.stop()
+    session.revive()
+    assert session.tell("/settings").endswith(" brief")
+    session.agh("set", "brief=false")
+    assert not session.tell("/settings").endswith(" brief")
+    assert session.error("set", "brief=perhaps", code=2)["code"] == "option_unknown"

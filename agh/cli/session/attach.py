@@ -85,8 +85,10 @@ def _start_of(session: Session, turn_id: str) -> int:
     with Reader(session) as reader:
         ((request, last),) = reader.fetch(
             "SELECT (SELECT min(sequence) FROM events WHERE "
-            f"{LANDMARK} AND type = 'permission' AND turn_id = ? AND content ->> '$.request_id' IN "
-            "(SELECT request_id FROM permissions WHERE status = 'pending')), "
+            f"{LANDMARK} AND type IN ('permission', 'question') AND turn_id = ? "
+            "AND content ->> '$.request_id' IN "
+            "(SELECT request_id FROM permissions WHERE status = 'pending' "
+            "UNION SELECT request_id FROM questions WHERE status = 'pending')), "
             "(SELECT max(sequence) FROM events)",
             [turn_id],
         )

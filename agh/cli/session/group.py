@@ -17,11 +17,13 @@ SECTIONS = {
         "usage",
         "commands",
         "permissions",
+        "questions",
         "wait",
     ),
     "Manage what runs": (
         "approve",
         "deny",
+        "answer",
         "queue",
         "cancel",
         "pause",
@@ -34,6 +36,7 @@ SECTIONS = {
     "Keep and clean up": ("export", "import", "archive", "redact", "delete", "prune", "repair"),
 }
 ELSEWHERE = {
+    "answer": "agh.cli.session.questions:answer_command",
     "approve": "agh.cli.session.permissions:approve_command",
     "deny": "agh.cli.session.permissions:deny_command",
     "import": "agh.cli.session.import_:import_command",  # no module can be called import

@@ -98,4 +98,6 @@ def _words(view: View) -> str:
         return str(view["why_not"]["message"])
     unanswered = view.get("unanswered_permissions")
     note = f"({unanswered} unanswered) " if unanswered else ""
+    if orphaned := view.get("orphaned_questions"):
+        note += f"({orphaned} open {'question' if orphaned == 1 else 'questions'}) "
     return note + str(view.get("name") or view.get("title") or view.get("workspace_path") or "-")

@@ -129,7 +129,7 @@ def new_session(*, discard: bool = False, no_ask: bool = False, **options: Any) 
         raise Usage("--replace takes over a name: give it with --name", hint="agh new --name NAME --replace")
     request = check_options(**options)
     session, hello = create(
-        **request, discard=discard, announce=announce, on_permission=partial(_answer_early, no_ask)
+        **request, discard=discard, announce=announce, on_request=partial(_answer_early, no_ask)
     )
     tell_remarks(hello)
     return session_view(session)

@@ -9,7 +9,7 @@ import click
 from agh.console import terminal
 from agh.console.output import output_option, remark, write_result
 from agh.errors import AghError
-from agh.sessions.permissions import choose_request, decide, requests
+from agh.sessions.requests.permissions import choose_request, decide, requests
 from agh.store import sessions
 
 LONGEST, DIFF_LINES = 4000, 200

@@ -32,7 +32,8 @@ def prompt_options(command: Any) -> Any:
         click.option(
             "--no-ask",
             is_flag=True,
-            help="Refuse at once what --permissions leaves open, instead of waiting for an answer.",
+            help="Refuse at once what --permissions leaves open, and decline the agent's questions, instead "
+            "of waiting for an answer.",
         ),
         click.option("--attach", multiple=True, type=click.Path(), help="An image or a file. Repeatable."),
         click.option("--file", type=click.File("r", encoding="utf-8"), help="Read the prompt from a file."),

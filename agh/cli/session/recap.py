@@ -57,6 +57,7 @@ def describe(view: dict[str, Any]) -> str:
         for key, word in (
             ("pending_inputs", "queued prompts"),
             ("pending_permissions", "permission requests"),
+            ("pending_questions", "questions of the agent"),
         )
         if view[key]
     ]

@@ -102,7 +102,7 @@ def resume_command(
     lease = {"holder": holder, "ttl": parse_duration(ttl, "--ttl"), "steal": steal}
     intent |= {
         "limits": parse_limits(max_cost, max_turns, max_time, max_bytes),
-        "on_permission": partial(answer_early, no_ask),
+        "on_request": partial(answer_early, no_ask),
     }
     resumed = resume(session, attach_only, lease, **intent)
     if resumed.hello["started"]:

@@ -16,7 +16,7 @@ from agh.store.reader import Query, Reader
 from agh.store.views import View, session_view
 from agh.store.watch import Watch
 
-CONDITIONS = ("idle", "turn", "stopped", "permission")
+CONDITIONS = ("idle", "turn", "stopped", "permission", "question")
 
 
 @click.command(
@@ -31,7 +31,7 @@ CONDITIONS = ("idle", "turn", "stopped", "permission")
 def wait_command(id: str, until: str, timeout: str | None, output: str) -> None:
     """Wait until a session is idle, ends a turn, stops or asks.
 
-    --until says which; `permission` waits for a request for permission.
+    --until says which; `permission` waits for a request for permission, `question` for a question.
     """
     view = wait_for(sessions.resolve(id), until, parse_duration(timeout, "--timeout") if timeout else None)
     write_result("session", view, output, lambda: f"{view['id']}  {view['badge']}")
@@ -60,6 +60,8 @@ def _holds(view: View, until: str, reader: Reader, start: int) -> bool:
         return view["state"] not in LIVE_STATES
     if until == "permission":
         return str(view["phase"]) == "waiting_for_permission"
+    if until == "question":
+        return str(view["phase"]) == "waiting_for_answer"
     if view["state"] not in LIVE_STATES:
         return True
     waiting = reader.fetch("SELECT 1 FROM inputs WHERE status IN ('queued', 'dispatching') LIMIT 1")

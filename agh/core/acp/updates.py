@@ -13,6 +13,7 @@ import orjson
 from agh.core.acp.frames import only_dicts
 from agh.core.acp.long_text import LONG
 from agh.core.acp.members import member
+from agh.core.acp.notes import MARKER_CREATED, compaction_marker, notice_marker
 from agh.core.acp.tool_result import tool_event
 
 Fields = dict[str, Any]
@@ -39,6 +40,10 @@ def event_of(
         return "plan", {}
     if kind == "usage_update":
         return "usage", {"usage": context_usage(update)}
+    note = notice_marker(update) if kind == "notice" else None
+    note = compaction_marker(update) if kind == "compaction_update" else note
+    if note is not None:
+        return MARKER_CREATED, note
     return "system", {"title": _system_title(kind, update)}
 
 
@@ -147,10 +152,8 @@ def _chunk_fields(update: Fields) -> Fields:
 
 
 def _system_title(kind: Any, update: Fields) -> str:
-    detail = next(
-        (update[key] for key in ("title", "currentModeId", "modeId") if isinstance(update.get(key), str)),
-        None,
-    )
+    keys = ("title", "currentModeId", "modeId", "status")
+    detail = next((update[key] for key in keys if isinstance(update.get(key), str)), None)
     return f"{kind}: {detail}" if detail else str(kind)
 
 

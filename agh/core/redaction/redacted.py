@@ -2,7 +2,8 @@
 
 A secret that was split across chunks is hidden too: the chunks of a turn are searched together, whatever
 came between them, as far as memory allows; so are the texts of a tool call's updates. The agent's own form of
-a chunk (`raw`) is left out, because the pieces in it cannot be hidden. It misses what `core.redact` misses.
+a chunk (`raw`), also of a summary, is left out, because the pieces in it cannot be hidden. It misses what
+`core.redact` misses.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
 
 _CHUNKS = ("agent_message", "thought")
 _TOOLS = ("tool_call", "tool_result")
+SUMMARY_CHUNK = "compaction_summary_chunk"  # the title of a `system` event
 _BOUNDS = ("user_message", *TURN_END_TYPES)
 MOST_ROWS, MOST_CHARACTERS = 1000, 4 << 20  # that are held back until their turn has ended
 _LAST_ROWS = 100  # of those: held back longer, because a secret may begin in them
-_JSON_COLUMNS = ("prompt", "request")
+_JSON_COLUMNS = ("prompt", "request", "answer")
 
 
 def redact_copy(snapshot: Snapshot, redactor: Redactor) -> Snapshot:
@@ -68,6 +70,8 @@ def _redact(rows: list[Row], before: dict[str, str], redactor: Redactor) -> list
     texts = {type: iter(_redact_texts(rows, type, before[type], redactor)) for type in _CHUNKS}
     for row in rows:
         content = row.parsed()
+        if row.type == "system" and content.get("title") == SUMMARY_CHUNK:
+            content.pop("raw", None)
         if row.type not in _CHUNKS:
             clean_rows.append(
                 _with_content(row, next(tools) if row.type in _TOOLS else redactor.json(content))

@@ -6,7 +6,15 @@ from typing import Any, NamedTuple
 
 from agh.core.settings.values import seconds
 
-HOOK_EVENTS = ("session_start", "session_resume", "prompt", "permission", "turn_end", "session_stop")
+HOOK_EVENTS = (
+    "session_start",
+    "session_resume",
+    "prompt",
+    "permission",
+    "question",
+    "turn_end",
+    "session_stop",
+)
 HOOK_KEYS = ("event", "command", "mode", "required", "timeout")
 
 

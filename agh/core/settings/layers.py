@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _LEAST = (
     "permissions.timeout",
+    "questions.timeout",
     "session.limits.max_cost",
     "session.limits.max_turns",
     "session.limits.max_time",

@@ -1,7 +1,8 @@
-"""Answers to permission requests that come from outside: by a command, a terminal or the page.
+"""Answers that come from outside, to permission requests and questions: by a command, a terminal, the page.
 
 Promises: an answer names its request, counts only for what was shown, only in time, and only if the agent
-offers it. An answer from the agent's own processes is refused and recorded, unless the session allows it.
+offers it; to a question, only if it fits the form. An answer from the agent's own processes is refused and
+recorded, unless the session allows it.
 """
 
 from __future__ import annotations
@@ -10,20 +11,29 @@ import os
 import time
 from typing import Any
 
+import orjson
+
 from agh.core.acp.permission import offered
+from agh.core.acp.question import as_prompt
 from agh.errors import (
     PermissionChanged,
     PermissionNotOffered,
     PermissionSelfAnswered,
     PermissionUnknown,
+    QuestionUnknown,
+    SessionStarting,
     Usage,
 )
+from agh.keeper.agent import questions
 from agh.keeper.agent.permissions import decide, expire, select
+from agh.keeper.agent.questions import count_orphaned, read_content, record_decision
 from agh.keeper.leash import ancestry
 from agh.keeper.server import Answer
 from agh.keeper.session import Live
+from agh.keeper.turns import prompts
 
 VERDICTS = ("allow", "allow_always", "deny", "deny_always")
+DECISIONS = ("accepted", "declined", "cancelled")  # of a question
 
 
 def decide_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
@@ -46,6 +56,50 @@ def decide_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
         offers = ", ".join(offered(pending.options)) or "nothing that agh knows"
         raise PermissionNotOffered(request_id, repr(verdict.replace("_", " ")), offers.replace("_", " "))
     answer(decide(live, request_id, verdict, str(request.get("by") or "user")))
+
+
+def answer_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
+    """Answer the question that is named, pending or orphaned."""
+    request_id, decision = request.get("request_id"), str(request["decision"])
+    if not isinstance(request_id, str) or not request_id:
+        raise Usage("an answer names its question", hint=f"agh session questions {live.session_id}")
+    if decision not in DECISIONS:
+        raise ValueError(f"{decision!r} is no decision")
+    refuse_own_process(live, request, f"answer {request_id}")
+    pending = live.agent.questions.get(request_id)
+    if pending is not None and time.monotonic() >= pending.deadline:
+        questions.expire(live, request_id)
+        raise QuestionUnknown(request_id)
+    if pending is None:
+        _answer_orphaned(live, request, answer)
+        return
+    content = read_content(pending.question, request) if decision == "accepted" else None
+    answer(questions.close(live, request_id, decision, str(request.get("by") or "user"), content))
+
+
+def _answer_orphaned(live: Live, request: dict[str, Any], answer: Answer) -> None:
+    """Send the answer to an orphaned question, and the question itself, as a prompt."""
+    if not live.ready:
+        raise SessionStarting(live.session_id)
+    request_id, decision = str(request["request_id"]), str(request["decision"])
+    row = live.log.db.execute(
+        "SELECT turn_id, request FROM questions WHERE request_id = ? AND status = 'orphaned'", [request_id]
+    ).fetchone()
+    if row is None:
+        raise QuestionUnknown(request_id)
+    turn_id, question = row[0], orjson.loads(row[1])
+    content = read_content(question, request) if decision == "accepted" else None
+    receipt = {"request_id": request_id, "decision": decision, "answer": content}
+    with live.log.batch():
+        if content is not None:
+            blocks = [{"type": "text", "text": as_prompt(question, content)}]
+            prompt = {"prompt": blocks, "idempotency_key": f"answer-{request_id}"}
+            prompts.accept(live, prompt, lambda input: answer({**receipt, "input": input}))
+        record_decision(live, request_id, turn_id, decision, str(request.get("by") or "user"), content)
+        count_orphaned(live, -1)
+        live.log.then(live.show_activity)
+        if content is None:
+            live.log.then(lambda: answer(receipt))
 
 
 def refuse_own_process(live: Live, request: dict[str, Any], act: str) -> None:

@@ -1,7 +1,8 @@
 """The ACP connection to an agent: JSON-RPC over its stdin and stdout.
 
-Promises: writing never blocks the keeper; every request of ours ends in an answer, a timeout, or the
-agent's death; what the agent sends is passed on in batches, in order, before anything acts on it.
+Promises: writing never blocks the keeper; every request of ours ends in an answer, a timeout that the
+agent is told of, or the agent's death; what the agent sends is passed on in batches, in order, before
+anything acts on it.
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ class Agent:
         self._stray: list[str] = []  # the last lines on stdout that were not messages
         self._splitter = Splitter()
         self._waiting: dict[int, Then] = {}
+        self._cancelled: set[int] = set()  # requests that took too long: their late answers mean nothing
         self._last_number = 0
         self._closed_stdout = False
         self._launch = launch
@@ -130,6 +132,9 @@ class Agent:
 
     def deliver(self, response: Response) -> bool:
         """Pass a response to whoever sent the request; return False if nobody did."""
+        if isinstance(response.id, int) and response.id in self._cancelled:
+            self._cancelled.discard(response.id)
+            return True
         then = self._waiting.pop(response.id, None) if isinstance(response.id, int) else None
         if then is None:
             return False
@@ -239,5 +244,7 @@ class Agent:
             return
         then = self._waiting.pop(number, None)
         if then is not None:
+            self._cancelled.add(number)
+            self.notify("$/cancel_request", {"requestId": number})
             hint = hint_for(self._launch.agent, "", "")
             then(TimedOut(f"agent {self.name} ({method})", limit, hint=hint, **self.last_lines()))

@@ -21,7 +21,8 @@ from agh.core.acp.updates import (
     thread_status,
     update_text,
 )
-from agh.keeper.agent import files, open_calls, options, permissions, terminals
+from agh.core.events import MARKER_CREATED, timestamp
+from agh.keeper.agent import files, open_calls, options, permissions, questions, terminals, waiting
 from agh.keeper.agent.connection import Agent
 from agh.keeper.log import is_fatal
 from agh.keeper.session import Live, Turn, cause_of
@@ -37,6 +38,8 @@ REPLAYED = (
     "tool_call",
     "tool_call_update",
     "plan",
+    "compaction_update",
+    "compaction_summary_chunk",
 )
 MALFORMED_RECORDED, MALFORMED_COUNTED = 100, 100_000
 LAST_WORDS = 500  # characters
@@ -84,7 +87,9 @@ def _take_notification(live: Live, frame: Notification) -> None:
     params = frame.params if isinstance(frame.params, dict) else {}
     update = params.get("update")
     if frame.method == "$/cancel_request":
-        permissions.withdraw(live, params.get("requestId"))
+        waiting.withdraw(live, params.get("requestId"))
+    elif frame.method == "elicitation/complete":
+        questions.complete(live, params)
     if frame.method != "session/update" or not isinstance(update, dict):
         live.log.record("system", turn_id=_turn_id(live, "system"), title=frame.method, raw=frame.raw)
         return
@@ -102,6 +107,8 @@ def _take_notification(live: Live, frame: Notification) -> None:
     if type == "usage":
         fields["usage"] = known_usage(fields["usage"]) | {"timestamp": live.log.now}
     turn = live.turns.current
+    if type == MARKER_CREATED:
+        type, fields = _place_marker(live, fields, update)
     if turn is not None:
         _note(live, turn, type, fields, update)
     raw = frame.raw if frame.sanitized else update_text(frame.raw, update)
@@ -165,6 +172,16 @@ def _take_information(live: Live, update: dict[str, Any]) -> None:
             live.log.then(lambda: live.update(sync=False, **changes))
 
 
+def _place_marker(live: Live, fields: dict[str, Any], update: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the event of a marker that the agent causes: one for each compaction, whatever it adds later."""
+    compaction_id = update.get("compactionId")
+    if compaction_id is not None:
+        if str(compaction_id) in live.agent.compactions:
+            return "system", {"title": f"compaction_update: {update.get('status')}"}
+        live.agent.compactions.add(str(compaction_id))
+    return MARKER_CREATED, {**fields, "occurred_at": timestamp(), "turn": live.turns.current_id or None}
+
+
 def _drop(live: Live) -> None:
     """Leave out an update that came after a limit on bytes was reached; say so with the first one."""
     if not live.turns.dropped_updates:
@@ -204,6 +221,8 @@ def _follow_tool(live: Live, turn: Turn, type: str, fields: dict[str, Any], upda
 
 def _turn_id(live: Live, type: str) -> str:
     """Return the turn that an event belongs to; an agent's last updates may come after its answer."""
+    if type == MARKER_CREATED:
+        return ""
     return live.turns.current_id or (live.turns.last_id if type in _LATE else "")
 
 
@@ -212,11 +231,7 @@ def _take_request(live: Live, agent: Agent, frame: Request) -> None:
     if live.turns.current is not None:
         live.turns.current.acted = True
     handler = _HANDLERS.get(frame.method)
-    if handler is None or (live.is_elsewhere and not frame.method.startswith("session/")):
-        if frame.method == "elicitation/create":
-            live.log.record("system", turn_id=_turn_id(live, "system"), title=frame.method, raw=frame.raw)
-            live.log.then(lambda: agent.reply(frame.id, {"action": "decline"}))
-            return
+    if handler is None or (live.is_elsewhere and frame.method.startswith(("fs/", "terminal/"))):
         live.log.record("system", turn_id=_turn_id(live, "system"), title=frame.method, raw=frame.raw)
         live.log.then(lambda: agent.refuse(frame.id, METHOD_NOT_FOUND, f"agh does not serve {frame.method}"))
         return
@@ -255,6 +270,7 @@ def _warn(live: Live, text: str, raw: bytes) -> None:
 
 _HANDLERS = {
     "session/request_permission": permissions.request_permission,
+    "elicitation/create": questions.ask_question,
     "fs/read_text_file": files.read,
     "fs/write_text_file": files.write,
     "terminal/create": terminals.create,

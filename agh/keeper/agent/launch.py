@@ -15,7 +15,11 @@ from agh.errors import AgentFailed, AgentNotInstalled, AghError, PlaceUnknown
 from agh.keeper.leash import orphans
 
 PROTOCOL = 1
-CAPABILITIES = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
+WORK = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}  # by the hand that does it
+CAPABILITIES = {
+    "elicitation": {"form": {}, "url": {}},
+    "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
+}
 
 
 def client_info(elsewhere: bool = False, hands: Sequence[str] = HANDS) -> dict[str, Any]:
@@ -23,10 +27,10 @@ def client_info(elsewhere: bool = False, hands: Sequence[str] = HANDS) -> dict[s
 
     It offers no files and no terminals to an agent in another place, where they are others.
     """
-    offers = {} if elsewhere else {**{hand: CAPABILITIES[hand] for hand in hands}, "auth": {"terminal": True}}
+    here = {} if elsewhere else {**{hand: WORK[hand] for hand in hands}, "auth": {"terminal": True}}
     return {
         "protocolVersion": PROTOCOL,
-        "clientCapabilities": offers,
+        "clientCapabilities": here | CAPABILITIES,
         "clientInfo": {"name": "agh", "version": __version__},
     }
 

@@ -51,7 +51,7 @@ def start_agent(live: Live, extra_argv: Sequence[str] = ()) -> None:
         launch,
         on_frames=lambda agent, frames: take_frames(live, frames),
         on_end=lambda agent: _fail(live, agent.death()),
-        is_waiting=lambda: bool(live.agent.requests),
+        is_waiting=lambda: live.agent.is_waiting,
     )
 
 

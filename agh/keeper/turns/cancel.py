@@ -6,7 +6,7 @@ from typing import Any
 
 from agh.core.events import marker
 from agh.errors import NoTurn
-from agh.keeper.agent.permissions import cancel_all
+from agh.keeper.agent.waiting import cancel_waiting
 from agh.keeper.server import Answer
 from agh.keeper.session import Live, Turn
 from agh.store import inputs
@@ -25,7 +25,7 @@ def cancel_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
 def ask_to_cancel(live: Live, grace: float | None = None) -> None:
     """Ask the agent to end its turn; if it does not within the grace, the session ends.
 
-    Some agents answer a cancelled prompt only after their open permission request was answered.
+    Some agents answer a cancelled prompt only after their open permission request or question was answered.
     """
     turn, agent, log = live.turns.current, live.agent.connection, live.log
     if turn is None or agent is None:
@@ -39,7 +39,7 @@ def ask_to_cancel(live: Live, grace: float | None = None) -> None:
     with log.batch():
         log.add(marker("prompt_cancel", "the turn was cancelled", turn=turn.turn_id))
         log.then(lambda: agent.notify("session/cancel", {"sessionId": live.meta["acp_session_id"]}))
-        cancel_all(live, decided_by="cancel")
+        cancel_waiting(live, decided_by="cancel")
         if turn.retry is not None:
             turn.retry.timer.cancel()
             turn.retry.give_up()

@@ -1,7 +1,7 @@
 """Watching a turn: progress for whoever waits, a single warning, and a timeout for an agent that hangs.
 
 Time is monotonic: a clock that jumps or a laptop that sleeps kills nothing. While a tool call is running, a
-longer limit on silence applies; while a permission request waits for an answer, none does.
+longer limit on silence applies; while a permission request or a question waits for an answer, none does.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def watch(live: Live, turn: Turn) -> None:
 
 def _check(live: Live, turn: Turn) -> None:
     settings, now = live.settings, time.monotonic()
-    if live.agent.requests:
+    if live.agent.is_waiting:
         live.activity.last = now
     idle, elapsed = now - live.activity.last, now - turn.started
     if 0 < settings["session.supervision.heartbeat"] <= now - turn.last_heartbeat:

@@ -18,7 +18,7 @@ from agh.core.prompt import title_of
 from agh.errors import AghError
 from agh.keeper import hooks
 from agh.keeper.agent.open_calls import close_calls, leave_open
-from agh.keeper.agent.permissions import cancel_all
+from agh.keeper.agent.waiting import cancel_waiting
 from agh.keeper.session import Live, Turn, cause_of
 from agh.keeper.turns import retry, supervise
 from agh.keeper.turns import usage as spending
@@ -167,7 +167,7 @@ def _close_failed(live: Live, turn: Turn, error: Exception) -> None:
 def _close(live: Live, turn: Turn, status: str, **fields: Any) -> None:
     """Inside a batch: record the end of a turn; then run the hooks and start the next one."""
     turns, log = live.turns, live.log
-    cancel_all(live, decided_by="turn_end", turn_id=turn.turn_id)
+    cancel_waiting(live, decided_by="turn_end", turn_id=turn.turn_id)
     if turn.tools:
         ended_well = status == "sent" and fields.get("stop_reason") != "cancelled"
         (leave_open if ended_well else close_calls)(live, turn)

@@ -25,6 +25,7 @@ _PRINTED_ACTIONS = (
     "steer",
     "constraint",
     "permission",
+    "question",
     "memo",
 )
 

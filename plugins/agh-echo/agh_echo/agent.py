@@ -7,7 +7,7 @@ generator that returns it after some waits. Any exception becomes a JSON-RPC err
 from collections.abc import Callable
 from types import GeneratorType
 
-from agh_echo import __version__, mischief, restore, steps
+from agh_echo import __version__, mischief, questions, restore, steps
 from agh_echo.kinds import Any, Frame, Steps
 from agh_echo.loop import FOREVER, Cancelled, Loop
 from agh_echo.memory import Memory, default_home
@@ -16,7 +16,7 @@ from agh_echo.session import Session
 from agh_echo.turn import Turn
 from agh_echo.wire import Failure, Wire
 
-STEPS = steps.STEPS | mischief.STEPS
+STEPS = steps.STEPS | questions.STEPS | mischief.STEPS
 LOGIN = {"id": "echo-login", "name": "Echo log-in", "description": "Calling authenticate is enough."}
 
 
@@ -29,6 +29,7 @@ class Agent:
         self.memory = Memory(options.state or default_home())
         self.live: dict[str, Session] = {}
         self.logged_in = not options.auth_required
+        self.offers_switches = False  # the client can show boolean options
 
     def serve(self) -> None:
         self.loop.run(self.handle)
@@ -61,7 +62,9 @@ class Agent:
             reply = {"error": {"code": -32603, "message": f"Internal error: {error!r}"}}
         self.loop.wire.send({"id": request_id, **reply})
 
-    def on_initialize(self, _params: Frame) -> Steps:
+    def on_initialize(self, params: Frame) -> Steps:
+        path = ("clientCapabilities", "session", "configOptions", "boolean")
+        self.offers_switches = self.options.switch and _has(params, *path)
         yield FOREVER if self.options.init_hang else self.options.init_delay
         return {
             "protocolVersion": 1,
@@ -139,9 +142,12 @@ class Agent:
 
     def on_session_set_config_option(self, params: Frame) -> Frame:
         session = self._find_session(params)
-        if need(params, "configId") != "model":
+        if need(params, "configId") == "brief" and session.has_switches:
+            session.brief = need(params, "value", bool)
+        elif params["configId"] != "model":
             raise Failure(-32602, f"Invalid params: no option {params['configId']!r}; there is model")
-        session.set("model", need(params, "value"))
+        else:
+            session.set("model", need(params, "value"))
         return {"configOptions": session.settings()["configOptions"]}
 
     def _cancel(self, session: Session | None) -> None:
@@ -151,7 +157,7 @@ class Agent:
     def _create(self, params: Frame, records: list[Frame]) -> Frame:
         self._check_access(params)
         session_id = self.memory.create(params["cwd"], records)
-        self.live[session_id] = Session(self.memory, session_id, params, records)
+        self.live[session_id] = Session(self.memory, session_id, params, records, self.offers_switches)
         return {"sessionId": session_id} | self.live[session_id].settings()
 
     def _restore(self, params: Frame, outcome: str, replays: bool) -> Steps:
@@ -161,7 +167,8 @@ class Agent:
         if session_id in self.live:
             self._check_idle(self.live[session_id])
         records = [] if outcome == "empty" else self._read_stored(session_id)
-        session = self.live[session_id] = Session(self.memory, session_id, params, records)
+        session = Session(self.memory, session_id, params, records, self.offers_switches)
+        self.live[session_id] = session
         session.is_stored = outcome != "empty"
         restore.replay(self.loop, session, outcome, replays)
         return None if outcome == "null" else session.settings()
@@ -201,6 +208,14 @@ def need(params: Frame, name: str, kind: type = str) -> Any:
     if not isinstance(params.get(name), kind):
         raise Failure(-32602, f"Invalid params: {name} is missing or not a {kind.__name__}")
     return params[name]
+
+
+def _has(params: Frame, *names: str) -> bool:
+    """Tell whether there is a value at this path of objects."""
+    value: Any = params
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value is not None
 
 
 def _text(block: Frame) -> str:

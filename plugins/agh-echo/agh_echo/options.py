@@ -27,6 +27,7 @@ A scripted ACP agent on stdin and stdout. Options, also read from AGH_ECHO_OPTIO
   --wrapper            run the agent as a child, the way npx does, and wait for it
   --no-usage           never report usage
   --system-prompt      advertise that session/new takes a system prompt
+  --switch             offer the boolean option `brief` to a client that can show one
   --slow S             wait S seconds after every chunk of text
   --state DIR          where sessions are stored (else AGH_ECHO_HOME, else the XDG state directory)
 
@@ -52,6 +53,7 @@ class Options:
     wrapper = False
     no_usage = False
     system_prompt = False
+    switch = False
     slow = 0.0
     state = ""
 

@@ -15,13 +15,21 @@ MODELS = ("small", "large")
 class Session:
     """One conversation, whose records are stored as they are made."""
 
-    def __init__(self, memory: Memory, session_id: str, params: Frame, records: list[Frame]) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        session_id: str,
+        params: Frame,
+        records: list[Frame],
+        has_switches: bool = False,
+    ) -> None:
         self.memory = memory
         self.id = session_id
         self.cwd: str = params["cwd"]
         self.mcp_servers: list[Frame] = params.get("mcpServers") or []
         self.records = records
         self.mode, self.model = MODES[0], MODELS[0]
+        self.has_switches, self.brief = has_switches, False
         self.start_params = {
             key: params[key] for key in ("systemPrompt", "additionalDirectories", "_meta") if key in params
         }
@@ -54,7 +62,9 @@ class Session:
             "currentValue": self.model,
             "options": [{"value": model, "name": model.title()} for model in MODELS],
         }
-        return {"modes": {"currentModeId": self.mode, "availableModes": modes}, "configOptions": [model]}
+        brief = {"id": "brief", "name": "Brief answers", "type": "boolean", "currentValue": self.brief}
+        options = [model, *([brief] if self.has_switches else [])]
+        return {"modes": {"currentModeId": self.mode, "availableModes": modes}, "configOptions": options}
 
     def set(self, name: str, value: str) -> None:
         """Set the mode or the model."""

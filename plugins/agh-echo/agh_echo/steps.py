@@ -92,7 +92,7 @@ def ask(turn: Turn, text: str, offered: dict[str, str] = OPTIONS) -> Steps:
         {"optionId": key, "name": kind.replace("_", " "), "kind": kind} for key, kind in offered.items()
     ]
     reply = yield turn.ask("session/request_permission", {"toolCall": call, "options": options})
-    answer = _error(reply)
+    answer = error_in(reply)
     if not answer:
         outcome = reply["result"]["outcome"]
         option_id = outcome.get("optionId")
@@ -115,26 +115,26 @@ def change(turn: Turn, text: str) -> Steps:
     params = {"path": _absolute(turn, name), "content": unescape(content)}
     reply = (yield turn.ask("fs/write_text_file", params)) if is_allowed else reply
     turn.change_tool(call, status="completed" if is_allowed else "failed")
-    return f"change {name}: {_error(reply) or ('ok' if is_allowed else 'refused')}"
+    return f"change {name}: {error_in(reply) or ('ok' if is_allowed else 'refused')}"
 
 
 def read(turn: Turn, text: str) -> Steps:
     reply = yield turn.ask("fs/read_text_file", {"path": _absolute(turn, text)})
-    return f"read {text}: {_error(reply) or reply['result']['content']}"
+    return f"read {text}: {error_in(reply) or reply['result']['content']}"
 
 
 def write(turn: Turn, text: str) -> Steps:
     name, content = head(text)
     params = {"path": _absolute(turn, name), "content": unescape(content)}
     reply = yield turn.ask("fs/write_text_file", params)
-    return f"write {name}: {_error(reply) or 'ok'}"
+    return f"write {name}: {error_in(reply) or 'ok'}"
 
 
 def run(turn: Turn, text: str) -> Steps:
     shell = {"command": "/bin/sh", "args": ["-c", text], "cwd": turn.session.cwd}
     created = yield turn.ask("terminal/create", shell)
-    if _error(created):
-        return f"run {text}: {_error(created)}"
+    if error_in(created):
+        return f"run {text}: {error_in(created)}"
     terminal = {"terminalId": created["result"]["terminalId"]}
     call = turn.open_tool(_describe_tool(turn, text, {"command": text}, "execute"))
     turn.change_tool(call, status="in_progress", content=[{"type": "terminal", **terminal}])
@@ -145,19 +145,11 @@ def run(turn: Turn, text: str) -> Steps:
         turn.ask("terminal/release", terminal)  # this kills the command; nobody waits for the answer
         raise
     yield turn.ask("terminal/release", terminal)
-    failure = _error(exit_reply) or _error(output_reply)
+    failure = error_in(exit_reply) or error_in(output_reply)
     status = exit_reply["result"] if not failure else {}
     turn.change_tool(call, status="completed" if status.get("exitCode") == 0 else "failed")
     ending = f"signal {status['signal']}" if status.get("signal") else f"exit {status.get('exitCode')}"
     return f"run {text}: {failure or ending + ': ' + output_reply['result']['output']}"
-
-
-def elicit(turn: Turn, text: str) -> Steps:
-    form = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
-    params = {"mode": "form", "message": text or "What is the answer?", "requestedSchema": form}
-    reply = yield turn.ask("elicitation/create", params)
-    result = reply.get("result") or {}
-    return f"elicit: {_error(reply) or result['action']} {json.dumps(result.get('content') or {})}"
 
 
 def sleep(_turn: Turn, text: str) -> Steps:
@@ -188,7 +180,8 @@ def mode(turn: Turn, text: str) -> None:
 
 def settings(turn: Turn, _text: str) -> str:
     servers = ",".join(server["name"] for server in turn.session.mcp_servers)
-    return f"mode={turn.session.mode} model={turn.session.model} mcp={servers}"
+    brief = " brief" if turn.session.brief else ""
+    return f"mode={turn.session.mode} model={turn.session.model} mcp={servers}{brief}"
 
 
 def given(turn: Turn, _text: str) -> str:
@@ -237,7 +230,7 @@ def _read_file(path: str) -> str | None:
         return None
 
 
-def _error(reply: Frame) -> str:
+def error_in(reply: Frame) -> str:
     """Return the client's error as a text; empty if there is none."""
     error = reply.get("error")
     return f"error {error['code']} {error['message']}" if error else ""
@@ -247,7 +240,7 @@ STEPS = {
     step.__name__.replace("_", "-"): step
     for step in (
         echo, say, recall, stream, think, tool, tool_fail, tool_open, edit, plan, ask, ask_reject_only,
-        change, read, write, run, elicit, sleep, usage, title, commands, mode, settings, given, cwd, env,
+        change, read, write, run, sleep, usage, title, commands, mode, settings, given, cwd, env,
         pid, repeat,
     )
 }  # fmt: skip

@@ -12,9 +12,11 @@ from agh.console.when import parse_duration
 from agh.errors import Usage
 from agh.keeper import client
 from agh.sessions.new import create
-from agh.sessions.permissions import choose_request
-from agh.sessions.permissions import decide as decide_request
 from agh.sessions.prompt import send
+from agh.sessions.requests.permissions import choose_request
+from agh.sessions.requests.permissions import decide as decide_request
+from agh.sessions.requests.questions import answer as answer_question
+from agh.sessions.requests.questions import choose_question
 from agh.sessions.resume import resume
 from agh.sessions.stop import stop_session
 from agh.store.views import session_view
@@ -103,6 +105,17 @@ async def decide(call: Call) -> Response:
         request["digest"] = digest
     receipt = await threads.run_action(decide_request, call.session, request, verdict, by="http")
     return respond_with_json({"permission": receipt})
+
+
+async def answer(call: Call) -> Response:
+    """Answer the agent's question with `request_id`, or the only one that waits."""
+    decision, content = call.params["decision"], call.params.get("content")
+    if content and decision != "accepted":
+        raise Usage("only an answer that accepts has a content", hint="leave the member content out")
+    question = await threads.run_read(choose_question, call.session, call.params.get("request_id"))
+    receipt = await threads.run_action(answer_question, call.session, question, decision, content, by="http")
+    receipt.pop("resumed", None)
+    return respond_with_json({"question": receipt})
 
 
 async def stop(call: Call) -> Response:

@@ -207,6 +207,29 @@ OPERATIONS = (
         query=(Field("all", "Also those that were decided.", FLAG),),
     ),
     Operation(
+        "POST",
+        f"{SESSION_PATH}/answer",
+        action_handlers.answer,
+        "Answer a question of the agent: the one that is named, or the only one that waits. If the agent no "
+        "longer waits for it, the session is resumed, and question and answer are sent as a prompt.",
+        object_schema(question=ANY_OBJECT),
+        body=(
+            Field("request_id", "Which question."),
+            Field(
+                "decision", "What to answer.", enum_schema("accepted", "declined", "cancelled"), required=True
+            ),
+            Field("content", "The values by field, of an answer that accepts.", ANY_OBJECT),
+        ),
+    ),
+    Operation(
+        "GET",
+        f"{SESSION_PATH}/questions",
+        read_handlers.list_questions,
+        "The agent's questions that can be answered.",
+        object_schema(questions=array_schema(ANY_OBJECT)),
+        query=(Field("all", "Also those that were answered.", FLAG),),
+    ),
+    Operation(
         "GET",
         f"{SESSION_PATH}/events",
         read_handlers.list_events,

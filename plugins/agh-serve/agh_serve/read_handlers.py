@@ -17,7 +17,8 @@ from agh.errors import Usage
 from agh.home import Session
 from agh.keeper import client
 from agh.sessions.listing import select
-from agh.sessions.permissions import requests
+from agh.sessions.requests.permissions import requests
+from agh.sessions.requests.questions import questions
 from agh.store import meta
 from agh.store.reader import Query, Reader
 from agh.store.views import messages, recap_view, status_view
@@ -127,6 +128,11 @@ async def show_recap(call: Call) -> Response:
 async def list_permissions(call: Call) -> Response:
     include_decided = call.params.get("all", False)
     return respond_with_json({"permissions": await threads.run_read(requests, call.session, include_decided)})
+
+
+async def list_questions(call: Call) -> Response:
+    include_answered = call.params.get("all", False)
+    return respond_with_json({"questions": await threads.run_read(questions, call.session, include_answered)})
 
 
 async def follow_events(call: Call) -> Response:

@@ -13,7 +13,8 @@ import orjson
 from agh.core.events import MARKER_CREATED
 from agh.errors import AghError, KeeperDied, PromptDropped
 from agh.home import Session
-from agh.sessions.permissions import requests
+from agh.sessions.requests.permissions import requests
+from agh.sessions.requests.questions import questions
 from agh.store.reader import Reader
 from agh.store.schema import LANDMARK
 from agh.store.views import session_view, stop_notice
@@ -146,6 +147,7 @@ def _read_state(session: Session) -> dict[str, Any]:
         **{key: value for key, value in view.items() if key not in _OMITTED},
         "queue": [{"id": number, "text": _join_text(prompt)} for number, prompt in queued],
         "permissions": requests(session, everything=False),
+        "questions": questions(session, everything=False),
     }
 
 

@@ -1,8 +1,8 @@
 """A turn as the AI SDK's UI message stream (v1), for its stock clients. Does no I/O.
 
 Text and thoughts become text and reasoning parts, tools become dynamic tools that the provider runs, and
-events without a matching part (plans, permission requests, markers, usage, warnings) become `data-…` parts.
-Uses only members that every version of the protocol has.
+events without a matching part (plans, permissions, questions, markers, usage, warnings) become `data-…`
+parts. Uses only members that every version of the protocol has.
 """
 
 from __future__ import annotations
@@ -18,13 +18,28 @@ DONE = b"data: [DONE]\n\n"
 Part = dict[str, Any]
 
 # The data part of an event: its type, the members of the event's content to copy, and its id, if a later part
-# replaces it. A permission's id is the member with that name.
+# replaces it. The id of a permission or a question is the member with that name.
 _DATA_PARTS = {
     "plan": ("data-plan", ("raw",), "plan"),
     "usage": ("data-usage", ("usage",), "usage"),
     "permission": (
         "data-permission",
         ("request_id", "action", "resource", "title", "tool_call_id", "decision", "decided_by"),
+        "request_id",
+    ),
+    "question": (
+        "data-question",
+        (
+            "request_id",
+            "mode",
+            "message",
+            "fields",
+            "url",
+            "tool_call_id",
+            "decision",
+            "decided_by",
+            "answer",
+        ),
         "request_id",
     ),
     "runtime_warning": ("data-warning", ("text",), None),
@@ -66,7 +81,7 @@ class UIStream:
             data = {key: content[key] for key in keys if content.get(key) is not None}
             part = {"type": part_type, "data": data}
             if part_id is not None:
-                part["id"] = str(content.get(part_id)) if row.type == "permission" else part_id
+                part["id"] = str(content.get(part_id)) if part_id == "request_id" else part_id
             return [part]
         if row.type == "error":
             return self.fail(str(content.get("error") or content.get("stop_reason") or "the turn failed"))

@@ -21,6 +21,7 @@ PAGE = Path(agh_serve.__file__).parent / "page"
 CONTRACT = """
 GET /sessions, POST /sessions, GET /sessions/{id}, POST /sessions/{id}/resume, POST /sessions/{id}/attach,
 POST /sessions/{id}/prompt, POST /sessions/{id}/interrupt, POST /sessions/{id}/approve, DELETE /sessions/{id},
+POST /sessions/{id}/answer, GET /sessions/{id}/questions,
 GET /sessions/{id}/events, GET /sessions/{id}/history, GET /sessions/{id}/transcript,
 GET /sessions/{id}/recap, GET /sessions/{id}/stream
 """

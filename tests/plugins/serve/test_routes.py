@@ -206,6 +206,42 @@ def test_permissions_are_answered(live: Live, server: Server) -> None:
     assert len(server.get(f"{url}/permissions?all=true")["permissions"]) == 3
 
 
+def test_questions_are_answered(live: Live, server: Server) -> None:
+    session = live.new()
+    url = f"/api/sessions/{session.id}"
+    for body, outcome in (
+        ({"decision": "accepted", "content": {"answer": "blue"}}, 'accept {"answer": "blue"}'),
+        ({"decision": "declined"}, "decline {}"),
+    ):
+        turn = session.send("/elicit Which colour?")
+        (question,) = wait_until(lambda: server.get(f"{url}/questions")["questions"])
+        assert (question["message"], question["status"]) == ("Which colour?", "pending")
+        wrong = {"request_id": question["request_id"], "decision": "accepted", "content": {"answer": 3}}
+        refused = server.ask("POST", f"{url}/answer", wrong)
+        assert (refused.status, refused.code) == (400, "answer_invalid")
+        named = {**body, "request_id": question["request_id"]}
+        assert server.post(f"{url}/answer", named)["question"]["decision"] == body["decision"]
+        wait_until(partial(session.has_ended, turn))
+        assert session.text(turn).endswith(f"elicit: {outcome}")
+    answer = server.ask("POST", f"{url}/answer", {"decision": "declined"})
+    assert (answer.status, answer.code) == (404, "question_unknown")
+    assert server.ask("POST", f"{url}/answer").status == 400
+    assert len(server.get(f"{url}/questions?all=true")["questions"]) == 2
+
+
+def test_an_orphaned_question_is_answered_by_a_prompt(live: Live, server: Server) -> None:
+    session = live.new()
+    url = f"/api/sessions/{session.id}"
+    session.send("/elicit Which colour?")
+    wait_until(lambda: server.get(f"{url}/questions")["questions"])
+    session.kill_keeper()
+    (question,) = server.get(f"{url}/questions")["questions"]
+    assert question["status"] == "orphaned"
+    receipt = server.post(f"{url}/answer", {"decision": "accepted", "content": {"answer": "red"}})["question"]
+    wait_until(partial(session.has_ended, receipt["input"]["turn_id"]))
+    assert "- answer: red" in session.text(receipt["input"]["turn_id"])
+
+
 def test_a_name_is_looked_up_in_the_workspace_of_the_path(live: Live, server: Server, home: Home) -> None:
     ids = [
         home.session(name="talk", workspace_id=f"ws-{number}", workspace_path=f"/somewhere/{number}").name

@@ -154,6 +154,18 @@ def test_the_view_tells_state_elements_and_requests(live: Live, server: Server) 
     assert any("<bdi>stopped</bdi>" in html for html in elements.values())
 
 
+def test_the_view_has_the_questions(live: Live, server: Server) -> None:
+    session = live.new()
+    session.send("/elicit Which <b>one</b>?")
+    with server.stream(f"/api/sessions/{session.id}/view") as frames:
+        states = (frame.data for frame in frames if frame.event == "session")
+        state = next(state for state in states if state["questions"] and state["badge"] != "running")
+        (question,) = state["questions"]
+        assert (state["badge"], question["message"]) == ("waiting-for-input", "Which <b>one</b>?")
+        server.post(f"/api/sessions/{session.id}/answer", {"decision": "declined"})
+        assert next(state for state in states if not state["questions"])
+
+
 def test_the_view_of_an_empty_session_is_ready_at_once(live: Live, server: Server) -> None:
     session = live.new()
     for _ in range(5):  # also while the log is already followed

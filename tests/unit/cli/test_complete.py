@@ -118,7 +118,7 @@ def test_workspaces(three: Home) -> None:
     ("words", "values"),
     [
         (["session", "events", "--type", ""], set(TYPES)),
-        (["session", "wait", "x", "--until", ""], {"idle", "turn", "stopped", "permission"}),
+        (["session", "wait", "x", "--until", ""], {"idle", "turn", "stopped", "permission", "question"}),
         (["session", "resume", "x", "-o", ""], {"human", "json", "jsonl"}),
         (["run", "--permissions", ""], {"deny-all", "approve-reads", "approve-all"}),
         (["completion", ""], set(FILES)),

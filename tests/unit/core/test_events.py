@@ -26,6 +26,7 @@ TYPES = [
     "tool_result",
     "plan",
     "permission",
+    "question",
     "usage",
     "runtime_progress",
     "runtime_warning",

@@ -44,6 +44,7 @@ def _recap(
         "event_cursor": 7,
         "pending_inputs": 1,
         "pending_permissions": 2,
+        "pending_questions": 1,
         "queue_generation": 3,
         **fields,
     }
@@ -88,11 +89,13 @@ def test_the_shape_is_that_of_the_contract() -> None:
         "pending_markers",
         "pending_inputs",
         "pending_permissions",
+        "pending_questions",
         "omitted",
         "snapshot",
     ]
     assert summary["session"] == {"id": "sess-abcdefgh", "badge": "stopped", "state": "stopped"}
     assert (summary["pending_inputs"], summary["pending_permissions"]) == (1, 2)
+    assert summary["pending_questions"] == 1
     assert summary["snapshot"] == {
         "generated_at": AT,
         "event_cursor": 7,

@@ -169,9 +169,10 @@ def test_a_log_of_the_first_version_is_read_as_it_is_and_brought_up_by_a_writer(
     directory = home.session(conversation())
     with sqlite3.connect(directory / "events.db") as first:
         first.execute("ALTER TABLE inputs DROP COLUMN retries")
+        first.execute("DROP TABLE questions")
         first.execute("PRAGMA user_version = 1")
     first.close()
-    for command in ("status", "queue list", "recap", "events", "usage"):
+    for command in ("status", "queue list", "recap", "events", "usage", "questions"):
         agh("session", *command.split(), directory.name)
     with Reader(Session.at(directory)) as reader:
         assert reader.fetch("PRAGMA user_version") == [(1,)]

@@ -17,7 +17,14 @@ from agh.home import Session, session_of
 from agh.sessions import start
 from agh_council import limits, prompts
 from agh_council.members import scratch_pads, session, threads
-from agh_council.members.session import Accepted, PermissionWanted, RunningCost, StartedMember, TurnEnded
+from agh_council.members.session import (
+    Accepted,
+    PermissionWanted,
+    QuestionAsked,
+    RunningCost,
+    StartedMember,
+    TurnEnded,
+)
 from agh_council.recorder import Recorder, status_event
 from agh_council.state import CouncilEvent, Delegation
 
@@ -126,18 +133,22 @@ class MemberPool:
             elif isinstance(report, Accepted) and delegation.status != "sent":
                 self.recorder.record(status_event(delegation, "sent"))
             elif isinstance(report, PermissionWanted):
-                self._record_permission(delegation, report.title)
+                self._record_request(
+                    delegation, "permission", f"asks for permission: {report.title}", "approve"
+                )
+            elif isinstance(report, QuestionAsked):
+                self._record_request(delegation, "question", f"asks: {report.message}", "answer")
             elif isinstance(report, TurnEnded):
                 del self._running[delegation_id]
                 self._costs.pop(delegation_id, None)
                 self._record_end(delegation, report)
 
-    def _record_permission(self, delegation: Delegation, title: str) -> None:
+    def _record_request(self, delegation: Delegation, kind: str, words: str, verb: str) -> None:
         agent_id = delegation.target
         session_id = self.recorder.state.members[agent_id].session_id
-        text = f"{agent_id} asks for permission: {title} (agh session approve {session_id})"
+        text = f"{agent_id} {words} (agh session {verb} {session_id})"
         payload = {"agent_id": agent_id, "session_id": session_id}
-        self.recorder.record(CouncilEvent("permission", text, payload))
+        self.recorder.record(CouncilEvent(kind, text, payload))
 
     def _record_end(self, delegation: Delegation, end: TurnEnded) -> None:
         if end.status == "answered":

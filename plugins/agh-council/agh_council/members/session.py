@@ -55,6 +55,12 @@ class PermissionWanted(NamedTuple):
     title: str
 
 
+class QuestionAsked(NamedTuple):
+    """The running turn waits for the answer to a question."""
+
+    message: str
+
+
 class TurnEnded(NamedTuple):
     """The end of a turn: answered, failed, cancelled or unknown. `text` is the answer or the reason."""
 
@@ -63,7 +69,7 @@ class TurnEnded(NamedTuple):
     cost: float = 0.0
 
 
-Report = Accepted | RunningCost | PermissionWanted | TurnEnded
+Report = Accepted | RunningCost | PermissionWanted | QuestionAsked | TurnEnded
 
 
 def ensure_started(
@@ -136,6 +142,8 @@ def _watch_turn(session: Session, turn_id: str, after: int, report: Callable[[Re
                 report(RunningCost(_read_cost(session, turn_id)))
             elif row.type == "permission" and _is_undecided(session, row):
                 report(PermissionWanted(headline(row.parsed())))
+            elif row.type == "question" and not row.parsed().get("decision"):
+                report(QuestionAsked(str(row.parsed().get("message"))))
             elif row.type in TURN_END_TYPES:
                 return _turn_end(rows, _read_cost(session, turn_id))
     return TurnEnded("unknown", "its keeper ended in the middle of the turn", _read_cost(session, turn_id))

@@ -277,7 +277,7 @@ function showSession(state) {
   $("resume").hidden = live || !state.state || Boolean(state.archived);
   $("cancel").hidden = $("mode").hidden = !busy;
   $("say").classList.toggle("busy", busy);
-  const pending = state.permissions?.length;
+  const pending = (state.permissions?.length || 0) + (state.questions?.length || 0);
   $("working").hidden = !busy || Boolean(pending);
   $("working").querySelector("span").textContent = `${plain(state.agent_name)} is working`;
   $("text").placeholder = busy ? "What comes next?" : live ? `Message ${plain(state.agent_name)}` : "Go on; this resumes the session";
@@ -287,9 +287,11 @@ function showSession(state) {
 
 function showRequests(state) {
   const cards = new Map([...$("asked").children].map((card) => [card.dataset.request, card]));
-  for (const request of state.permissions) {
-    if (!cards.has(request.request_id)) $("asked").append(newRequestCard(request));
-    cards.delete(request.request_id);
+  for (const [requests, newCard] of [[state.permissions, newRequestCard], [state.questions, newQuestionCard]]) {
+    for (const request of requests) {
+      if (!cards.has(request.request_id)) $("asked").append(newCard(request));
+      cards.delete(request.request_id);
+    }
   }
   for (const card of cards.values()) card.remove();
 }
@@ -318,6 +320,68 @@ function newRequestCard(request) {
   }
   card.append(choices);
   return card;
+}
+
+/* A question of the agent: a form, or a link that is opened only by the button that says so. */
+function newQuestionCard(question) {
+  const card = createElement("form", "ask"), words = createElement("p"), choices = createElement("div", "choices");
+  card.dataset.request = question.request_id;
+  const lead = question.status === "orphaned" ? "The agent asked, before it was interrupted:" : "The agent asks:";
+  words.append(createElement("b", "", lead), ` ${plain(question.message)}`);
+  card.append(words);
+  if (question.url) card.append(createElement("p", "title", plain(question.url)));
+  const inputs = new Map();
+  for (const field of question.fields) {
+    const label = createElement("label", "field", plain(field.title || field.name) + (field.required ? " *" : ""));
+    const input = newFieldInput(field);
+    inputs.set(field.name, [field, input]);
+    label.append(input);
+    if (field.description) label.append(createElement("small", "", plain(field.description)));
+    card.append(label);
+  }
+  const send = (button, decision, content) => sendAction(button, "answer", { request_id: question.request_id, decision, content });
+  const accept = createElement("button", "first", question.url ? "Open the link" : "Answer");
+  card.onsubmit = async (event) => {
+    event.preventDefault();
+    const page = question.url && /^https?:/.test(question.url) ? question.url : "";
+    const content = {};
+    for (const [name, [field, input]] of inputs) {
+      const value = readField(field, input);
+      if (value !== "") content[name] = value;
+    }
+    if (page) window.open(page, "_blank", "noopener,noreferrer");
+    await send(accept, "accepted", content);
+  };
+  const decline = createElement("button", "", "Decline");
+  decline.type = "button";
+  decline.onclick = () => send(decline, "declined");
+  choices.append(accept, decline);
+  card.append(choices);
+  return card;
+}
+
+function newFieldInput(field) {
+  const values = field.type === "boolean" ? [{ value: "yes", title: "Yes" }, { value: "no", title: "No" }] : field.choices;
+  const input = createElement(values.length ? "select" : "input");
+  if (values.length) {
+    input.multiple = field.type === "array";
+    if (!input.multiple) input.append(new Option("", ""));
+    for (const { value, title } of values) input.append(new Option(plain(title), value));
+  } else if (field.type === "number" || field.type === "integer") {
+    input.type = "number";
+    input.step = field.type === "integer" ? "1" : "any";
+  }
+  const preset = typeof field.default === "boolean" ? (field.default ? "yes" : "no") : field.default;
+  if (input.multiple) for (const option of input.options) option.selected = (preset || []).includes(option.value);
+  else if (preset != null) input.value = String(preset);
+  input.required = field.required;
+  return input;
+}
+
+function readField(field, input) {
+  if (!input.multiple) return input.value;
+  const chosen = [...input.selectedOptions].map((option) => option.value);
+  return chosen.length || field.required ? chosen : "";
 }
 
 function showQueue(state) {
@@ -439,7 +503,7 @@ document.addEventListener("keydown", (event) => {
     j: () => moveFocus(+1), k: () => moveFocus(-1),
     f: () => open && openFind(),
     p: () => open && $("text").focus(),
-    a: () => $("asked").querySelector("button")?.focus(),
+    a: () => $("asked").querySelector("input, select, button")?.focus(),
   };
   const inList = event.target.closest?.("#list");
   if (inList && event.key === "ArrowDown") keys.j();

@@ -1,4 +1,4 @@
-"""The page in a real browser: list, open, live update, permission, reload, restart of the server, keys.
+"""The page in a real browser: list, open, live update, requests, reload, restart of the server, keys.
 
 `SCREENSHOTS=DIR make browser` leaves pictures of it there: light, dark, and as narrow as a phone.
 """
@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.plugins.serve.server import Server, serve
 from tests.support.build import Home, finishes, says, user
 from tests.support.live import Live, Session
+from tests.support.questions import form
 from tests.support.wait import wait_until
 
 # Requests to the page's own server, and what the browser says of one that fails.
@@ -141,6 +142,66 @@ def test_a_permission_is_approved(page: Page, live: Live, server: Server) -> Non
     expect(card).to_have_count(0)
     expect(page.locator("#transcript")).to_contain_text("permission: reject_once")
     assert [event.content.get("decided_by") for event in session.events("permission")][1] == "http"
+
+
+def test_a_question_is_answered(page: Page, live: Live, server: Server) -> None:
+    session = live.new(args=("--name", "paint"))
+    visit(page, server)
+    open_session(page, "paint")
+    size = {"type": "integer", "title": "How large", "minimum": 2}
+    colour = {"type": "string", "enum": ["red", "blue"], "description": "Of the <i>door</i>."}
+    step = form(
+        "What <b>shall</b> it be?", ("size", "colour"), size=size, colour=colour, sure={"type": "boolean"}
+    )
+    session.send(step)
+    card = page.locator(".ask")
+    expect(card).to_contain_text("What <b>shall</b> it be?")
+    expect(card).to_contain_text("Of the <i>door</i>.")
+    assert page.title().startswith("●")
+    page.keyboard.press("a")
+    expect(card.get_by_label("How large")).to_be_focused()
+    page.keyboard.type("1")
+    card.locator("select").first.select_option("blue")
+    card.get_by_role("button", name="Answer").click()
+    expect(page.locator("#problem")).to_contain_text("at least 2")
+    card.get_by_label("How large").fill("3")
+    card.get_by_role("button", name="Answer").click()
+    expect(card).to_have_count(0)
+    expect(page.locator("#transcript")).to_contain_text('form: accept {"size": 3, "colour": "blue"}')
+    session.send("/elicit Another one?")
+    card.get_by_role("button", name="Decline").click()
+    expect(page.locator("#transcript")).to_contain_text("elicit: decline {}")
+    assert [event.content.get("decided_by") for event in session.events("question")][1::2] == ["http"] * 2
+
+
+def test_a_link_is_opened_by_its_button_only(page: Page, live: Live, server: Server) -> None:
+    session = live.new(args=("--name", "login"))
+    visit(page, server)
+    open_session(page, "login")
+    url = f"{server.address}/transcript.css?opened"
+    session.send(f"/link {url} Please log in.")
+    expect(page.locator(".ask")).to_contain_text(url)
+    assert len(page.context.pages) == 1
+    with page.context.expect_page() as opened:
+        page.get_by_role("button", name="Open the link").click()
+    expect(page.locator("#transcript")).to_contain_text("link: accept {}")
+    assert opened.value.url == url
+    opened.value.close()
+
+
+def test_an_orphaned_question_resumes_its_session(page: Page, live: Live, server: Server) -> None:
+    session = live.new(args=("--name", "killed"))
+    session.send("/elicit Which one?")
+    wait_until(lambda: session.fetch("SELECT 1 FROM questions WHERE status = 'pending'"))
+    session.kill_keeper()
+    visit(page, server)
+    open_session(page, "killed")
+    card = page.locator(".ask")
+    expect(card).to_contain_text("before it was interrupted")
+    card.locator("input").fill("that one")
+    card.get_by_role("button", name="Answer").click()
+    expect(page.locator("#transcript")).to_contain_text("- answer: that one")
+    expect(card).to_have_count(0)
 
 
 def test_reload_and_restart_of_the_server(page: Page, live: Live) -> None:

@@ -71,7 +71,8 @@ def test_jsonl_is_the_events_as_they_are_printed_and_the_rest(home: Home, agh: A
     head = json.loads(first)
     assert head["schema"] == "agh.session.export.v1"
     assert head["session"]["id"] == directory.name and head["session"]["acp_session_id"] == "agent-1"
-    assert head["counts"] == {"events": 10, "token_usage": 1, "hook_runs": 1, "inputs": 1, "permissions": 1}
+    tables = {"token_usage": 1, "hook_runs": 1, "inputs": 1, "permissions": 1, "questions": 0}
+    assert head["counts"] == {"events": 10, **tables}
     assert lines[:10] == agh("session", "events", "full").stdout.splitlines()
     assert [json.loads(line)["table"] for line in lines[10:]] == [
         "token_usage",

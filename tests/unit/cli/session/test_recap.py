@@ -35,6 +35,7 @@ def test_its_shape(agh: Agh, home: Home) -> None:
         "pending_markers",
         "pending_inputs",
         "pending_permissions",
+        "pending_questions",
         "omitted",
         "snapshot",
     ]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from agh.adapters.agents import AgentRecord
 from agh.adapters.launch import Launch
+from agh.core.acp.frames import Frame, Response
+from agh.errors import TimedOut
 from agh.keeper.agent.connection import Agent
 from agh.keeper.agent.launch import client_info
 from agh.keeper.loop import Loop
@@ -40,3 +46,37 @@ def test_what_goes_ahead_of_the_first_message(tmp_path: Path) -> None:
     agent.notify("hello", {})
     agent.process.end(eof=2, term=1)
     assert agent.stderr_text().startswith('ahead/{"jsonrpc"')
+
+
+SLOW_AGENT = """
+import json, sys
+for line in sys.stdin:
+    frame = json.loads(line)
+    print(line.strip(), file=sys.stderr, flush=True)
+    if frame["method"] == "$/cancel_request":
+        error = {"code": -32800, "message": "Request cancelled"}
+        print(json.dumps({"jsonrpc": "2.0", "id": frame["params"]["requestId"], "error": error}), flush=True)
+    elif frame["method"] == "quick":
+        print(json.dumps({"jsonrpc": "2.0", "id": frame["id"], "result": {}}), flush=True)
+"""
+
+
+def test_a_request_that_takes_too_long_is_cancelled(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", SLOW_AGENT]
+    launch = Launch(AgentRecord("slow", tuple(argv)), argv, dict(os.environ), str(tmp_path))
+    delivered: list[bool] = []
+
+    def take(agent: Agent, frames: list[Frame]) -> None:
+        delivered.extend(agent.deliver(frame) for frame in frames if isinstance(frame, Response))
+
+    agent = Agent(Loop(), launch, take)
+    try:
+        with pytest.raises(TimedOut):
+            agent.call("slow", {}, 0.2)
+        assert agent.call("quick", {}, 20) == {}
+    finally:
+        agent.process.end(eof=2, term=1)
+    assert delivered == [True, True], "the late answer is expected"
+    sent = [json.loads(line) for line in agent.stderr_text().splitlines()]
+    assert [frame["method"] for frame in sent] == ["slow", "$/cancel_request", "quick"]
+    assert sent[1]["params"] == {"requestId": sent[0]["id"]}

@@ -1,0 +1,170 @@
+"""A question of the agent at this terminal: one field after the other, choices by number.
+
+Nothing is sent before the last field is filled in, and a link is opened only after a yes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from agh.cli.ask import can_ask, read_line
+from agh.console import terminal
+from agh.console.link import open_link
+from agh.console.output import remark
+from agh.core.acp.answer_value import check_value
+from agh.core.acp.question import describe_field
+from agh.errors import AghError
+from agh.home import Session
+from agh.sessions.requests.questions import answer, find_question
+
+LONGEST = 4000
+OPEN = ("pending", "orphaned")
+_ESCAPES = {"/decline": "declined", "/cancel": "cancelled"}
+_LATER = "/later"
+
+
+class _Escape(Exception):
+    """Ends the form early with this decision; None leaves the question open."""
+
+    def __init__(self, decision: str | None) -> None:
+        super().__init__()
+        self.decision = decision
+
+
+def ask_question(session: Session, request_id: str, deadline: float | None = None) -> dict[str, Any] | None:
+    """Ask until the form is filled in, or the question is answered elsewhere; return the receipt, if any."""
+    question = find_question(session, request_id)
+    if question is None or question["status"] not in OPEN:
+        return None
+
+    def is_open() -> bool:
+        current = find_question(session, request_id)
+        return current is not None and current["status"] in OPEN
+
+    try:
+        decision, content = _fill_in(question, is_open, deadline)
+        receipt = answer(session, question, decision, content, by="terminal")
+    except _Escape as escape:
+        if escape.decision is None:
+            if is_open():
+                remark(f"the question stays open: {answer_hint(question)}")
+            return None
+        receipt = answer(session, question, escape.decision, by="terminal")
+    tell_answered(receipt)
+    if receipt["decision"] == "accepted" and question["mode"] == "url":
+        show_link(question)
+    return receipt
+
+
+def answer_early_question(refuse: bool, session: Session, request_id: str) -> None:
+    """Show a question that the agent asks outside a turn; decline it, ask, or say how to answer it."""
+    question = find_question(session, request_id)
+    if question is None or question["status"] not in OPEN:
+        return
+    remark(f"the agent asks: {terminal.one_line(question['message'], LONGEST)}")
+    if refuse:
+        decline_at_once(session, request_id)
+    elif can_ask():
+        ask_and_tell(session, request_id)
+    else:
+        remark(f"  {answer_hint(question)}")
+
+
+def ask_and_tell(session: Session, request_id: str, deadline: float | None = None) -> None:
+    """Ask; an answer that cannot be sent is a remark, not the end of the turn."""
+    try:
+        ask_question(session, request_id, deadline)
+    except AghError as error:
+        remark(f"agh: {error.message}")
+
+
+def decline_at_once(session: Session, request_id: str) -> None:
+    """Decline a question that still waits, for a run that nobody attends, and say so."""
+    question = find_question(session, request_id)
+    if question is not None and question["status"] == "pending":
+        try:
+            answer(session, question, "declined", by="no-ask")
+        except AghError:
+            return  # somebody was faster
+        words = terminal.one_line(question["message"], 400)
+        remark(f"declined a question of the agent, because of --no-ask: {words}")
+
+
+def tell_answered(receipt: dict[str, Any]) -> None:
+    """Say if the answer had to be sent as a prompt, because the agent no longer waits for it."""
+    if receipt.get("resumed"):
+        remark("the session was resumed for the answer")
+    if receipt.get("input"):
+        turn_id = receipt["input"]["turn_id"]
+        remark(f"the agent no longer waits for it: question and answer were sent as a prompt ({turn_id})")
+
+
+def show_link(question: dict[str, Any]) -> None:
+    """Open the link of a question that was accepted, or print it where there is no browser."""
+    url = terminal.clean(question["url"])
+    remark(f"opened {url}" if open_link(question["url"]) else f"open this link: {url}")
+
+
+def answer_hint(question: dict[str, Any]) -> str:
+    """Return the command that answers a question from any terminal."""
+    return answer_command(question["session_id"], question["request_id"], question["fields"])
+
+
+def answer_command(session_id: str, request_id: str, fields: list[dict[str, Any]]) -> str:
+    """Return the command for a form with these fields; without any, the question is accepted as it is."""
+    required = [field for field in fields if field["required"]]
+    names = [field["name"] for field in required or fields[:1]]
+    values = " ".join(f"{name}=…" for name in names) or "--accept"
+    return terminal.clean(f"agh session answer {session_id} {request_id} {values} | --decline")
+
+
+def _fill_in(
+    question: dict[str, Any], is_open: Callable[[], bool], deadline: float | None
+) -> tuple[str, dict[str, Any]]:
+    if question["mode"] == "url":
+        remark(f"  link: {terminal.clean(question['url'])}")
+        return _agree("open it? [y]es, [n]o: ", is_open, deadline), {}
+    fields = question["fields"]
+    if not fields:
+        return _agree("accept? [y]es, [n]o: ", is_open, deadline), {}
+    remark(f"  ({', '.join(_ESCAPES)} or {_LATER} instead of an answer; Enter skips what is not required)")
+    content = {}
+    for field in fields:
+        value = _ask_field(field, is_open, deadline)
+        if value is not None:
+            content[field["name"]] = value
+    return "accepted", content
+
+
+def _agree(words: str, is_open: Callable[[], bool], deadline: float | None) -> str:
+    while True:
+        key = _read(f"  {words}", is_open, deadline).lower()[:1]
+        if key in ("y", "n"):
+            return "accepted" if key == "y" else "declined"
+
+
+def _ask_field(field: dict[str, Any], is_open: Callable[[], bool], deadline: float | None) -> Any:
+    for line in describe_field(field):
+        remark(f"  {terminal.one_line(line, LONGEST)}")
+    while True:
+        text = _read(f"  {terminal.one_line(field['name'], 100)}: ", is_open, deadline)
+        if not text:
+            if not field["required"] or field.get("default") is not None:
+                return field.get("default")
+            remark("  an answer is required")
+            continue
+        try:
+            return check_value(field, text)
+        except ValueError as error:
+            remark(f"  {terminal.one_line(str(error), 400)}")
+
+
+def _read(words: str, is_open: Callable[[], bool], deadline: float | None) -> str:
+    line = read_line(words, is_open, deadline)
+    text = _LATER if line is None else line.strip()
+    if text in _ESCAPES:
+        raise _Escape(_ESCAPES[text])
+    if text == _LATER:
+        raise _Escape(None)
+    return text

@@ -1,0 +1,121 @@
+"""`agh session questions` and `answer`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from agh.cli.question_form import LONGEST, answer_hint, ask_question, show_link, tell_answered
+from agh.console import terminal
+from agh.console.output import output_option, remark, write_result
+from agh.errors import AghError, Usage
+from agh.sessions.requests.questions import answer, choose_question, open_questions, questions
+from agh.store import sessions
+
+
+@click.command("questions", epilog="Example:  agh session questions @last")
+@click.argument("id", required=False)
+@click.option("--all", "everything", is_flag=True, help="Also those that were answered.")
+@output_option()
+def questions_command(id: str | None, everything: bool, output: str) -> None:
+    """List the agent's questions that can be answered.
+
+    Without ID, those of all sessions. A question is `orphaned` if its session ended while it waited. You can
+    still answer it: the session is resumed, and question and answer are sent as a prompt.
+    """
+    if id is None and everything:
+        raise Usage("--all lists the questions of one session", hint="agh session questions ID --all")
+    rows = open_questions() if id is None else questions(sessions.resolve(id), everything)
+    write_result("questions", rows, output, lambda: "\n".join(map(format_question, rows)))
+
+
+@click.command(
+    "answer",
+    epilog="\b\nExamples:\n  agh session answer @last\n"
+    "  agh session answer @last colour=blue\n"
+    "  agh session answer fix-login ques-1a2b3c4d size=3 sure=yes\n"
+    "  agh session answer @last --decline",
+)
+@click.argument("id")
+@click.argument("request", required=False)
+@click.argument("values", nargs=-1, metavar="[FIELD=VALUE]...")
+@click.option("--accept", "decision", flag_value="accepted", help="Accept, with what FIELD=VALUE says.")
+@click.option("--decline", "decision", flag_value="declined", help="Refuse to answer; the agent continues.")
+@click.option("--cancel", "decision", flag_value="cancelled", help="Dismiss it; the agent may stop.")
+@output_option()
+def answer_command(
+    id: str, request: str | None, values: tuple[str, ...], decision: str | None, output: str
+) -> None:
+    """Answer the one question that waits, or REQUEST.
+
+    Give each field as FIELD=VALUE: a choice by its value or its number, yes or no, several choices with
+    commas. A field that you leave out has its default. On a terminal, leave them all out to be asked field
+    by field.
+    """
+    session = sessions.resolve(id)
+    if request is not None and "=" in request:
+        values, request = (request, *values), None
+    content = _read_values(values)
+    if content and decision not in (None, "accepted"):
+        raise Usage("give FIELD=VALUE, or --decline, or --cancel", hint=f"agh session answer {id} --help")
+    try:
+        question = choose_question(session, request)
+        if content or decision is not None:
+            receipt = answer(session, question, decision or "accepted", content)
+            tell_answered(receipt)
+            if receipt["decision"] == "accepted" and question["mode"] == "url":
+                show_link(question)
+        else:
+            receipt = _ask(question)
+    except AghError as error:
+        if output == "human" and error.code.startswith(("question_", "answer_")):
+            for row in questions(session, everything=False):
+                remark(format_question(row))
+        raise
+    words = terminal.one_line(question["message"], LONGEST)
+    write_result(
+        "question", receipt, output, lambda: f"{receipt['request_id']}  {receipt['decision']}  {words}"
+    )
+
+
+def format_question(row: dict[str, Any]) -> str:
+    """Return a question as lines for a terminal: its id, its status and the agent's words, its fields."""
+    is_open = row["decision"] in (None, "orphaned")
+    status = row["status"] if is_open else f"{row['decision']} by {row['decided_by']}"
+    first, *more = row["description"]
+    lines = [f"{row['request_id']}  {status}  {terminal.one_line(first, LONGEST)}"]
+    lines += [f"    {terminal.one_line(line, LONGEST)}" for line in more]
+    if row["answer"]:
+        pairs = ", ".join(f"{name}={value}" for name, value in row["answer"].items())
+        lines.append(f"    answer: {terminal.one_line(pairs, LONGEST)}")
+    if is_open:
+        lines.append(f"    {answer_hint(row)}")
+    return "\n".join(lines)
+
+
+def _read_values(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return the values by field; a field that is given again becomes a list."""
+    values: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise Usage(f"{word!r} is not FIELD=VALUE", hint="agh session answer ID FIELD=VALUE")
+        if isinstance(values.get(name), list):
+            values[name].append(value)
+        else:
+            values[name] = [values[name], value] if name in values else value
+    return values
+
+
+def _ask(question: dict[str, Any]) -> dict[str, Any]:
+    from agh.cli.ask import can_ask
+
+    if not can_ask():
+        raise Usage("say what to answer", hint=answer_hint(question))
+    session = sessions.resolve(question["session_id"])
+    remark(f"the agent asks: {terminal.one_line(question['message'], LONGEST)}")
+    receipt = ask_question(session, question["request_id"])
+    if receipt is None:
+        raise click.exceptions.Exit(0)
+    return receipt
