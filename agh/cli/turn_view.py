@@ -154,7 +154,7 @@ class Plain(Words):
         self._say(terminal.one_line(line, 400) + "\n")
         if row.type == "permission":
             if content.get("title"):
-                self._say(terminal.one_line(f"  the agent calls it: {content['title']}", 400) + "\n")
+                self._say(f"  the agent calls it: {terminal.one_line(str(content['title']), 400)}\n")
             self._say(f"  {answer_command(self._session_id, content)}\n")
 
 

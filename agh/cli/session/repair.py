@@ -82,7 +82,7 @@ def _describe(report: dict[str, Any]) -> str:
     if "skipped" in report:
         return f"skipped: {report['skipped']}"
     if "error" in report:
-        return f"needs a person: {report['error']['message']}"
+        return f"agh cannot repair it: {report['error']['message']}"
     if not report["actions"]:
         return "ok"
     details = "; ".join(issue["detail"] for issue in report["issues"])

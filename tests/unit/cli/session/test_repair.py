@@ -223,7 +223,7 @@ def test_a_damaged_session_needs_a_person_and_stops_no_other(agh: Agh, home: Hom
     assert by_id["sess-missing000"]["error"]["code"] == "events_missing"
     assert by_id["sess-nometa0000"]["error"]["code"] == "meta_invalid"
     human = agh("session", "repair", "--all", code=8).stdout
-    assert "sess-missing000  needs a person: session sess-missing000: events.db is missing\n" in human
+    assert "sess-missing000  agh cannot repair it: session sess-missing000: events.db is missing\n" in human
     error_of(agh("session", "repair", "missing", "-o", "json", code=None), "events_missing", 8)
 
 
