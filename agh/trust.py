@@ -21,6 +21,7 @@ FOLDER = ".agh"
 INDEX, COPIES = "trusted.json", "trusted"
 SKIPPED = ("council",)  # scratch pads of councils, which are no settings
 MAX_FILES, MAX_BYTES = 200, 1 << 20
+_NO_SETTINGS = f"it has no {FOLDER}/ with settings"
 Files = dict[
     str, tuple[bytes, bool]
 ]  # by path below the folder: what is in the file, and whether it can be run
@@ -181,19 +182,21 @@ class Proposal(NamedTuple):
 
 
 def propose(workspace: str) -> Proposal:
-    """Read what a workspace has now, and what is trusted of it."""
+    """Read what a workspace has now, and what is trusted of it. Raise TrustRefused if that is nothing."""
     folder, record = folder_of(workspace), record_of(workspace)
     if folder is not None and os.path.islink(folder):
         raise TrustRefused(workspace, f"its {FOLDER} is a link")
     files = read_files(folder) if folder else {}
     trusted = read_files(record.folder) if record else {}
+    if not files and not trusted:
+        raise TrustRefused(workspace, _NO_SETTINGS)
     return Proposal(os.path.realpath(workspace), files, trusted)
 
 
 def store(proposal: Proposal) -> Record:
     """Store a copy of what was proposed; it is used from the next start of a session on."""
     if not proposal.files:
-        raise TrustRefused(proposal.path, f"it has no {FOLDER}/ with settings")
+        raise TrustRefused(proposal.path, _NO_SETTINGS)
     from agh.core.events import timestamp
 
     ensure_home()

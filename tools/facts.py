@@ -11,7 +11,7 @@ EXITS = {
     5: "A permission was refused or waits for an answer; or the home is not private.",
     6: "The session is busy, or cannot be attached to.",
     7: "The keeper or the agent died in the middle of a turn; the session can be resumed.",
-    8: "Stored data is damaged and needs a person.",
+    8: "Stored data is damaged, and agh cannot repair it.",
     9: "An agent, a plugin or an extra is not installed; or the agent is not logged in.",
     70: "A bug in agh.",
     130: "Interrupted from the keyboard.",

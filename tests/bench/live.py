@@ -118,9 +118,15 @@ def processes(name: str) -> list[int]:
     result = subprocess.run([AGH, "session", "status", name, "-o", "json"], capture_output=True, check=True)
     keeper = int(json.loads(result.stdout)["session"]["keeper"]["pid"])
     children = [
-        int(stat.parent.name)
-        for stat in Path("/proc").glob("[0-9]*/stat")
-        if int(stat.read_text().rsplit(")", 1)[1].split()[1]) == keeper
+        int(stat.parent.name) for stat in Path("/proc").glob("[0-9]*/stat") if _parent(stat) == keeper
     ]
     assert len(children) == 1
     return [keeper, *children]
+
+
+def _parent(stat: Path) -> int | None:
+    """Return the parent of a process; None if it has just ended."""
+    try:
+        return int(stat.read_text().rsplit(")", 1)[1].split()[1])
+    except OSError:
+        return None

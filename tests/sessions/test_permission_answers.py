@@ -165,3 +165,9 @@ def test_no_ask_refuses_at_once_what_the_mode_leaves_open(live: Live) -> None:
     decided = session.fetch("SELECT decision, decided_by FROM permissions ORDER BY rowid")
     assert decided == [("denied", "no-ask"), ("allowed", "mode"), ("denied", "no-ask"), ("denied", "no-ask")]
     assert list(live.workspace.iterdir()) == []
+
+
+def test_with_nothing_to_answer_the_session_is_named(live: Live) -> None:
+    session = live.new()
+    result = session.agh("approve", code=4)
+    assert result.stderr.startswith(f"agh: no permission request of {session.id} waits for an answer\n")

@@ -178,3 +178,9 @@ def test_the_pads_of_a_council_are_no_settings(live: Live) -> None:
     (folder / "council").mkdir()
     (folder / "council" / "notes").write_text("notes")
     assert state(live) == "trusted"
+
+
+def test_a_directory_without_settings_is_nothing_to_trust(live: Live) -> None:
+    for option in ([], ["--yes"]):
+        result = live.agh("workspace", "trust", *option, code=2)
+        assert "cannot be trusted: it has no .agh/ with settings" in result.stderr

@@ -87,7 +87,7 @@ def _describe(report: dict[str, Any]) -> str:
     if "skipped" in report:
         return f"skipped: {report['skipped']}"
     if "error" in report:
-        return f"needs manual attention: {report['error']['message']}"
+        return f"agh cannot repair it: {report['error']['message']}"
     if not report["actions"]:
         return "ok"
     details = "; ".join(issue["detail"] for issue in report["issues"])

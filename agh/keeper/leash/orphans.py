@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 COOKIE_VARIABLE = "AGH_LAUNCH"
 PROC = "/proc"
+LISTINGS = 20  # of one look; a busy machine starts processes all the time
 KILL_LIMIT = 2.0  # seconds, after the grace
 
 
@@ -74,17 +75,24 @@ def find(launch: Launch) -> list[Orphan]:
 
 
 def _search(launch: Launch) -> Iterator[Orphan]:
-    """Yield the orphans, the youngest first: a process may live just long enough to fork another."""
+    """Yield the orphans, the youngest first: a process may live just long enough to fork another.
+
+    So those that were started during the look are looked at, too, as long as there are some.
+    """
     if not (launch.cookie and launch.boot_id) or launch.boot_id != boot_id():
         return
-    spared = _self_and_ancestors()
-    try:
-        pids = [int(name) for name in os.listdir(PROC) if name.isdigit()]
-    except OSError:
-        return
-    for pid in sorted(pids, reverse=True):
-        if pid not in spared and (orphan := _identify(pid, launch)):
-            yield orphan
+    passed = _self_and_ancestors()
+    for _ in range(LISTINGS):
+        try:
+            pids = {int(name) for name in os.listdir(PROC) if name.isdigit()} - passed
+        except OSError:
+            return
+        for pid in sorted(pids, reverse=True):
+            if orphan := _identify(pid, launch):
+                yield orphan
+        if not pids:
+            return
+        passed |= pids
 
 
 def end(launch: Launch, grace: float = 0.5) -> list[Orphan]:

@@ -65,7 +65,7 @@ def choose_request(session: Session, request_id: str | None) -> dict[str, Any]:
         return request
     waiting = requests(session, everything=False)
     if not waiting:
-        raise _nothing_waits(session, "(none waits)")
+        raise _nothing_waits(session, f"of {session.id}")
     if len(waiting) > 1:
         raise PermissionAmbiguous(len(waiting), requests=[request["request_id"] for request in waiting])
     return waiting[0]

@@ -229,7 +229,7 @@ def test_a_damaged_session_needs_a_person_and_stops_no_other(agh: Agh, home: Hom
     assert by_id["sess-missing000"]["error"]["code"] == "events_missing"
     assert by_id["sess-nometa0000"]["error"]["code"] == "meta_invalid"
     human = agh("session", "repair", "--all", code=8).stdout
-    assert "sess-missing000  needs manual attention: session sess-missing000: events.db is missing\n" in human
+    assert "sess-missing000  agh cannot repair it: session sess-missing000: events.db is missing\n" in human
     error_of(agh("session", "repair", "missing", "-o", "json", code=None), "events_missing", 8)
 
 
@@ -302,4 +302,4 @@ def test_all_says_on_stderr_what_needs_a_person(agh: Agh, home: Home) -> None:
         result = agh("session", "repair", "--all", *args, code=8)
         (line,) = result.stderr.splitlines()
         assert directory.name in line and "events.db is missing" in line
-        assert "needs manual attention" in line
+        assert "agh cannot repair it" in line

@@ -3,7 +3,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agh.core.redaction import redact
@@ -403,6 +403,7 @@ def test_chunks_are_the_text_however_it_is_split(fragments: list[str], data: st.
 
 @given(TEXTS, st.sampled_from([*SHAPED.values(), KNOWN]), TEXTS)
 def test_a_secret_never_survives(before: str, secret: str, after: str) -> None:
+    assume(secret not in before + after)  # there it may be a part of a longer word, which is none
     assert secret not in redactor({"ANTHROPIC_API_KEY": KNOWN}).text(f"{before} {secret} {after}")
 
 
