@@ -14,7 +14,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from agh.cli.event_line import summary
-from agh.cli.turn_view import UNSPOKEN, View, answer_command, diff_lines
+from agh.cli.turn_view import UNSPOKEN, HeldRequests, View, answer_command, diff_lines
 from agh.console.terminal import clean, one_line
 from agh.core.events import Row
 
@@ -32,7 +32,11 @@ class RichView(View):
         self._text = ""
         self._thought = ""
         self._tools: dict[str, str] = {}
+        self._requests = HeldRequests()
         self._draw()
+
+    def hold(self, row: Row) -> None:
+        self._requests.add(row)
 
     def show(self, row: Row) -> None:
         content = row.parsed()
@@ -48,7 +52,11 @@ class RichView(View):
             self._settle()
             self._plan((content.get("raw") or {}).get("entries") or [])
         elif row.type in ("permission", "question"):
-            if not content.get("decision"):
+            if content.get("decision"):
+                if line := self._requests.describe_decision(row.type, content):
+                    self._settle()
+                    self._console.print(Text(f"  {row.type} {one_line(line, 400)}", "dim"))
+            else:
                 self._settle()
                 self._console.print(Text(f"? {one_line(summary(row.type, content), 4000)}", "yellow"))
                 if content.get("title"):

@@ -175,12 +175,13 @@ def _watch_turn(
                 if row.turn_id not in (turn_id, ""):
                     continue
                 presses.started = presses.started or row.turn_id == turn_id
-                view.show(row)
                 tracker.feed(row)
                 if silence:
                     silence.hear(row)
                 if row.type in ("permission", "question") and not row.parsed().get("decision"):
                     take_request(session, row, view, deadline, refuse=refuse)
+                else:
+                    view.show(row)
                 if row.turn_id == turn_id and row.type in TURN_END_TYPES:
                     if timed_out:
                         raise late
