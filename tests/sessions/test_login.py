@@ -37,7 +37,7 @@ def agent_error(live: Live, *args: str, code: int, **options: Any) -> dict[str, 
 def test_an_agent_that_wants_a_login_names_the_command(live: Live) -> None:
     agent = Answering(live, needs_login(TERMINAL, AGENT))
     result = live.agh("session", "new", "--agent", "answering", code=9)
-    assert "not logged in" in result.stderr
+    assert "agent answering needs a login: Authentication required" in result.stderr
     assert "hint: log in: agh agent login answering" in result.stderr
     assert agent.requests("initialize")[0]["clientCapabilities"]["auth"] == {"terminal": True}
     assert not agent.requests("authenticate")
@@ -133,7 +133,8 @@ REFUSED = [
 def test_a_key_that_is_refused_in_a_turn(live: Live, error: dict[str, Any]) -> None:
     session = Answering(live, {"session/prompt": [{"error": error}, {}]}).new()
     failure = session.error("prompt", "hello", code=9)
-    assert (failure["code"], failure["hint"]) == ("agent_needs_login", "agh agent login answering")
+    hint = "log in, or correct its key: agh agent login answering"
+    assert (failure["code"], failure["hint"]) == ("agent_needs_login", hint)
     (event,) = session.events("error")
     assert event.content["failure_kind"] == "provider_auth_failure"
     wait_until(lambda: session.status()["badge"] == "waiting-for-auth")

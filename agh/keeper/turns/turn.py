@@ -112,7 +112,8 @@ def _take_answer(live: Live, turn: Turn, result: Response | AghError, send: Call
     elif result.error is not None:
         if retry.plan_retry(live, turn, result, send, lambda: _close_cancelled(live, turn)):
             return
-        error = error_text(redacted_error(result.error, live.agent.connected.redactor))
+        agent = live.agent.connected
+        error = agent.with_last_words(error_text(redacted_error(result.error, agent.redactor)))
         kind = _note_refused_login(live, error) if is_auth_failure(result.error) else None
         _close(live, turn, "failed", error=error, stop_reason="error", failure_kind=kind, raw=result.raw)
     else:
