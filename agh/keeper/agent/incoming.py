@@ -47,6 +47,8 @@ REPLAYED = (
     "tool_call",
     "tool_call_update",
     "plan",
+    "plan_update",
+    "plan_removed",
     "compaction_update",
     "compaction_summary_chunk",
 )

@@ -19,6 +19,7 @@ WORK = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}  
 CAPABILITIES = {
     "elicitation": {"form": {}, "url": {}},
     "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
+    "plan": {},
 }
 
 

@@ -1,7 +1,7 @@
 """User messages that an agent reports in a live session: our own prompt again, or one that we did not send.
 
-Each chunk is stored as a `system` event, never as the model's words. When the message is complete, one that did
-not come from us gets a marker in the transcript.
+Each chunk is stored as a `system` event, never as the model's words. When the message is complete, one that
+did not come from us gets a marker in the transcript.
 """
 
 from __future__ import annotations
