@@ -26,9 +26,9 @@ ENTRIES = [
             ["[x] look", "[>] leap", "[ ] land"],
         ),
         (
-            {"sessionUpdate": "plan_update", "plan": {"type": "markdown", "planId": "p", "content": "A\n\nb"}},
+            {"sessionUpdate": "plan_update", "plan": {"type": "markdown", "planId": "p", "content": "A\n\n"}},
             {"plan_id": "p"},
-            ["A", "b"],
+            ["A"],
         ),
         (
             {"sessionUpdate": "plan_update", "plan": {"type": "file", "planId": "p", "uri": "file:///p.md"}},
