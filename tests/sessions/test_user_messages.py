@@ -75,4 +75,3 @@ def test_two_messages_with_ids_of_their_own_at_the_end_of_a_turn(live: Live) -> 
     assert markers == [f"{OUTSIDE}one", f"{OUTSIDE}two"]
     last = [event.type for event in session.events()][-2:]
     assert last == ["transcript_marker.created", "done"]
-
