@@ -54,9 +54,9 @@ class RichView(View):
                 self._console.print(Text(one_line(line, 200), "cyan"))
         elif row.type in ("permission", "question"):
             if content.get("decision"):
-                if line := self._requests.describe_decision(row.type, content):
+                if decision := self._requests.describe_decision(row.type, content):
                     self._settle()
-                    self._console.print(Text(f"  {row.type} {one_line(line, 400)}", "dim"))
+                    self._console.print(Text(f"  {row.type} {one_line(decision, 400)}", "dim"))
             else:
                 self._settle()
                 self._console.print(Text(f"? {one_line(summary(row.type, content), 4000)}", "yellow"))

@@ -152,3 +152,29 @@ def test_a_login_of_an_mcp_server_is_another_thing(live: Live) -> None:
     assert session.error("prompt", "hello", code=1)["code"] == "turn_failed"
     assert session.markers() == ["mcp_auth_required"]
     wait_until(lambda: session.status()["badge"] == "idle")
+
+
+@pytest.mark.parametrize(
+    ("status", "login"),
+    [
+        (
+            {"state": "authenticated", "accounts": [{"label": "Max", "active": True}, {"label": "Key"}]},
+            "logged in: Max",
+        ),
+        ({"state": "authenticated"}, "logged in"),
+        ({"state": "not_required"}, "no login is needed"),
+        ({"state": "unknown"}, "the agent offers no login"),
+    ],
+)
+def test_doctor_says_who_is_logged_in(live: Live, status: dict[str, Any], login: str) -> None:
+    hello = {"protocolVersion": 1, "agentCapabilities": {"auth": {"status": {}}}}
+    Answering(live, {"initialize": {"result": hello}, "auth/status": {"result": status}})
+    assert f"login:              {login}\n" in live.agh("agent", "doctor", "answering").stdout
+
+
+def test_doctor_of_an_agent_that_opens_sessions_for_nobody(live: Live) -> None:
+    hello = {"protocolVersion": 1, "agentCapabilities": {"auth": {"status": {}}}, "authMethods": [AGENT]}
+    state = {"result": {"state": "unauthenticated"}}
+    Answering(live, {"initialize": {"result": hello}, "auth/status": state})
+    error = agent_error(live, "doctor", "answering", code=9)
+    assert (error["code"], error["hint"]) == ("agent_needs_login", "log in: agh agent login answering")
