@@ -76,7 +76,7 @@ def test_a_command_that_cannot_be_started(live: Live) -> None:
     error = json.loads(result.stderr)["error"]
     assert error["code"] == "agent_not_installed"
     assert "/no/such/program" in error["message"]
-    assert "No such file" in error["message"]
+    assert "there is no file" in error["message"]
     wait_until(lambda: not live.processes())
     (session,) = live.sessions()
     assert (session.meta()["state"], session.meta()["failure"]["kind"]) == ("stopped", "startup_failure")
