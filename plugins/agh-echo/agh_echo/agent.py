@@ -103,7 +103,9 @@ class Agent:
         sessions = [info for info in self.memory.list() if params.get("cwd") in (None, info["cwd"])]
         if "unclear-missing" in outcomes:
             sessions = [info for info in sessions if info["sessionId"] in self.live]
-        return {"sessions": sessions}
+        start, size = int(params.get("cursor") or 0), int(self.options.page) or len(sessions)
+        more = {"nextCursor": str(start + size)} if start + size < len(sessions) else {}
+        return {"sessions": sessions[start : start + size]} | more
 
     def on_session_close(self, params: Frame) -> Frame:
         session = self._find_session(params)
