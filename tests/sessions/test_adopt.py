@@ -116,9 +116,10 @@ def test_a_second_import_changes_nothing(live: Live) -> None:
     own_id = talk(live, "hello")
     session = adopted(live)
     before = session.events()
-    (report,) = adopt(live)["imports"]
-    assert (report["status"], report["reason"]) == ("unchanged", "already here")
-    assert (report["session_id"], report["agent_session"]) == (session.id, own_id)
+    for ids in ((), (own_id,)):
+        (report,) = adopt(live, *ids)["imports"]
+        assert (report["status"], report["reason"]) == ("unchanged", "already here")
+        assert (report["session_id"], report["agent_session"]) == (session.id, own_id)
     assert session.events() == before
     assert visible(live) == [session.id]
 
@@ -201,6 +202,12 @@ def test_a_named_session_needs_no_list(live: Live) -> None:
     session = adopted(live, own_id, options="--caps load,resume")
     assert session.meta()["acp_session_id"] == own_id
     assert messages(session) == [("user", "hello"), ("assistant", "echo: hello")]
+
+
+def test_a_session_that_is_not_listed_can_be_named(live: Live) -> None:
+    own_id = talk(live, "hello", "again")
+    session = adopted(live, own_id, options="--on-resume unclear-missing")  # lists only what is live
+    assert [text for role, text in messages(session) if role == "user"] == ["hello", "again"]
 
 
 @pytest.mark.parametrize("outcome", ["not-found", "error", "die"])

@@ -48,7 +48,14 @@ def list_own(name: str | None, cwd: str, *, everywhere: bool = False) -> list[di
         own_sessions = list_sessions(greeted, None if everywhere else cwd)
     here = index_home().agent_sessions
     return [
-        own._asdict() | {"session_id": here[own.id].id if own.id in here else None} for own in own_sessions
+        {
+            "id": own.id,
+            "title": own.title,
+            "cwd": own.cwd,
+            "updated_at": own.updated_at,
+            "session_id": here[own.id].id if own.id in here else None,
+        }
+        for own in own_sessions
     ]
 
 
@@ -60,20 +67,25 @@ def adopt(
     An error of the agent in the replay of one session is part of its outcome, and does not stop the others.
     """
     settings, record = _load_agent(name, cwd)
-    here, missing = index_home().agent_sessions, None
+    here = index_home().agent_sessions
+    named = [OwnSession(own_id, None, cwd, None) for own_id in dict.fromkeys(ids) if own_id in here]
+    unknown = [own_id for own_id in ids if own_id not in here]
+    missing: list[OwnSession] | None = None
     while missing is None or missing:
         frames: list[Frame] = []
         with greet(record, cwd, settings, lambda agent, batch: _take(agent, batch, frames)) as greeted:  # noqa: B023
             if missing is None:
                 _check_load(greeted)
-                chosen = choose(greeted, cwd, ids, everywhere=everywhere)
+                chosen = choose(greeted, cwd, unknown, everywhere=everywhere) if unknown or not ids else []
                 missing = [own for own in chosen if own.id not in here]
-                for own in chosen:
+                for own in (*named, *chosen):
                     if own.id in here:
                         yield _outcome(own, here[own.id], "unchanged", 0, "already here")
+                if not all(own.is_listed for own in missing):
+                    continue  # what was loaded to look at it may still be coming: start another process
             loads = len(missing) if has_capability(greeted.capabilities, "close") else LOADS
-            for _ in range(loads):
-                if not missing or greeted.agent.process.over:
+            for number in range(loads):
+                if not missing or (number and greeted.agent.process.over):
                     break
                 yield _Load(greeted, frames, missing.pop(0)).adopt()
 

@@ -29,6 +29,7 @@ class OwnSession(NamedTuple):
     title: str | None
     cwd: str
     updated_at: str | None
+    is_listed: bool = True
 
 
 def list_sessions(greeted: Greeted, cwd: str | None) -> list[OwnSession]:
@@ -64,22 +65,29 @@ def list_sessions(greeted: Greeted, cwd: str | None) -> list[OwnSession]:
 def choose(greeted: Greeted, cwd: str, ids: Sequence[str], *, everywhere: bool) -> list[OwnSession]:
     """Return the named sessions of an agent, or all of a directory; raise if there is no such session.
 
-    An agent that lists nothing may still have a session that is named: it is expected in the directory.
+    An agent may have more than it lists: Codex leaves out what `codex exec` made. A session that is named
+    and not listed is expected in the directory, and loaded to see whether it is there.
     """
     if not ids:
         return list_sessions(greeted, None if everywhere else cwd)
-    if not has_capability(greeted.capabilities, "list"):
-        return [OwnSession(own_id, None, cwd, None) for own_id in dict.fromkeys(ids)]
-    listed = {own.id: own for own in [*list_sessions(greeted, cwd), *list_sessions(greeted, None)]}
-    for own_id in ids:
-        if own_id not in listed:
-            raise AgentSessionUnknown(greeted.launch.agent.name, own_id)
-    return [listed[own_id] for own_id in dict.fromkeys(ids)]
+    listed: dict[str, OwnSession] = {}
+    if has_capability(greeted.capabilities, "list"):
+        listed = {own.id: own for own in [*list_sessions(greeted, cwd), *list_sessions(greeted, None)]}
+    return [listed.get(own_id) or _try(greeted, own_id, cwd) for own_id in dict.fromkeys(ids)]
+
+
+def _try(greeted: Greeted, own_id: str, cwd: str) -> OwnSession:
+    """Load a session that is not listed; raise if the agent does not have it."""
+    try:
+        call(greeted, "session/load", {"sessionId": own_id, "cwd": cwd, "mcpServers": []})
+    except RpcError as error:
+        raise AgentSessionUnknown(greeted.launch.agent.name, own_id, reason=error.message) from None
+    return OwnSession(own_id, None, cwd, None, is_listed=False)
 
 
 def call(greeted: Greeted, method: str, params: dict[str, Any]) -> Any:
     """Send a request and return its result; log in first if the agent asks for it and a key is set."""
-    limit = greeted.settings["timeouts.new"]
+    limit = greeted.settings["timeouts.load" if method == "session/load" else "timeouts.new"]
     try:
         return greeted.agent.call(method, params, limit)
     except RpcError as error:
