@@ -178,6 +178,14 @@ class Agent:
         """Return the last lines on stdout that were not messages, without secrets."""
         return last_lines(self.redactor.text("\n".join(self._stray)))
 
+    def _keep_stray_lines(self, frames: list[Frame]) -> None:
+        """Keep the beginnings of what is not a message; hold no frame, since it may be many megabytes."""
+        for frame in frames:
+            if isinstance(frame, Malformed):
+                # Its last word may be the beginning of a secret.
+                line = frame.head if frame.length <= HEAD else frame.head.rpartition(" ")[0]
+                self._stray = [*self._stray, line][-MAX_LINES:]
+
     def _explain(self, end: dict[str, Any], words: str) -> AghError | None:
         """Return how a plugin explains the end, if it does; a plugin that fails explains nothing."""
         try:
@@ -205,11 +213,7 @@ class Agent:
             del self._stderr[: max(0, len(self._stderr) - STDERR_TAIL - LONGEST)]
             return
         frames = self._splitter.feed(data) if data else self._splitter.close()
-        for frame in frames:
-            if isinstance(frame, Malformed):
-                # Its last word may be the beginning of a secret.
-                line = frame.head if frame.length <= HEAD else frame.head.rpartition(" ")[0]
-                self._stray = [*self._stray, line][-MAX_LINES:]
+        self._keep_stray_lines(frames)
         if frames and self._on_frames is not None:
             self._on_frames(self, frames)
         if not data:  # it cannot send anything any more: only its end is left to report
