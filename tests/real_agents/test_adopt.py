@@ -87,7 +87,7 @@ def agent(request: pytest.FixtureRequest, live: Live, monkeypatch: pytest.Monkey
     name = str(request.param)
     need(AGENTS[name].program, "codex-acp" if name == "codex" else name)
     if name == "codex":  # the newest adapter: the older one of the other tests lists nothing
-        define(live, "codex", argv=[program("codex-acp")])
+        define(live, "codex", extends="codex", argv=[program("codex-acp")])
     return name
 
 
@@ -151,3 +151,20 @@ def test_what_an_agent_made_itself_is_adopted_and_continued(live: Live, standin:
         files = json.loads(live.agh("session", "import", "--from", agent, "-o", "json").stdout)["imports"]
         assert {report["status"] for report in files} == {"skipped"}
         assert {report["session_id"] for report in files} == {session.id for session in sessions}
+
+
+def test_a_fork_at_a_message_has_the_agents_own_memory(live: Live, standin: Standin, agent: str) -> None:
+    if agent == "opencode":
+        pytest.skip("opencode forks all of a session")
+    origin = live.session(live.agh("session", "new", "--agent", agent, timeout=LIMIT).stdout.strip())
+    say(origin, "alpha")
+    say(origin, "beta")
+    stop(origin)
+    at = origin.events("done")[0].sequence
+    forked = live.agh("session", "fork", origin.id, "--at", str(at), "-o", "json", timeout=LIMIT)
+    assert forked.stderr == "resumed by native_fork\n"
+    branch = live.session(json.loads(forked.stdout)["session"]["id"])
+    assert say(branch, "gamma") == 'SEEN 2 user texts: "alpha" | "gamma"'
+    assert the_request(standin, "gamma").texts == ["alpha", "gamma"]
+    branch.check_log()
+    stop(branch)
