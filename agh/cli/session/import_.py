@@ -35,7 +35,9 @@ HEAD = 1 << 16
     "  agh session import --from-agent opencode    # all of this directory",
 )
 @click.argument("paths", nargs=-1, metavar="[FILE|ID]...")
-@click.option("--from", "source", metavar="KIND", help="What the files are, e.g. jsonl, db, claude, codex.")
+@click.option(
+    "--from", "source", metavar="KIND", help="What the files are, e.g. jsonl, db, claude, codex, gemini."
+)
 @click.option(
     "--from-agent", "agent", metavar="NAME", help="Adopt what this agent has; each ID is one of its own."
 )
