@@ -31,18 +31,16 @@ _AUTH = (
 )
 _MCP = r"(?i)\bmcp\b"
 
-_NOISE = re.compile(
+_NOISE = (
     r"^\s*(?:at |\^|[\]})]|throw |node:|File \"|Node\.js v|\w+: ['\[{]|code: )|complete log of this run"
     r"|^npm (?:error|ERR!)\s*(?:code\b.*|errno\b.*|syscall\b.*|\d*\s*)$|^\s*[-=~*]+\s*$"
 )
-_NAMED_ERROR = re.compile(
-    r"\b[A-Z]\w*(?:Error|Exception)\b(?: \[\w+\])?:|^(?:error|fatal|panic)(?:\[\w+\])?[: ]", re.I
-)
-_ANY_ERROR = re.compile(
+_NAMED_ERROR = r"(?i)\b[A-Z]\w*(?:Error|Exception)\b(?: \[\w+\])?:|^(?:error|fatal|panic)(?:\[\w+\])?[: ]"
+_ANY_ERROR = (
     r"(?i)error|fatal|panic|cannot|can't|could not|not found|no such|denied|refused|invalid|missing"
     r"|unsupported|required|failed|unauthori[sz]ed|unknown"
 )
-_NOT_INSTALLED = re.compile(
+_NOT_INSTALLED = (
     r"(?i)\be404\b|404 not found|is not in this registry|cannot find (?:module|package)|modulenotfounderror"
     r"|no module named|command not found|no such file|unsupported engine|requires node|node(?:\.js)? version"
 )
@@ -83,7 +81,7 @@ def is_about_mcp(text: str) -> bool:
 
 def says_not_installed(text: str) -> bool:
     """Tell whether a text says that a package or a program is missing, or does not fit."""
-    return _NOT_INSTALLED.search(text) is not None
+    return re.search(_NOT_INSTALLED, text) is not None
 
 
 def last_lines(text: str) -> list[str]:
@@ -97,9 +95,9 @@ def cause_in(lines: Sequence[str]) -> str:
 
     That is the last line that names an error, else the first with a word of failure, else the last line.
     """
-    useful = [line.strip() for line in lines if line.strip() and not _NOISE.search(line)]
-    named = [line for line in useful if _NAMED_ERROR.search(line)]
-    failing = [line for line in useful if _ANY_ERROR.search(line)]
+    useful = [line.strip() for line in lines if line.strip() and not re.search(_NOISE, line)]
+    named = [line for line in useful if re.search(_NAMED_ERROR, line)]
+    failing = [line for line in useful if re.search(_ANY_ERROR, line)]
     if named or failing:
         return named[-1] if named else failing[0]
     return (useful or [line.strip() for line in lines if line.strip()] or [""])[-1]
