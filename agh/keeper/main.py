@@ -144,6 +144,7 @@ def start_conversation(live: Live, request: StartRequest) -> restore.Outcome:
         live,
         require_context=bool(request.get("require_context")),
         fork_of=request.get("fork"),
+        fork_message=request.get("fork_message"),
         skip=tuple(request.get("skip") or ()),
     )
 

@@ -20,7 +20,7 @@ from agh.store import sessions
 @click.argument("events", nargs=-1, required=True, metavar="EVENT...")
 @output_option()
 def redact_command(id: str, events: tuple[str, ...], output: str) -> None:
-    """Hide the text of messages, tool calls or markers.
+    """Hide the text of messages, tool calls, questions or markers.
 
     EVENT is an id as `transcript` and `events` print it; all events of that message are hidden. From then
     on nothing that agh shows or copies has the text: transcript, events, recap, search, db, export, fork, the
