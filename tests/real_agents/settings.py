@@ -98,6 +98,7 @@ def _configure_gemini(home: Path, url: str) -> dict[str, str]:
         "privacy": {"usageStatisticsEnabled": False},
         "telemetry": {"enabled": False},
         "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+        "model": {"disableLoopDetection": True},  # the stand-in repeats itself
     }
     _write(home / ".gemini" / "settings.json", json.dumps(settings))
     # A model by name: else it asks another model first which to take.

@@ -33,6 +33,7 @@ _DIRECTIVE = re.compile(r"\[(slow|write|run|ask|use|fail) ([^\]\n]*)\]")
 _INJECTED = re.compile(r"=== CURRENT REQUEST ===\n(.*)\n\n=== INSTRUCTIONS ===", re.DOTALL)
 # What agents put among the user's words: surroundings, instructions, reminders.
 _NOT_SAID = ("<", "# AGENTS.md", "This is the Qwen Code.")
+_INFO = re.compile(r"<info-msg>.*?</info-msg>\s*", re.DOTALL)  # of goose, before the user's words
 
 
 @dataclass
@@ -283,6 +284,7 @@ def _read_parts(path: str, body: dict[str, Any], read: Callable[[dict[str, Any]]
 def _said(content: str | Sequence[dict[str, Any]], kind: str) -> list[str]:
     """Return the user's own words in a message; each message counts as one text."""
     parts = [content] if isinstance(content, str) else [one["text"] for one in content if one["type"] == kind]
+    parts = [_INFO.sub("", part) for part in parts]
     text = "\n".join(part for part in parts if not part.lstrip().startswith(_NOT_SAID))
     return [text] if text.strip() else []
 
