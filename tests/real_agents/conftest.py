@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.real_agents.install import CACHE, NEWEST, PATH, PRODUCTS, version_of
+from tests.real_agents.install import CACHE, NEWEST, NODE, PATH, PRODUCTS, need_product, version_of
 from tests.real_agents.settings import configure
 from tests.real_agents.standin import Standin
+from tests.real_agents.tap import install_tap
 
 PASSED_ON = ("HOME", "AGH_HOME", "COLUMNS", "AGH_ECHO_HOME", "PYTEST_CURRENT_TEST")
 
@@ -52,6 +53,18 @@ def surroundings(
     }
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def use_newest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Path], None]:
+    """Return what puts the newest build of an agent on PATH, with a tap that writes this log."""
+
+    def put_on_path(agent: str, log: Path) -> None:
+        folder, node = need_product(NEWEST[agent]), need_product(NODE)
+        install_tap(tmp_path / "tap", folder / NEWEST[agent].program, log)
+        monkeypatch.setenv("PATH", os.pathsep.join([str(tmp_path / "tap"), str(node), os.defpath]))
+
+    return put_on_path
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -264,7 +264,12 @@ def _read_chat(path: str, body: dict[str, Any]) -> Asked:
 
 
 def _read_responses(path: str, body: dict[str, Any]) -> Asked:
-    tools = {tool["name"]: tool.get("parameters", {}) for tool in body.get("tools") or [] if "name" in tool}
+    tools = {}
+    for tool in body.get("tools") or []:
+        for inner in tool.get("tools") or ():  # of a namespace
+            tools[f"{tool['name']}/{inner['name']}"] = inner.get("parameters", {})
+        if tool.get("type") == "function":
+            tools[tool["name"]] = tool.get("parameters", {})
     texts: list[str] = []
     results = 0
     for item in body["input"]:
@@ -348,7 +353,9 @@ def _responses_text(words: Iterator[str]) -> Iterator[dict[str, Any]]:
 
 def _responses_call(tool: str, arguments: dict[str, Any]) -> Iterator[dict[str, Any]]:
     number = f"call-{time.monotonic_ns()}"
-    call = {"type": "function_call", "id": "fc-1", "call_id": number, "name": tool}
+    namespace, _, name = tool.rpartition("/")
+    call = {"type": "function_call", "id": "fc-1", "call_id": number, "name": name}
+    call |= {"namespace": namespace} if namespace else {}
     return _responses({**call, "arguments": json.dumps(arguments)}, iter(()))
 
 
