@@ -1,4 +1,4 @@
-"""An MCP server on stdio with one tool, `pick_colour`, that asks the user by an elicitation. `python -I` runs it."""
+"""An MCP server on stdio with one tool, `pick_colour`, that asks the user by an elicitation."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Eighteen behaviours of a product, each tried through the program `agh` on the stand-in model.
 
-A check returns a remark, usually empty, if the behaviour is right. It raises `ProductFault` when the frames, or
-what the model was sent, show that the product is the cause. Anything else that goes wrong counts as agh's fault.
+A check returns a remark, usually empty, if the behaviour is right. It raises `ProductFault` when the frames,
+or what the model was sent, show that the product is the cause. Whatever else goes wrong is agh's fault.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ TURN_LIMIT = 40.0
 SOON = 8.0  # for what an agent sends by itself, after a turn or beside it
 # In its usual mode Codex lets a model decide, and vibe does not ask about files.
 OPTIONS = {"codex": ("--mode", "read-only"), "vibe": ("--mode", "ask")}
+ASKS_IN = {"codex": "collaboration_mode=plan"}  # else its tool for questions is off
 ASKS_AT_MOST = 4  # some ask again for the same act
 
 
@@ -195,7 +196,9 @@ def check_output(trial: Trial) -> str:
         return ""
     sent = [frame for frame in trial.frames() if "tool" in frame.update and _mentions(frame, "result-42")]
     assert not sent, "the agent sent the output; agh stored none"
-    assert not any(frame.method == "terminal/create" for frame in trial.frames()), "agh ran it and lost the output"
+    assert not any(frame.method == "terminal/create" for frame in trial.frames()), (
+        "agh ran it and lost the output"
+    )
     raise ProductFault("does not send it")
 
 
@@ -210,7 +213,9 @@ def check_permission(trial: Trial) -> str:
     trial.decide("deny", turn_id)
     if path.name in listing:
         return ""
-    told = any(_mentions(frame, path.name) for frame in trial.frames() if "tool" in frame.update or frame.method)
+    told = any(
+        _mentions(frame, path.name) for frame in trial.frames() if "tool" in frame.update or frame.method
+    )
     assert not told, f"agh shows {listing.strip()!r}"
     raise ProductFault("does not say what it is about")
 
@@ -247,7 +252,7 @@ def check_cancel(trial: Trial) -> str:
     answered = any("stopReason" in (frame.message.get("result") or {}) for frame in trial.frames())
     texts = trial.say().texts
     if not answered:
-        raise ProductFault("does not end the turn while the model is silent; agh ends the agent, and resumes it")
+        raise ProductFault("goes on while the model is silent; agh ends the agent, and resumes it")
     assert end.content["stop_reason"] == "cancelled", end.content["stop_reason"]
     return "" if any(before in text for text in texts) else "it forgets the cancelled prompt"
 
@@ -259,7 +264,9 @@ def check_attachment(trial: Trial) -> str:
     body = json.dumps(request.body)
     if "sesame-1729" in body:
         return ""
-    sent = next(json.dumps(frame.message) for frame in trial.frames("agh") if frame.method == "session/prompt")
+    sent = next(
+        json.dumps(frame.message) for frame in trial.frames("agh") if frame.method == "session/prompt"
+    )
     assert path.name in sent, "agh did not send it"
     if path.name in body:
         return "as a link"
@@ -267,7 +274,7 @@ def check_attachment(trial: Trial) -> str:
 
 
 def check_key(trial: Trial) -> str:
-    """A model that refuses the key: exit 9, with the command that logs in. Some remember it, so it is last."""
+    """A model that refuses the key: exit 9, with the command that logs in. Some remember it."""
     trial.session = None
     assert trial.main.is_live()
     trial.mark = len(read_frames(trial.log))
@@ -291,9 +298,10 @@ def check_key(trial: Trial) -> str:
 
 
 def check_question(trial: Trial) -> str:
-    word = trial.word()
+    session, word = trial.main, trial.word()
+    if trial.agent in ASKS_IN:
+        session.agh("set", ASKS_IN[trial.agent])
     turn_id = trial.send(f"{word} [ask colour]")
-    session = trial.main
 
     def waits() -> bool:
         return session.status()["phase"] == "waiting_for_answer"
@@ -302,12 +310,14 @@ def check_question(trial: Trial) -> str:
         wait_until(lambda: waits() or trial.is_waiting() or session.has_ended(turn_id), TURN_LIMIT)
         if not trial.is_waiting():
             break
-        if len(_choices(trial)) > 1:
+        if _asks_by_permission(trial):
             trial.decide("deny", turn_id)
-            raise ProductFault("asks by a permission request")
+            raise ProductFault("asks by a permission request, which has no place for an answer")
         trial.answer("approve")
     if not waits():
-        assert not any(frame.method == "elicitation/create" for frame in trial.frames()), "the question is gone"
+        assert not any(frame.method == "elicitation/create" for frame in trial.frames()), (
+            "the question is gone"
+        )
         offered = any(request.tool for request in trial.requests(word))
         raise ProductFault("does not ask over ACP" if offered else "offers the model no tool for it")
     (question,) = json.loads(session.agh("questions", "-o", "json").stdout)["questions"]
@@ -379,7 +389,10 @@ BEHAVIOURS: dict[str, tuple[str, Callable[[Trial], str]]] = {
     "attachment": ("the text of an attached file reaches the model", check_attachment),
     "question": ("its own question waits for `agh session answer`, and gets the answer", check_question),
     "restore": ("stopped and prompted: it has its context", check_restore),
-    "fifth": ("stopped and prompted five times: it has its context, or was told, and agh says so", check_fifth),
+    "fifth": (
+        "stopped and prompted five times: it has its context, or was told, and agh says so",
+        check_fifth,
+    ),
     "keeper killed": ("after `kill -9` of the keeper in a turn it has its context", check_keeper_killed),
     "agent killed": ("its own death in a turn is reported, and it has its context again", check_agent_killed),
     "hand-over": ("it takes over a session of another agent, and is told the history", check_hand_over),
@@ -421,11 +434,12 @@ def _remembers(trial: Trial, words: list[str]) -> str:
     return ""
 
 
-def _choices(trial: Trial) -> list[Any]:
-    """Return the answers to a pending request that are neither yes nor no: choices of a question."""
+def _asks_by_permission(trial: Trial) -> bool:
+    """Tell whether the last permission request is itself the question."""
     frames = [frame for frame in trial.frames() if frame.method == "session/request_permission"]
-    labels = [option.get("name") for option in frames[-1].message["params"]["options"]]
-    return [label for label in labels if label in ("Blue", "Red")]
+    request = frames[-1].message["params"] if frames else {}
+    labels = [option.get("name") for option in request.get("options", [])]
+    return "Red" in labels or "questions" in (request.get("toolCall", {}).get("rawInput") or {})
 
 
 def _soon(condition: Callable[[], Any]) -> bool:

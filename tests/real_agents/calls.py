@@ -1,4 +1,4 @@
-"""Tool calls of the stand-in, in the terms of the tools that an agent offers: write a file, run a command, ask."""
+"""Tool calls of the stand-in, in the terms of the tools that an agent offers."""
 
 from __future__ import annotations
 

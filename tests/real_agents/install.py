@@ -1,4 +1,4 @@
-"""Agents from npm and PyPI, installed by name and kept: each is there whole or not at all, and no wait is endless.
+"""Agents from npm and PyPI, installed by name and kept: each is whole or not there, and no wait is endless.
 
 They go into AGH_REAL_AGENTS_DIR, by default a private directory in the system's temp directory. What is there
 is not updated: delete it to get newer ones. Without npm, pip or their registries a test is skipped, with the
@@ -149,9 +149,12 @@ def _find_python(oldest: tuple[int, int]) -> str | None:
     for name in PYTHONS:
         for folder in folders:
             path = os.path.join(folder, name)
-            if os.access(path, os.X_OK) and not subprocess.run(
-                [path, "-c", script], capture_output=True, timeout=20, check=False
-            ).returncode:
+            if (
+                os.access(path, os.X_OK)
+                and not subprocess.run(
+                    [path, "-c", script], capture_output=True, timeout=20, check=False
+                ).returncode
+            ):
                 return path
     return None
 

@@ -1,10 +1,10 @@
 """A stand-in for a model, on loopback: it says what it was told, so a test can see what an agent remembers.
 
-Speaks OpenAI chat completions, OpenAI Responses, Anthropic Messages and Gemini's generateContent, streamed. It
-answers a conversation with `SEEN 2 user texts: "…" | "…"`; whatever else an agent asks (a title, a summary) gets
-a short line. The newest prompt steers it, wherever these stand in it: `[slow 30]` says `begun` and then nothing
-for 30 seconds, `[write NAME TEXT]` calls the agent's own tool for it, `[run COMMAND]` its shell, `[ask colour]`
-its tool for questions, `[use NAME]` the tool whose name ends so, `[fail 400]` refuses with that status.
+Speaks OpenAI chat completions, OpenAI Responses, Anthropic Messages and Gemini's generateContent, streamed.
+It answers a conversation with `SEEN 2 user texts: "…" | "…"`; whatever else an agent asks (a title) gets a
+short line. The newest prompt steers it, by what stands in its last line: `[slow 30]` says `begun` and then
+nothing for 30 seconds, `[write NAME TEXT]` calls the agent's own tool for it, `[run COMMAND]` its shell,
+`[ask colour]` its tool for questions, `[use NAME]` the tool whose name ends so, `[fail 400]` refuses.
 
 Every request is kept, in order, and is in the list before it is answered. It never opens a connection; as a
 proxy it notes where an agent wanted to go (`strays`) and lets nobody through.
@@ -63,7 +63,7 @@ class Asked:
 
     @property
     def directives(self) -> dict[str, str]:
-        """Return those of the last line: before it may be a prompt that was cancelled, in the same message."""
+        """Return those of the last line: a prompt that was cancelled may stand before it."""
         lines = self.prompt.strip().splitlines()
         return dict(_DIRECTIVE.findall(lines[-1])) if lines else {}
 

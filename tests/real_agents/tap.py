@@ -1,7 +1,7 @@
 """A program between agh and an agent that passes every line on and notes it: evidence of who did what.
 
-`install_tap` writes a script with the name of the agent's program, for the front of PATH. Each line of the log
-is [sender, frame].
+`install_tap` writes a script with the name of the agent's program, for the front of PATH. Each line of the
+log is [sender, frame].
 """
 
 from __future__ import annotations

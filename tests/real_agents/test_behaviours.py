@@ -1,4 +1,4 @@
-"""The newest build of each product, and eighteen behaviours of it. `docs/agents.md` is made of the results."""
+"""The newest build of each product, and eighteen behaviours of it; `docs/agents.md` has the results."""
 
 from __future__ import annotations
 

@@ -28,8 +28,10 @@ def session(live: Live, use_newest: Callable[[str, Path], None], tmp_path: Path)
     # A model that it does not know: it would let those that it knows search for tools.
     settings = Path(os.environ["CODEX_HOME"]) / "config.toml"
     settings.write_text(settings.read_text().replace('model = "gpt-5.5"', f'model = "{MODEL}"'))
-    argv = json.dumps(["-I", asking_server.__file__])
-    live.configure(f'[[mcp_servers]]\nname = "asking"\ncommand = "{sys.executable}"\nargs = {argv}\nenv = []\n')
+    server = (
+        f'name = "asking"\ncommand = "{sys.executable}"\nargs = ["-I", "{asking_server.__file__}"]\nenv = []'
+    )
+    live.configure(f"[[mcp_servers]]\n{server}\n")
     result = live.agh("session", "new", "--agent", "codex", "--mode", "read-only", timeout=LIMIT)
     return live.session(result.stdout.strip())
 

@@ -66,7 +66,7 @@ def test_an_error_without_data() -> None:
             True,
         ),
         ({"code": -32603, "message": "401 Unauthorized"}, True),
-        ({"code": 400, "message": '{"error": {"message": "API key not valid. Please pass a valid one."}}'}, True),
+        ({"code": 400, "message": '{"error": {"message": "API key not valid."}}'}, True),
         ({"code": -31002, "message": "The acme credential was rejected. Update the API key."}, True),
         ({"code": -32603, "message": "the API keyboard is not valid"}, False),
         ({"code": -32603, "message": "Internal error", "data": {"details": "model not found"}}, False),
