@@ -25,6 +25,7 @@ _AUTH_KINDS = ("authentication_failed", "authentication_error", "oauth_org_not_a
 _AUTH = (
     r"(?i)\b(?:invalid|incorrect|missing|expired|no)\b[\w ]{0,20}\b"
     r"(?:api[ _-]?key|x-api-key|credentials|(?:access|auth|oauth|bearer) token)\b"
+    r"|\b(?:api[ _-]?key|credentials?|token) (?:is |was )?(?:not valid|invalid|rejected|refused|expired)"
     r"|authentication[ _](?:required|failed|error)|unauthori[sz]ed|not (?:logged|signed) in"
     r"|(?:please|must|need to) (?:run /)?(?:log ?in|login|sign in|authenticate)"
     r"|\b(?:status|http|code|error)\b\W{0,3}401\b"
