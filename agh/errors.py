@@ -265,6 +265,27 @@ class NothingToImport(AghError):
     hint = "agh session import --from {0} PATH"
 
 
+class ListNotOffered(AghError):
+    """agent {0} does not list its sessions over ACP"""
+
+    exit = 2
+    hint = "name a session of it by its own id: agh session import --from-agent {0} ID"
+
+
+class LoadNotOffered(AghError):
+    """agent {0} does not replay its sessions over ACP (no session/load)"""
+
+    exit = 2
+    hint = "see what it offers: agh agent doctor {0}"
+
+
+class AgentSessionUnknown(AghError):
+    """agent {0} has no session {1}"""
+
+    exit = 4
+    hint = "agh session import --from-agent {0} --list --all"
+
+
 class SessionExists(AghError):
     """session {0} exists already, and its log is not that of the file"""
 

@@ -101,6 +101,7 @@ class AgentSide:
     released: dict[str, str] = field(default_factory=dict)  # output of terminals that are gone, by id
     replaying: bool = False  # until the next prompt, it repeats a conversation that is in the log
     replayed: int = 0
+    replayed_message: str | None = None  # the id of the last answer that was replayed, if it has one
     malformed: int = 0  # lines that were not messages
     sent: list[list[dict[str, Any]]] = field(default_factory=list)  # the last two prompts
     user_message: UserMessage | None = None  # that it is about to report

@@ -147,6 +147,7 @@ def test_cancelled_is_ended_and_removed(live: Live) -> None:
     wait_until(live.sessions)
     (session,) = live.sessions()
     session.wait_for_text("ready")
+    live.has_printed(process)
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
     assert live.sessions() == []

@@ -25,46 +25,45 @@ _AUTH_KINDS = ("authentication_failed", "authentication_error", "oauth_org_not_a
 _AUTH = (
     r"(?i)\b(?:invalid|incorrect|missing|expired|no)\b[\w ]{0,20}\b"
     r"(?:api[ _-]?key|x-api-key|credentials|(?:access|auth|oauth|bearer) token)\b"
+    r"|\b(?:api[ _-]?key|credentials?|token) (?:is |was )?(?:not valid|invalid|rejected|refused|expired)"
     r"|authentication[ _](?:required|failed|error)|unauthori[sz]ed|not (?:logged|signed) in"
     r"|(?:please|must|need to) (?:run /)?(?:log ?in|login|sign in|authenticate)"
     r"|\b(?:status|http|code|error)\b\W{0,3}401\b"
 )
 _MCP = r"(?i)\bmcp\b"
 
-_NOISE = re.compile(
+_NOISE = (
     r"^\s*(?:at |\^|[\]})]|throw |node:|File \"|Node\.js v|\w+: ['\[{]|code: )|complete log of this run"
     r"|^npm (?:error|ERR!)\s*(?:code\b.*|errno\b.*|syscall\b.*|\d*\s*)$|^\s*[-=~*]+\s*$"
 )
-_NAMED_ERROR = re.compile(
-    r"\b[A-Z]\w*(?:Error|Exception)\b(?: \[\w+\])?:|^(?:error|fatal|panic)(?:\[\w+\])?[: ]", re.I
-)
-_ANY_ERROR = re.compile(
+_NAMED_ERROR = r"(?i)\b[A-Z]\w*(?:Error|Exception)\b(?: \[\w+\])?:|^(?:error|fatal|panic)(?:\[\w+\])?[: ]"
+_ANY_ERROR = (
     r"(?i)error|fatal|panic|cannot|can't|could not|not found|no such|denied|refused|invalid|missing"
     r"|unsupported|required|failed|unauthori[sz]ed|unknown"
 )
-_CAUSE_LINE = re.compile(r"(?i)^(?:caused? by|cause|reason): |^╰─▶ ")
-_NO_PACKAGE = re.compile(
+_CAUSE_LINE = r"(?i)^(?:caused? by|cause|reason): |^╰─▶ "
+_NO_PACKAGE = (
     r"(?i)\be404\b|404 not found|is not in this registry|not found in the package registry"
     r"|no matching distribution"
 )
-_NOT_INSTALLED = re.compile(
+_NOT_INSTALLED = (
     r"(?i)cannot find (?:module|package)|modulenotfounderror|no module named|command not found|no such file"
 )
-_OLD_NODE = re.compile(
+_OLD_NODE = (
     r"(?i)unsupported engine|ebadengine|requires node|node(?:\.js)? version|err_require_esm"
     r"|err_unknown_builtin_module|no such built-in module|does not provide an export named"
     r"|syntaxerror:(?s:.)*node\.js v\d"
 )
-_NO_NETWORK = re.compile(
+_NO_NETWORK = (
     r"(?i)\be(?:notfound|ai_again|connrefused|connreset|timedout|netunreach|hostunreach)\b"
     r"|connection (?:error|refused|reset|failed)|network (?:error|is unreachable)|fetch failed|dns error"
     r"|could not resolve|name resolution|(?:failed|unable) to (?:connect|fetch)|socket hang up"
 )
-_NO_MODEL = re.compile(
+_NO_MODEL = (
     r"(?i)model_not_found|\bmodel\b.{0,80}(?:not[ _]found|unknown|not exist|supported|invalid|not available)"
     r"|(?:unknown|invalid|unsupported|no such) model|\bmodel: [^ ]+ \(not_found"
 )
-_NOTHING_SAID = re.compile(r"(?i)internal (?:server )?error\.?")
+_NOTHING_SAID = r"(?i)internal (?:server )?error\.?"
 NO_REASON = "internal error, without a reason"
 
 
@@ -80,7 +79,7 @@ def error_text(error: Mapping[str, Any]) -> str:
     for reason in map(_without_json, reasons):
         if reason.strip() and not any(reason in text for text in texts):
             texts.append(reason.strip())
-    if _NOTHING_SAID.fullmatch(texts[0]):
+    if re.fullmatch(_NOTHING_SAID, texts[0]):
         texts = texts[1:] or [NO_REASON]
     return ": ".join(text.rstrip(":") for text in texts)[:MAX_TEXT]
 
@@ -122,27 +121,27 @@ def is_about_mcp(text: str) -> bool:
 
 def says_not_installed(text: str) -> bool:
     """Tell whether a text says that a part of a program is missing."""
-    return _NOT_INSTALLED.search(text) is not None
+    return re.search(_NOT_INSTALLED, text) is not None
 
 
 def says_no_package(text: str) -> bool:
     """Tell whether a text says that no registry has the package to run."""
-    return _NO_PACKAGE.search(text) is not None
+    return re.search(_NO_PACKAGE, text) is not None
 
 
 def says_old_node(text: str) -> bool:
     """Tell whether a text, which may have several lines, says that a newer Node.js is needed."""
-    return _OLD_NODE.search(text) is not None
+    return re.search(_OLD_NODE, text) is not None
 
 
 def says_no_network(text: str) -> bool:
     """Tell whether a text says that a server could not be reached."""
-    return _NO_NETWORK.search(text) is not None
+    return re.search(_NO_NETWORK, text) is not None
 
 
 def says_no_model(text: str) -> bool:
     """Tell whether a text says that there is no such model."""
-    return _NO_MODEL.search(text) is not None
+    return re.search(_NO_MODEL, text) is not None
 
 
 def last_lines(text: str) -> list[str]:
@@ -157,12 +156,12 @@ def cause_in(lines: Sequence[str]) -> str:
     That is a line that calls itself the cause, else the last line that names an error, else the first with a
     word of failure, else the last line.
     """
-    useful = [line.strip() for line in lines if line.strip() and not _NOISE.search(line)]
-    causes = [line for line in useful if _CAUSE_LINE.search(line)]
+    useful = [line.strip() for line in lines if line.strip() and not re.search(_NOISE, line)]
+    causes = [line for line in useful if re.search(_CAUSE_LINE, line)]
     if causes:
-        return _CAUSE_LINE.sub("", causes[-1])
-    named = [line for line in useful if _NAMED_ERROR.search(line)]
-    failing = [line for line in useful if _ANY_ERROR.search(line)]
+        return re.sub(_CAUSE_LINE, "", causes[-1])
+    named = [line for line in useful if re.search(_NAMED_ERROR, line)]
+    failing = [line for line in useful if re.search(_ANY_ERROR, line)]
     if named or failing:
         return named[-1] if named else failing[0]
     return (useful or [line.strip() for line in lines if line.strip()] or [""])[-1]

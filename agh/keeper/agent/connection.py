@@ -112,7 +112,10 @@ class Agent:
         answers: list[Response | AghError] = []
         self.request(method, params, answers.append, limit)
         self._loop.run_until(lambda: bool(answers))
-        (answer,) = answers
+        return self.result_of(answers[0])
+
+    def result_of(self, answer: Response | AghError) -> Any:
+        """Return the result of a request; raise what it failed with, as it may be shown."""
         if isinstance(answer, AghError):
             raise answer
         if answer.error is not None:

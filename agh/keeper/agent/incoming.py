@@ -108,6 +108,8 @@ def _take_notification(live: Live, frame: Notification) -> None:
         _drop(live)
         return
     if live.agent.replaying and update.get("sessionUpdate") in REPLAYED:
+        if update["sessionUpdate"] == "agent_message_chunk":
+            live.agent.replayed_message = update.get("messageId")
         live.agent.replayed += 1
         return
     if _child_session(live, frame) is not None:
