@@ -60,7 +60,8 @@ _NO_NETWORK = (
     r"|could not resolve|name resolution|(?:failed|unable) to (?:connect|fetch)|socket hang up"
 )
 _NO_MODEL = (
-    r"(?i)model_not_found|\bmodel\b.{0,80}(?:not[ _]found|unknown|not exist|supported|invalid|not available)"
+    r"(?i)model_not_found|\bmodel\b.{0,80}(?:not[ _]found|unknown|not exist|not supported|unsupported)"
+    r"|\bmodel\b.{0,80}(?:invalid|not available)"
     r"|(?:unknown|invalid|unsupported|no such) model|\bmodel: [^ ]+ \(not_found"
 )
 _NOTHING_SAID = r"(?i)internal (?:server )?error\.?"

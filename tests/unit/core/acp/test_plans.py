@@ -31,9 +31,9 @@ ENTRIES = [
             ["A"],
         ),
         (
-            {"sessionUpdate": "plan_update", "plan": {"type": "file", "planId": "p", "uri": "file:///p.md"}},
+            {"sessionUpdate": "plan_update", "plan": {"type": "file", "planId": "p", "uri": "file:///plan"}},
             {"plan_id": "p"},
-            ["the plan is in file:///p.md"],
+            ["the plan is in file:///plan"],
         ),
         ({"sessionUpdate": "plan_removed", "planId": "p"}, {"plan_id": "p"}, ["the plan was dropped"]),
         ({"sessionUpdate": "plan_update", "plan": 7}, {}, []),
