@@ -36,8 +36,11 @@ fuzz: $(STAMP)
 mutants: $(STAMP)
 	$(BIN)/python -m tests.mutants $(ARGS)
 
+# Writes docs/agents.md, from this run; build/agents has the frames of each product.
 real-agents: $(STAMP)
-	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/real_agents $(ARGS)
+	rm -rf build/agents
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -o addopts="-ra --strict-markers" tests/real_agents $(ARGS); \
+		status=$$?; $(BIN)/python -m tests.real_agents.table; exit $$status
 
 # Every package of the bundled list of agents, as npm and PyPI have it; one of each is installed and started.
 catalog: $(STAMP)

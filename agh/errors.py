@@ -593,10 +593,10 @@ class SystemPromptRefused(AghError):
 
 
 class WorkspaceNotFound(AghError):
-    """no workspace matches {0}"""
+    """there is no {0} {1}"""
 
     exit = 4
-    hint = "agh workspace list"
+    hint = "name a directory that exists, or one of: agh workspace list"
 
 
 class WorkspaceNameTaken(AghError):
@@ -761,7 +761,7 @@ class AgentNotPinned(AghError):
 
 
 class AgentNeedsLogin(AghError):
-    """agent {0} is not logged in: {1}"""
+    """agent {0} needs a login: {1}"""
 
     exit = 9
     hint = "agh agent login {0}"
@@ -803,7 +803,7 @@ class AgentFailed(AghError):
 
 
 class AgentDied(AghError):
-    """agent {0} ended: {1}"""
+    """agent {0} {1}"""
 
     exit = 7
     hint = "agh agent doctor {0}"

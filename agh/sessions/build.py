@@ -8,9 +8,9 @@ from typing import Any
 from agh.core.exchange import TABLES, Record, TableRow, check_row
 from agh.errors import AghError, SessionExists
 from agh.home import Session
-from agh.sessions.new import check_name, first_meta
+from agh.sessions.new import check_name
 from agh.store import sessions
-from agh.store.create import create_session, delete_leftovers, publish
+from agh.store.create import create_session, delete_leftovers, first_meta, publish
 from agh.store.meta import Meta
 from agh.store.writer import Writer
 

@@ -1,10 +1,10 @@
 """A stand-in for a model, on loopback: it says what it was told, so a test can see what an agent remembers.
 
-Speaks OpenAI chat completions, OpenAI Responses and Anthropic Messages, streamed. It answers a conversation
-with `SEEN 2 user texts: "…" | "…"`; whatever else an agent asks (a title, a summary) gets a short line. The
-newest prompt steers it, wherever these stand in it: `[slow 30]` says `begun` and then nothing for 30 seconds,
-`[write NAME TEXT]` calls the agent's own tool for it, `[ask colour]` its tool for questions, `[fail 400]`
-refuses with that status.
+Speaks OpenAI chat completions, OpenAI Responses, Anthropic Messages and Gemini's generateContent, streamed.
+It answers a conversation with `SEEN 2 user texts: "…" | "…"`; whatever else an agent asks (a title) gets a
+short line. The newest prompt steers it, by what stands in its last line: `[slow 30]` says `begun` and then
+nothing for 30 seconds, `[write NAME TEXT]` calls the agent's own tool for it, `[run COMMAND]` its shell,
+`[ask colour]` its tool for questions, `[use NAME]` the tool whose name ends so, `[fail 400]` refuses.
 
 Every request is kept, in order, and is in the list before it is answered. It never opens a connection; as a
 proxy it notes where an agent wanted to go (`strays`) and lets nobody through.
@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
+import select
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,14 +24,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tests.real_agents import messages
+from tests.real_agents import contents, messages
+from tests.real_agents.calls import call_for
 
 MODEL = "stand-in"
 REFUSAL = "the stand-in refuses"
-_DIRECTIVE = re.compile(r"\[(slow|write|ask|fail) ([^\]\n]*)\]")
+_DIRECTIVE = re.compile(r"\[(slow|write|run|ask|use|fail) ([^\]\n]*)\]")
 _INJECTED = re.compile(r"=== CURRENT REQUEST ===\n(.*)\n\n=== INSTRUCTIONS ===", re.DOTALL)
 # What agents put among the user's words: surroundings, instructions, reminders.
 _NOT_SAID = ("<", "# AGENTS.md", "This is the Qwen Code.")
+_INFO = re.compile(r"<info-msg>.*?</info-msg>\s*", re.DOTALL)  # of goose, before the user's words
 
 
 @dataclass
@@ -43,6 +46,7 @@ class Asked:
     tools: dict[str, dict[str, Any]]
     results: int  # tool results that came after the newest user text
     state: str = "open"  # then answered, refused or cut off
+    tool: str = ""  # that the stand-in called
     at: float = field(default_factory=time.monotonic)
 
     @property
@@ -56,6 +60,12 @@ class Asked:
         text = self.texts[-1] if self.texts else ""
         match = _INJECTED.search(text)
         return match[1] if match else text
+
+    @property
+    def directives(self) -> dict[str, str]:
+        """Return those of the last line: a prompt that was cancelled may stand before it."""
+        lines = self.prompt.strip().splitlines()
+        return dict(_DIRECTIVE.findall(lines[-1])) if lines else {}
 
 
 class Standin:
@@ -132,7 +142,11 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.path.endswith("/responses"):
             self._answer(_read_responses(self.path, body), _responses_text, _responses_call)
         elif self.path.partition("?")[0].endswith("/messages"):
-            self._answer(_read_messages(self.path, body), messages.stream_text, messages.stream_call)
+            request = _read_parts(self.path, body, messages.read_messages)
+            self._answer(request, messages.stream_text, messages.stream_call)
+        elif "enerateContent" in self.path:
+            request = _read_parts(self.path, body, contents.read_contents)
+            self._answer(request, contents.stream_text, contents.stream_call)
         else:
             self._stray()
 
@@ -146,21 +160,22 @@ class _Handler(BaseHTTPRequestHandler):
         call: Callable[[str, dict[str, Any]], Iterator[dict[str, Any]]],
     ) -> None:
         self.server.standin.keep(asked)
-        directives = dict(_DIRECTIVE.findall(asked.prompt)) if asked.is_conversation else {}
+        directives = asked.directives if asked.is_conversation else {}
         if "fail" in directives:
             asked.state = "refused"
-            error = {"message": REFUSAL, "type": "invalid_request_error", "code": "stand_in"}
-            self._send(int(directives["fail"]), {"error": error})
+            self._send(*_refusal(asked.path, int(directives["fail"])))
             return
-        if "write" in directives and not asked.results:
-            events = call(*_writing(asked.tools, *directives["write"].split(" ", 1)))
-        elif "ask" in directives and not asked.results:
-            events = call("AskUserQuestion", messages.QUESTION)
+        wanted_call = None if asked.results else call_for(directives, asked.tools)
+        if wanted_call:
+            asked.tool = wanted_call[0]
+            events = call(*wanted_call)
         else:
             events = text(self._words(asked, float(directives.get("slow", 0))))
         try:
-            if asked.body.get("stream"):
+            if asked.body.get("stream") or "streamGenerateContent" in asked.path:
                 self._stream(events, named="responses" in asked.path or "messages" in asked.path)
+            elif "generateContent" in asked.path:
+                self._send(200, contents.as_answer("a few words"))
             elif "messages" in asked.path:
                 self._send(200, messages.as_message("a few words"))
             else:
@@ -190,17 +205,26 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         for event in events:
             if not event:
-                self.wfile.write(b": waiting\n\n")
+                self._wait_a_moment()
                 continue
             name = f"event: {event['type']}\n" if named else ""
             self.wfile.write(f"{name}data: {json.dumps(event)}\n\n".encode())
-        if not named:
+        if not named and "enerateContent" not in self.path:
             self.wfile.write(b"data: [DONE]\n\n")
+
+    def _wait_a_moment(self) -> None:
+        """Raise OSError if the peer is gone. Not all can read a comment in a stream."""
+        if "enerateContent" not in self.path:
+            self.wfile.write(b": waiting\n\n")
+        elif select.select([self.connection], [], [], 0)[0] and not self.connection.recv(1, socket.MSG_PEEK):
+            raise ConnectionError
 
     def _send(self, status: int, answer: dict[str, Any]) -> None:
         data = json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
+        if status == 401:
+            self.send_header("x-should-retry", "false")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
@@ -208,6 +232,20 @@ class _Handler(BaseHTTPRequestHandler):
     def _stray(self) -> None:
         self.server.standin.strays.append(f"{self.command} {self.path}")
         self._send(403, {"error": {"message": "nothing but the stand-in is reachable"}})
+
+
+def _refusal(path: str, status: int) -> tuple[int, dict[str, Any]]:
+    """Return a status and an error; for a refused key, the words of the real models."""
+    if status != 401:
+        return status, {"error": {"message": REFUSAL, "type": "invalid_request_error", "code": "stand_in"}}
+    if "messages" in path:
+        error = {"type": "authentication_error", "message": "invalid x-api-key"}
+        return status, {"type": "error", "error": error}
+    if "enerateContent" in path:
+        words = "API key not valid. Please pass a valid API key."
+        return 400, {"error": {"code": 400, "message": words, "status": "INVALID_ARGUMENT"}}
+    words = "Incorrect API key provided: x."
+    return status, {"error": {"message": words, "type": "invalid_request_error", "code": "invalid_api_key"}}
 
 
 def _read_chat(path: str, body: dict[str, Any]) -> Asked:
@@ -226,7 +264,12 @@ def _read_chat(path: str, body: dict[str, Any]) -> Asked:
 
 
 def _read_responses(path: str, body: dict[str, Any]) -> Asked:
-    tools = {tool["name"]: tool.get("parameters", {}) for tool in body.get("tools") or [] if "name" in tool}
+    tools = {}
+    for tool in body.get("tools") or []:
+        for inner in tool.get("tools") or ():  # of a namespace
+            tools[f"{tool['name']}/{inner['name']}"] = inner.get("parameters", {})
+        if tool.get("type") == "function":
+            tools[tool["name"]] = tool.get("parameters", {})
     texts: list[str] = []
     results = 0
     for item in body["input"]:
@@ -238,32 +281,17 @@ def _read_responses(path: str, body: dict[str, Any]) -> Asked:
     return Asked(path, body, texts, tools, results)
 
 
-def _read_messages(path: str, body: dict[str, Any]) -> Asked:
-    said, tools, results = messages.read_messages(body)
+def _read_parts(path: str, body: dict[str, Any], read: Callable[[dict[str, Any]], Any]) -> Asked:
+    said, tools, results = read(body)
     return Asked(path, body, ["\n".join(texts) for texts in said], tools, results)
 
 
 def _said(content: str | Sequence[dict[str, Any]], kind: str) -> list[str]:
     """Return the user's own words in a message; each message counts as one text."""
     parts = [content] if isinstance(content, str) else [one["text"] for one in content if one["type"] == kind]
+    parts = [_INFO.sub("", part) for part in parts]
     text = "\n".join(part for part in parts if not part.lstrip().startswith(_NOT_SAID))
     return [text] if text.strip() else []
-
-
-def _writing(tools: dict[str, dict[str, Any]], name: str, text: str) -> tuple[str, dict[str, Any]]:
-    """Return the call that writes a file, in the terms of the tools that the agent offers."""
-    for tool, parameters in tools.items():
-        properties = parameters.get("properties", {})
-        if "content" in properties and (
-            path := next((key for key in ("filePath", "file_path") if key in properties), "")
-        ):
-            return tool, {path: name, "content": text}
-    command = f"printf %s {shlex.quote(text)} > {shlex.quote(name)}"
-    escalated = {"sandbox_permissions": "require_escalated", "justification": "to write the file"}
-    for tool, key in (("exec_command", "cmd"), ("shell_command", "command")):
-        if tool in tools:
-            return tool, {key: command, **escalated}
-    return "shell", {"command": ["sh", "-c", command], **escalated}
 
 
 def _chat(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
@@ -326,7 +354,9 @@ def _responses_text(words: Iterator[str]) -> Iterator[dict[str, Any]]:
 
 def _responses_call(tool: str, arguments: dict[str, Any]) -> Iterator[dict[str, Any]]:
     number = f"call-{time.monotonic_ns()}"
-    call = {"type": "function_call", "id": "fc-1", "call_id": number, "name": tool}
+    namespace, _, name = tool.rpartition("/")
+    call = {"type": "function_call", "id": "fc-1", "call_id": number, "name": name}
+    call |= {"namespace": namespace} if namespace else {}
     return _responses({**call, "arguments": json.dumps(arguments)}, iter(()))
 
 

@@ -117,14 +117,15 @@ def read_tool_call(message: dict[str, Any]) -> ToolCall:
     """Return what one message says about its tool call."""
     kind, locations, content = message.get("kind"), message.get("locations"), message.get("content")
     reader = _Reader()
-    if "rawInput" in message:
-        reader.read_input(message["rawInput"])
+    arguments = message["rawInput"] if "rawInput" in message else _arguments_in_text(message)
+    if arguments is not None:
+        reader.read_input(arguments)
     in_locations, in_content = _Reader(), _Reader()
     if locations is not None:
         in_locations.read(locations, "", 0)
     if content is not None:
         in_content.read(content, "", 0)
-    has_input = "rawInput" in message
+    has_input = "rawInput" in message or arguments is not None
     edits = [
         _edit(block.get("path"), block.get("oldText"), block["newText"])
         for block in (content if isinstance(content, list) else [])
@@ -137,12 +138,22 @@ def read_tool_call(message: dict[str, Any]) -> ToolCall:
         commands=tuple(reader.commands) if has_input else None,
         directory=reader.directory,
         input_edits=tuple(reader.edits) if has_input else None,
-        has_input=bool(message.get("rawInput")) if has_input else None,
+        has_input=bool(arguments) if has_input else None,
         location_paths=tuple(in_locations.paths) if locations is not None else None,
         content_paths=tuple(in_content.paths) if content is not None else None,
         content_edits=tuple(edits) if content is not None else None,
         too_long=True if reader.too_long or in_locations.too_long or in_content.too_long else None,
     )
+
+
+def _arguments_in_text(message: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the arguments of a call that has not begun, which some agents send as JSON in its only text."""
+    content = message.get("content")
+    if message.get("status") != "pending" or message.get("locations") or not isinstance(content, list):
+        return None
+    block = content[0].get("content") if len(content) == 1 and isinstance(content[0], dict) else None
+    value = _parsed(block.get("text")) if isinstance(block, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 class _Reader:

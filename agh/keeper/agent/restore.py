@@ -271,10 +271,11 @@ class _agent_errors:
             details: dict[str, Any] = live.agent.connected.last_lines()
             if error.error.get("data") is not None:
                 details["data"] = error.error["data"]
+            text = live.agent.connected.with_last_words(str(error))
             if live.meta.get("acp_session_id"):
-                raise RestoreFailed(live.session_id, str(error), **details) from None
-            hint = hint_for(live.agent.record, str(error))
-            raise AgentFailed(live.meta["agent_name"], str(error), hint=hint, **details) from None
+                raise RestoreFailed(live.session_id, text, **details) from None
+            hint = hint_for(live.agent.record, text)
+            raise AgentFailed(live.meta["agent_name"], text, hint=hint, **details) from None
         if isinstance(error, TimedOut | AgentDied) and live.meta.get("acp_session_id"):
             raise RestoreFailed(live.session_id, error.message, **error.details) from None
 

@@ -38,3 +38,25 @@ def test_a_command_that_is_not_whole_says_more_than_is_read() -> None:
         assert call.too_long
     call = read_tool_call(parse(rawInput={"content": {"command": "sh", "args": ["-c", long]}}))
     assert call.too_long
+
+
+def test_arguments_that_come_as_a_text_before_the_tool_runs() -> None:
+    """Kimi sends them so until it runs the tool, after it has asked for permission."""
+    text = '{"path": "/w/new.txt", "content": "hello"}'
+    block = {"type": "content", "content": {"type": "text", "text": text}}
+    call = read_tool_call({"title": "Write", "kind": "edit", "status": "pending", "content": [block]})
+    assert call.paths == ("/w/new.txt",)
+    assert [(edit.path, edit.new) for edit in call.edits] == [("/w/new.txt", "hello")]
+    command = {"type": "content", "content": {"type": "text", "text": '{"command": "make"}'}}
+    assert read_tool_call({"status": "pending", "content": [command]}).commands == ("make",)
+
+
+def test_a_text_that_is_no_argument() -> None:
+    block = {"type": "content", "content": {"type": "text", "text": '{"path": "/w/a"}'}}
+    for fields in ({"status": "completed"}, {"status": "pending", "locations": [{"path": "/w/b"}]}):
+        assert "/w/a" not in read_tool_call({**fields, "content": [block]}).paths
+    assert read_tool_call({"status": "pending", "rawInput": {}, "content": [block]}).paths == ()
+    for text in ("{", "[1]", "ordinary words", None):
+        broken = {"type": "content", "content": {"type": "text", "text": text}}
+        assert read_tool_call({"status": "pending", "content": [broken, block][:1]}).paths == ()
+    assert read_tool_call({"status": "pending", "content": ["x"]}).paths == ()
