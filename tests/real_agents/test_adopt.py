@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.real_agents import install
-from tests.real_agents.install import Product, folder_of, need
+from tests.real_agents.install import PRODUCTS, Product, need, need_product
 from tests.real_agents.standin import Standin
 from tests.real_agents.steps import LIMIT, say, stop, the_request
 from tests.support.live import Live, Session
@@ -25,25 +24,22 @@ from tests.support.resume import define
 pytestmark = [pytest.mark.real_agents, pytest.mark.timeout(400)]
 
 # The agents' own programs, and the newest adapter of Codex, beside those that the other tests use.
-OTHERS = (
-    Product("codex-exec", "@openai/codex", "codex"),
-    Product("codex-acp", "@agentclientprotocol/codex-acp", "codex-acp", "@latest"),
-    Product("claude-code", "@anthropic-ai/claude-code", "claude"),
-)
+CODEX = Product("codex-exec", "@openai/codex", "codex")
+CODEX_ACP = Product("codex-acp", "@agentclientprotocol/codex-acp", "codex-acp", "@latest")
+CLAUDE = Product("claude-code", "@anthropic-ai/claude-code", "claude")
 
 
 class Own(NamedTuple):
     """An agent's own program: how it is asked something without agh, and how it lists what it has."""
 
-    program: str  # the product
+    program: Product
     ask: Callable[[str], list[str]]
     list_ids: Callable[[Live], list[str]]
 
 
-def program(name: str) -> str:
-    product, folder = install.PRODUCTS[name], folder_of(name)
-    assert isinstance(folder, Path)
-    return str(folder / product.program)
+def program(product: Product) -> str:
+    """Return the path of a product's program; skip the test if it cannot be installed."""
+    return str(need_product(product) / product.program)
 
 
 def run(live: Live, *argv: str) -> str:
@@ -56,7 +52,7 @@ def run(live: Live, *argv: str) -> str:
 
 
 def listed_by_opencode(live: Live) -> list[str]:
-    listing = run(live, program("opencode"), "session", "list", "--format", "json")
+    listing = run(live, program(PRODUCTS["opencode"]), "session", "list", "--format", "json")
     return [entry["id"] for entry in json.loads(listing)]
 
 
@@ -73,21 +69,21 @@ def stored_by_claude(live: Live) -> list[str]:
 
 
 AGENTS = {
-    "opencode": Own("opencode", lambda text: ["run", text], listed_by_opencode),
-    "codex": Own("codex-exec", lambda text: ["exec", "--skip-git-repo-check", text], stored_by_codex),
-    "claude": Own("claude-code", lambda text: ["-p", text], stored_by_claude),
+    "opencode": Own(PRODUCTS["opencode"], lambda text: ["run", text], listed_by_opencode),
+    "codex": Own(CODEX, lambda text: ["exec", "--skip-git-repo-check", text], stored_by_codex),
+    "claude": Own(CLAUDE, lambda text: ["-p", text], stored_by_claude),
 }
 
 
 @pytest.fixture(params=AGENTS)
-def agent(request: pytest.FixtureRequest, live: Live, monkeypatch: pytest.MonkeyPatch) -> str:
+def agent(request: pytest.FixtureRequest, live: Live) -> str:
     """Install an agent's own program and its adapter; return the name it has in agh."""
-    for product in OTHERS:
-        monkeypatch.setitem(install.PRODUCTS, product.name, product)
     name = str(request.param)
-    need(AGENTS[name].program, "codex-acp" if name == "codex" else name)
+    program(AGENTS[name].program)
     if name == "codex":  # the newest adapter: the older one of the other tests lists nothing
-        define(live, "codex", extends="codex", argv=[program("codex-acp")])
+        define(live, "codex", extends="codex", argv=[program(CODEX_ACP)])
+    else:
+        need(name)
     return name
 
 

@@ -68,12 +68,12 @@ def import_command(
     trust: bool,
     output: str,
 ) -> None:
-    """Make sessions from files that agh or another program wrote, or from those an agent has itself.
+    """Make sessions from files, or from those that an agent has.
 
-    The format is detected from the file's contents. A directory is searched for files of the KIND named;
-    without any FILE, the directory where that program keeps its own is searched. Files are only read. A
-    session appears when it is complete; the same conversation is imported once, and what was added to its
-    file since is appended.
+    Files are those that agh or another program wrote; the format is detected from their contents. A directory
+    is searched for files of the KIND named; without any FILE, the directory where that program keeps its own
+    is searched. Files are only read. A session appears when it is complete; the same conversation is imported
+    once, and what was added to its file since is appended.
     Imported conversations can be read, searched and resumed like any other.
 
     With --from-agent, the agent is started and asked for its own sessions of the directory, and replays
