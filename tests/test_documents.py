@@ -20,6 +20,8 @@ from agh.adapters.agents import AgentRecord
 from agh.cli.main import root
 from agh.cli.tree import commands
 from agh.core.events import TYPES
+from tests.real_agents.behaviours import BEHAVIOURS
+from tests.real_agents.install import NEWEST
 from tools import manpages
 from tools.__main__ import MAN, ROOT
 from tools.facts import EXITS
@@ -203,3 +205,14 @@ def test_every_page_that_is_named_exists() -> None:
         named |= set(re.findall(r"\b(agh[\w-]*)\s?\((\d)\)", text_of(page)))
     assert named
     assert named <= own
+
+
+def test_the_table_of_agents_has_every_product_and_behaviour() -> None:
+    """`make real-agents` writes it; what it says of each is that run's word."""
+    text = (ROOT / "docs" / "agents.md").read_text()
+    rows = re.findall(r"^\| \*\*([\w -]+)\*\*: .* \|$", text, re.MULTILINE)
+    assert rows == list(BEHAVIOURS)
+    assert len(rows) == 18
+    for name, product in NEWEST.items():
+        assert f"| {name} | `{product.package}` |" in text
+    assert "| agh" not in text, "a fault of agh"
