@@ -265,6 +265,27 @@ class NothingToImport(AghError):
     hint = "agh session import --from {0} PATH"
 
 
+class ListNotOffered(AghError):
+    """agent {0} does not list its sessions over ACP"""
+
+    exit = 2
+    hint = "name a session of it by its own id: agh session import --from-agent {0} ID"
+
+
+class LoadNotOffered(AghError):
+    """agent {0} does not replay its sessions over ACP (no session/load)"""
+
+    exit = 2
+    hint = "see what it offers: agh agent doctor {0}"
+
+
+class AgentSessionUnknown(AghError):
+    """agent {0} has no session {1}"""
+
+    exit = 4
+    hint = "agh session import --from-agent {0} --list --all"
+
+
 class SessionExists(AghError):
     """session {0} exists already, and its log is not that of the file"""
 
@@ -572,10 +593,10 @@ class SystemPromptRefused(AghError):
 
 
 class WorkspaceNotFound(AghError):
-    """no workspace matches {0}"""
+    """there is no {0} {1}"""
 
     exit = 4
-    hint = "agh workspace list"
+    hint = "name a directory that exists, or one of: agh workspace list"
 
 
 class WorkspaceNameTaken(AghError):
@@ -740,7 +761,7 @@ class AgentNotPinned(AghError):
 
 
 class AgentNeedsLogin(AghError):
-    """agent {0} is not logged in: {1}"""
+    """agent {0} needs a login: {1}"""
 
     exit = 9
     hint = "agh agent login {0}"
@@ -782,7 +803,7 @@ class AgentFailed(AghError):
 
 
 class AgentDied(AghError):
-    """agent {0} ended: {1}"""
+    """agent {0} {1}"""
 
     exit = 7
     hint = "agh agent doctor {0}"

@@ -18,7 +18,7 @@ from agh.home import home_path
 
 LIMITS = ("max_cost", "max_turns", "max_time", "max_bytes")
 HANDS = ("fs", "terminal")
-SESSION_META = ("system_prompt", "append_system_prompt", "allowed_tools")
+SESSION_META = ("system_prompt", "append_system_prompt", "allowed_tools", "fork_at")
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
             "system_prompt": "systemPrompt",
             "append_system_prompt": "systemPrompt.append",
             "allowed_tools": "claudeCode.options.allowedTools",
+            "fork_at": "jetbrains.air.fork",
         },
     },
     {
@@ -41,6 +42,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "login": "codex login",
         "install": "npm install -g @agentclientprotocol/codex-acp",
         "crosses": ["CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"],
+        "session_meta": {"fork_at": "jetbrains.air.fork"},
     },
     {
         "name": "gemini",

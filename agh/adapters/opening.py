@@ -45,6 +45,12 @@ def opening(
     return params
 
 
+def fork_point(record: AgentRecord, params: dict[str, Any], message_id: str) -> None:
+    """Add the message to fork at to the parameters of session/fork; do nothing if the agent takes none."""
+    if "fork_at" in record.session_meta:
+        _place(params, record.session_meta["fork_at"], {"version": 1, "messageId": message_id})
+
+
 def directories(capabilities: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
     """Return the parameter for directories beside the workspace, if the agent takes them."""
     session = capabilities.get("sessionCapabilities")

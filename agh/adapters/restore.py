@@ -47,10 +47,15 @@ class Conversation(Protocol):
     had_turns: bool
     resume_argv: tuple[str, ...]  # the agent's own flags for resuming, from its record
     forking: bool  # the session is a copy of the session that the agent remembers
+    fork_message: str | None  # the agent's id of the copy's last message, if the copy is not whole
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
         """Return what the agent advertised at `initialize`."""
+
+    @property
+    def last_message(self) -> str | None:
+        """Return the agent's id of the last answer that was replayed."""
 
     def call(self, method: str, **params: Any) -> Any:
         """Send a request with the workspace and the MCP servers added; raises RpcFailure."""
@@ -95,6 +100,8 @@ def native_fork(talk: Conversation) -> Restored:
         raise Impossible("the session is not a copy")
     if not has_capability(talk.capabilities, "fork"):
         raise Impossible("the agent does not offer it")
+    if talk.fork_message is not None and not talk.capabilities.get("loadSession"):
+        raise Impossible("nothing would tell whether the fork ends at the message")
     _require_id(talk)
     try:
         answer = talk.call("session/fork", sessionId=talk.agent_session)
@@ -102,6 +109,8 @@ def native_fork(talk: Conversation) -> Restored:
         raise Gone(f"the agent did not fork: {failure}") from None
     if not isinstance(answer, dict) or not isinstance(answer.get("sessionId"), str):
         raise Gone("the agent's fork has no session id")
+    if talk.fork_message is not None:
+        _check_end(talk, answer["sessionId"])
     return Restored(answer["sessionId"], answer)
 
 
@@ -177,6 +186,16 @@ def with_forced(capabilities: Mapping[str, Any], forced: Iterable[str]) -> dict[
         "loadSession": bool(capabilities.get("loadSession")) or "native_load" in forced,
         "sessionCapabilities": {**added, **(offered if isinstance(offered, dict) else {})},
     }
+
+
+def _check_end(talk: Conversation, fork: str) -> None:
+    """Raise Gone unless the fork ends at its message: an agent that does not know the request copies all."""
+    try:
+        talk.replayed(lambda: talk.call("session/load", sessionId=fork))
+    except RpcFailure as failure:
+        raise Gone(f"the agent's fork cannot be checked: {failure}") from None
+    if talk.last_message != talk.fork_message:
+        raise Gone("the agent's fork does not end at the message")
 
 
 def _native(talk: Conversation, method: str) -> Restored:

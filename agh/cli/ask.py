@@ -31,11 +31,20 @@ def can_ask() -> bool:
 
 
 def take_request(session: Session, row: Row, view: View, deadline: float | None, *, refuse: bool) -> None:
-    """Ask what a row of the turn asks, if it still waits and this is a terminal; or refuse it at once."""
+    """Show what a row of the turn asks, and ask it if this is a terminal; or refuse it at once.
+
+    Of what is decided already, as by the permission mode, only the decision is shown.
+    """
     request_id = str(row.parsed().get("request_id"))
     if refuse:
+        view.hold(row)
         (_decline_question if row.type == "question" else refuse_at_once)(session, request_id)
-    elif can_ask() and _is_pending(session, request_id, f"{row.type}s"):
+        return
+    if not _is_pending(session, request_id, f"{row.type}s"):
+        view.hold(row)
+        return
+    view.show(row)
+    if can_ask():
         view.pause()
         try:
             (_ask_question if row.type == "question" else ask_about)(session, request_id, deadline)

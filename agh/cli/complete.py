@@ -41,7 +41,8 @@ def candidates(words: list[str]) -> Iterator[Candidate]:
     is_help = before[:1] == ["help"]
     before = before[is_help:]
     table = _table(before)
-    path, entry, position, literal = "", table[""], 0, False
+    path, entry, literal = "", table[""], False
+    positional: list[str] = []
     pending: Option | None = None
     used: set[str] = set()
     for previous in before:
@@ -54,14 +55,14 @@ def candidates(words: list[str]) -> Iterator[Candidate]:
             option = _option(entry, name)
             used.update(option["names"] if option else ())
             pending = option if option and option["takes"] is not None and not equals else None
-        elif (below := f"{path} {previous}".strip()) in table and not position:
+        elif (below := f"{path} {previous}".strip()) in table and not positional:
             path, entry, used = below, table[below], set()
         else:
-            position += 1
+            positional.append(previous)
     if is_help:  # a command has help, its options and arguments have none of their own
-        yield from _matching(iter([] if position else _below(table, path)), word)
+        yield from _matching(iter([] if positional else _below(table, path)), word)
     else:
-        yield from _matching(_offered(table, path, entry, word, position, pending, used, literal), word)
+        yield from _matching(_offered(table, path, entry, word, positional, pending, used, literal), word)
 
 
 def _offered(
@@ -69,7 +70,7 @@ def _offered(
     path: str,
     entry: Entry,
     word: str,
-    position: int,
+    positional: list[str],
     pending: Option | None,
     used: set[str],
     literal: bool,
@@ -87,12 +88,15 @@ def _offered(
             if option["many"] or not used.intersection(option["names"]):
                 yield max(option["names"], key=len), option["help"]
     elif below := _below(table, path):
-        if not position:
+        if not positional:
             yield from below
     elif entry["arguments"]:
         arguments = entry["arguments"]
-        if position < len(arguments) or arguments[-1]["many"]:
-            yield from _values(arguments[min(position, len(arguments) - 1)]["takes"], word)
+        if "--continue" in used and not positional and arguments[-1]["takes"] == "prompt":
+            yield from _slash_commands(None)
+        elif len(positional) < len(arguments) or arguments[-1]["many"]:
+            takes = arguments[min(len(positional), len(arguments) - 1)]["takes"]
+            yield from _slash_commands(positional[0]) if takes == "prompt" else _values(takes, word)
 
 
 def _matching(offered: Iterator[Candidate], word: str) -> Iterator[Candidate]:
@@ -156,6 +160,16 @@ def _sessions(word: str) -> Iterator[Candidate]:
     yield from others
     if word:
         yield from ((session_id, "") for session_id in reversed(ids[:-DESCRIBED]))
+
+
+def _slash_commands(reference: str | None) -> Iterator[Candidate]:
+    """Yield the commands that the session's agent has offered; None is the newest session here."""
+    from agh.store import meta, sessions
+
+    session = sessions.newest(os.path.realpath(sessions.working_directory()))
+    session = sessions.resolve(reference) if reference is not None else session
+    for entry in (meta.read(session).get("commands") or []) if session is not None else []:
+        yield f"/{entry.get('name')}", str(entry.get("description") or entry.get("hint") or "")
 
 
 def _read_newest(ids: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -49,6 +49,10 @@ def summary(type: str, content: dict[str, Any]) -> str:
         answer = ", ".join(f"{name}={value}" for name, value in as_dict(content.get("answer")).items())
         words = content.get("message") or answer or content.get("request_id")
         return f"{content.get('decision') or 'asked'}{decided_by}: {words}"
+    if type == "plan":
+        from agh.core.acp.plans import plan_lines
+
+        return "; ".join(plan_lines(content.get("raw")))
     if type == "usage":
         usage = as_dict(content.get("usage"))
         return ", ".join(f"{key} {value}" for key, value in usage.items() if value is not None)

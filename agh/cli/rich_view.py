@@ -14,13 +14,13 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from agh.cli.event_line import summary
-from agh.cli.turn_view import UNSPOKEN, View, answer_command, diff_lines
+from agh.cli.turn_view import UNSPOKEN, HeldRequests, View, answer_command, diff_lines
 from agh.console.terminal import clean, one_line
+from agh.core.acp.plans import plan_lines
 from agh.core.events import Row
 
 _DIFF_LINES = 40
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
-_PLAN_MARKS = {"completed": "[x]", "in_progress": "[>]"}
 
 
 class RichView(View):
@@ -32,7 +32,11 @@ class RichView(View):
         self._text = ""
         self._thought = ""
         self._tools: dict[str, str] = {}
+        self._requests = HeldRequests()
         self._draw()
+
+    def hold(self, row: Row) -> None:
+        self._requests.add(row)
 
     def show(self, row: Row) -> None:
         content = row.parsed()
@@ -46,9 +50,14 @@ class RichView(View):
             self._tool(row.type, content)
         elif row.type == "plan":
             self._settle()
-            self._plan((content.get("raw") or {}).get("entries") or [])
+            for line in plan_lines(content.get("raw")):
+                self._console.print(Text(one_line(line, 200), "cyan"))
         elif row.type in ("permission", "question"):
-            if not content.get("decision"):
+            if content.get("decision"):
+                if decision := self._requests.describe_decision(row.type, content):
+                    self._settle()
+                    self._console.print(Text(f"  {row.type} {one_line(decision, 400)}", "dim"))
+            else:
                 self._settle()
                 self._console.print(Text(f"? {one_line(summary(row.type, content), 4000)}", "yellow"))
                 if content.get("title"):
@@ -137,12 +146,6 @@ class RichView(View):
             self._console.print(Text(f"  {clean(line)}", _DIFF_STYLES.get(line[:1], "dim")))
         if len(lines) > _DIFF_LINES:
             self._console.print(Text(f"  … {len(lines) - _DIFF_LINES} more lines", "dim"))
-
-    def _plan(self, entries: list[Any]) -> None:
-        for entry in entries:
-            if isinstance(entry, dict):
-                mark = _PLAN_MARKS.get(str(entry.get("status")), "[ ]")
-                self._console.print(Text(f"{mark} {one_line(str(entry.get('content')), 200)}", "cyan"))
 
 
 def _markdown(text: str) -> Markdown:

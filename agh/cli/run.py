@@ -65,12 +65,17 @@ def run(
         check_file(path)
     if continues:
         session = newest_here()
+        blocks += attachments(attach, session)
         keep = keep or locks.is_held(session)
     else:
-        session = sessions.resolve(new_session(discard=remove, no_ask=no_ask, **options)["id"])
+
+        def attach_files(session: Session) -> None:
+            blocks.extend(attachments(attach, session))
+
+        view = new_session(discard=True, no_ask=no_ask, check=attach_files, **options)
+        session = sessions.resolve(view["id"])
     ending = _deleting(session) if remove else _stopping(session, stop=not keep)
     with ending, TimeLimit(seconds) as limit:
-        blocks += attachments(attach, session)
         if continues:
             deadline = limit.deadline
             receipt = send_and_tell(session, blocks, refuse=no_ask, deadline=deadline, retries=retries)

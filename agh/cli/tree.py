@@ -4,9 +4,9 @@ A table maps a command's path ("session resume", "" for agh itself) to its help,
 arguments take. The table of agh and of the plugins that come with it is `commands.json`, made by `make docs`,
 so that completion need not import click. Beside it are the second names of commands.
 
-What a parameter takes is session, agent, catalog (an agent to install), workspace, file, dir, nothing that is
-known (""), nothing at all (None: a flag), or a list of values with their descriptions. It follows from its
-type, or from its name.
+What a parameter takes is session, agent, catalog (an agent to install), workspace, prompt (a text for the
+session before it), file, dir, nothing that is known (""), nothing at all (None: a flag), or a list of values
+with their descriptions. It follows from its type, or from its name.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ Takes = str | list[tuple[str, str]] | None
 BY_NAME: dict[tuple[str, str], Takes] = {
     ("", "id"): "session",
     ("", "ids"): "session",
+    ("session", "text"): "prompt",
     ("", "agent"): "agent",
     ("", "agents"): "agent",
     ("agent", "name"): "agent",

@@ -15,15 +15,11 @@ from agh.console.output import remark
 from agh.core.events import MARKER_CREATED, TURN_END_TYPES, Row
 from agh.core.refusal import Refusal, RefusalTracker
 from agh.errors import (
-    AgentNeedsLogin,
     AghError,
     KeeperDied,
     KeeperNotResponding,
-    PermissionRefused,
     PromptDropped,
     TimedOut,
-    TurnFailed,
-    TurnInterrupted,
 )
 from agh.home import Session
 from agh.keeper import client
@@ -175,27 +171,24 @@ def _watch_turn(
                 if row.turn_id not in (turn_id, ""):
                     continue
                 presses.started = presses.started or row.turn_id == turn_id
-                view.show(row)
                 tracker.feed(row)
                 if silence:
                     silence.hear(row)
                 if row.type in ("permission", "question") and not row.parsed().get("decision"):
                     take_request(session, row, view, deadline, refuse=refuse)
+                else:
+                    view.show(row)
                 if row.turn_id == turn_id and row.type in TURN_END_TYPES:
                     if timed_out:
                         raise late
                     stop_reason = str(row.parsed().get("stop_reason") or "")
                     return Outcome(row, stop_reason, presses.count > 0, tracker.refusal(stop_reason))
             view.flush()
+    from agh.cli.guide.turn_failure import retry_command
     from agh.keeper.failures import explain_end
 
-    hint = _retry(session, receipt["input_id"]) if presses.started else None
+    hint = retry_command(session, receipt["input_id"]) if presses.started else None
     raise explain_end(session, KeeperDied(_name(session), hint=hint))
-
-
-def _retry(session: Session, input_id: int) -> str:
-    """Return the command that sends an interrupted prompt again, which agh never does by itself."""
-    return f"agh session queue retry {_name(session)} {input_id}"
 
 
 def _is_drop(row: Row, turn_id: str) -> bool:
@@ -213,36 +206,14 @@ def exit_code(outcome: Outcome, session: Session, input_id: int) -> int:
     """Return 0 for a completed turn and 130 for one we cancelled; raise what says why it ended otherwise."""
     if outcome.stop_reason == "cancelled" and outcome.cancelled_by_us:
         return INTERRUPTED
-    error = outcome.row.parsed().get("error")
-    if outcome.refusal is not None:
-        raise _refused(outcome.refusal, session, error)
-    if outcome.stop_reason == "end_turn":
+    if outcome.stop_reason == "end_turn" and outcome.refusal is None:
         return 0
-    reason = error or f"the turn ended with {outcome.stop_reason}"
-    if outcome.row.parsed().get("failure_kind") == "provider_auth_failure":
-        raise _needs_login(session, reason)
-    if outcome.stop_reason == "interrupted":
-        raise TurnInterrupted(_name(session), reason, hint=_retry(session, input_id))
-    raise TurnFailed(reason, hint=f"agh session events {_name(session)} --last 5")
+    from agh.cli.guide.turn_failure import failure_of
 
-
-def _needs_login(session: Session, reason: str) -> AgentNeedsLogin:
-    """Make the error that names the command to log in with."""
-    metadata = session_view(session)
-    hint = "log in with the agent's own command, then try again" if metadata.get("command") else None
-    return AgentNeedsLogin(metadata.get("agent_name"), reason, hint=hint)
-
-
-def _refused(refusal: Refusal, session: Session, error: str | None) -> PermissionRefused:
-    """Make the error that names what was refused; `error` is what the agent gave as its reason to end."""
-    details = {"action": refusal.action, "resource": refusal.resource, "decided_by": refusal.decided_by}
-    if error:
-        details["error"] = error
-    return PermissionRefused(refusal.name, refusal.reason, _name(session), **details)
+    raise failure_of(session, input_id, outcome.row.parsed(), outcome.refusal)
 
 
 def _name(session: Session) -> str:
-
     return session.id
 
 

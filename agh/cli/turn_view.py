@@ -23,6 +23,10 @@ class View:
     def show(self, row: Row) -> None:
         raise NotImplementedError
 
+    def hold(self, row: Row) -> None:
+        """Take a request that needs no answer any more: what is shown is its decision, which follows."""
+        self.show(row)
+
     def flush(self) -> None:
         pass
 
@@ -136,10 +140,19 @@ class Plain(Words):
         super().__init__()
         self._session_id = session_id
         self._tools: dict[str, str] = {}
+        self._requests = HeldRequests()
+
+    def hold(self, row: Row) -> None:
+        self._requests.add(row)
 
     def show(self, row: Row) -> None:
         content = row.parsed()
-        if row.type in ("agent_message", *UNSPOKEN) or content.get("decision"):
+        if content.get("decision"):
+            if line := self._requests.describe_decision(row.type, content):
+                self._end_line()
+                self._say(terminal.one_line(f"[{row.type}] {line}", 400) + "\n")
+            return
+        if row.type in ("agent_message", *UNSPOKEN):
             super().show(row)
             return
         if row.type in ("tool_call", "tool_result"):
@@ -156,6 +169,22 @@ class Plain(Words):
             if content.get("title"):
                 self._say(terminal.one_line(f"  the agent calls it: {content['title']}", 400) + "\n")
             self._say(f"  {answer_command(self._session_id, row.type, content)}\n")
+
+
+class HeldRequests:
+    """Requests of the agent that need no answer, until their decisions come."""
+
+    def __init__(self) -> None:
+        self._contents: dict[str, dict[str, Any]] = {}
+
+    def add(self, row: Row) -> None:
+        content = row.parsed()
+        self._contents[str(content.get("request_id"))] = content
+
+    def describe_decision(self, type: str, content: dict[str, Any]) -> str | None:
+        """Return a line for the decision on a held request; None if the request was shown before."""
+        request = self._contents.pop(str(content.get("request_id")), None)
+        return None if request is None else summary(type, request | content)
 
 
 def answer_command(session_id: str, type: str, content: dict[str, Any]) -> str:

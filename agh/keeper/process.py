@@ -13,6 +13,7 @@ Only hashlib stays out: it takes 3.5 MB, and an upgrade of agh does not touch it
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -70,6 +71,8 @@ def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:
     os.set_inheritable(fd, False)
     os.chdir("/")
     load_leash()
+    gc.freeze()  # what is loaded by now stays: no collection needs to look at it again
+    gc.enable()
     request, descriptors = _receive_request(fd)
     if not descriptors:
         os._exit(0)

@@ -28,6 +28,7 @@ class StartRequest(TypedDict, total=False):
     agent: str | None  # hand the session over to this agent
     fresh: bool  # start a new conversation instead of restoring the last
     fork: str | None  # the agent's session that this session is a copy of
+    fork_message: str | None  # the agent's id of the last message of a copy that is not whole
     skip: list[str]  # restore strategies not to use
     require_context: bool  # refuse a strategy that loses the agent's memory
     limits: dict[str, Any] | None

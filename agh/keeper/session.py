@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from agh.keeper.agent.policy import Grant
     from agh.keeper.agent.questions import PendingQuestion
     from agh.keeper.agent.terminals import Terminal
+    from agh.keeper.agent.user_messages import UserMessage
     from agh.keeper.hooks import RunningHook
     from agh.keeper.server import Answer
 
@@ -100,7 +101,10 @@ class AgentSide:
     released: dict[str, str] = field(default_factory=dict)  # output of terminals that are gone, by id
     replaying: bool = False  # until the next prompt, it repeats a conversation that is in the log
     replayed: int = 0
+    replayed_message: str | None = None  # the id of the last answer that was replayed, if it has one
     malformed: int = 0  # lines that were not messages
+    sent: list[list[dict[str, Any]]] = field(default_factory=list)  # the last two prompts
+    user_message: UserMessage | None = None  # that it is about to report
 
     @property
     def is_waiting(self) -> bool:

@@ -70,7 +70,7 @@ def redact_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
     with live.log.batch():
         for fields in request["redactions"]:
             live.log.record(MARKER_REDACTED, **fields)
-        redact_tables(live.log.db, request["turn_ids"], request["call_ids"])
+        redact_tables(live.log.db, request["turn_ids"], request["call_ids"], request["question_ids"])
         live.log.then(lambda: live.update(**request["metadata"]))
     answer({})
 

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from agh.core.exchange import TABLES, Record, TableRow, check_row
-from agh.errors import AghError
+from agh.errors import AghError, SessionExists
 from agh.home import Session
-from agh.sessions.new import check_name, first_meta
+from agh.sessions.new import check_name
 from agh.store import sessions
-from agh.store.create import create_session, delete_leftovers, publish
+from agh.store.create import create_session, delete_leftovers, first_meta, publish
 from agh.store.meta import Meta
 from agh.store.writer import Writer
 
 _INTEGERS = range(-(1 << 63), 1 << 63)
 
 
-def build(session: Session, description: dict[str, Any], records: Iterable[Record]) -> int:
+def build(
+    session: Session,
+    description: dict[str, Any],
+    records: Iterable[Record],
+    is_here: Callable[[], bool] = lambda: False,
+) -> int:
     """Create a session and return how many events it has.
 
-    Raises SessionExists if there is one already.
+    The description is read after the records, so that what yields them can complete it. Raises SessionExists
+    if there is one already, or if `is_here` says so just before it would appear.
     """
     delete_leftovers()
     with create_session(session.id) as lock:
@@ -33,6 +39,8 @@ def build(session: Session, description: dict[str, Any], records: Iterable[Recor
                     check_name(metadata["name"], sessions.workspaces(metadata))
                 except AghError:
                     metadata["name"] = None
+            if is_here():
+                raise SessionExists(session.id)
             publish(lock, metadata)
             lock.release()
     return counts["events"]

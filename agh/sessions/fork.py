@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agh.core.events import Draft, timestamp
+from agh.core.events import CHAT_TYPES, Draft, timestamp
 from agh.errors import Usage
 from agh.home import Session, new_session_id
 from agh.sessions.new import check_name
@@ -21,7 +21,8 @@ def fork(
 ) -> tuple[Session, dict[str, Any]]:
     """Copy the log up to `at` (default: all of it) and start a keeper on the copy.
 
-    The agent forks its own session if it can and the whole history is taken; else agh tells it the history.
+    The agent forks its own session if it can, at the last message that is copied; else agh tells it the
+    history.
     """
     origin = meta.read(session)
     if origin.get("kind"):
@@ -36,9 +37,11 @@ def fork(
             raise Usage(
                 f"--at: {at} is not one of the events 1 to {last}", hint="agh session events ID --last 5"
             )
+        until = last if at is None else at
+        message = None if until == last else _last_message(reader, until, origin.get("acp_session_id"))
         session_id = new_session_id()
         with create_session(session_id) as lock:
-            turns = _copy(reader, lock, origin["agent_name"], last if at is None else at)
+            turns = _copy(reader, lock, origin["agent_name"], until)
             now = timestamp()
             metadata: Any = {
                 **origin,
@@ -55,10 +58,10 @@ def fork(
                 "restore": None,
                 "archived": False,
                 "turns": turns,
-                "last_sequence": last if at is None else at,
+                "last_sequence": until,
                 "acp_session_id": None,  # it belongs to the origin: two sessions must not share it
                 "acp_session_ids": [],
-                "forked_from": {"session_id": origin["id"], "sequence": last if at is None else at},
+                "forked_from": {"session_id": origin["id"], "sequence": until},
                 "created_at": now,
                 "updated_at": now,
             }
@@ -67,8 +70,28 @@ def fork(
                     check_name(name, sessions.workspaces(origin))
                 publish(lock, metadata)
     with lock:
-        whole = at is None or at == last
-        return lock.session, start(lock, fork=origin.get("acp_session_id") if whole else None)
+        agent_session = origin.get("acp_session_id") if until == last or message else None
+        return lock.session, start(lock, fork=agent_session, fork_message=message)
+
+
+def _last_message(reader: Reader, until: int, agent_session: str | None) -> str | None:
+    """Return the agent's id of the answer that the events up to here end with; None if they end elsewhere.
+
+    An answer that goes on after them, that shares its id with a later one, or that was given in another
+    session of the agent's, is none.
+    """
+    sql = "SELECT type, content ->> '$.message_id', content ->> '$.session_id' FROM events "
+    chat = f"type IN ({', '.join(repr(type) for type in CHAT_TYPES)})"
+    before = reader.fetch(f"{sql} WHERE sequence <= ? AND {chat} ORDER BY sequence DESC LIMIT 1", [until])
+    type, message, speaker = before[0] if before else (None, None, None)
+    if type != "agent_message" or not message or speaker != agent_session:
+        return None
+    again = reader.fetch(
+        "SELECT 1 FROM events WHERE sequence > ? AND type = 'agent_message' "
+        "AND content ->> '$.message_id' = ? LIMIT 1",
+        [until, message],
+    )
+    return None if again else str(message)
 
 
 def _copy(reader: Reader, lock: Lock, agent_name: str, until: int) -> int:

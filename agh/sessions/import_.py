@@ -104,7 +104,8 @@ def index_home() -> Index:
     for session, metadata in sessions.scan():
         if isinstance(metadata, dict):
             index.agent_sessions.update(dict.fromkeys(metadata.get("acp_session_ids") or [], session))
-            if source := metadata.get("imported"):
+            source = metadata.get("imported") or {}
+            if {"path", "size", "mtime_ns"} <= source.keys():
                 index.files[source["path"], source["size"], source["mtime_ns"]] = session
     return index
 
@@ -156,7 +157,7 @@ def _import_conversation(
         except SessionExists:
             pass  # another import was quicker: look at what it made
     earlier = meta.read(target).get("imported")
-    if not earlier:
+    if not earlier or "path" not in earlier:
         return _outcome(path, target, "skipped", 0, "it is the conversation of this session already")
     if earlier == source:
         return _outcome(path, target, "unchanged", 0)

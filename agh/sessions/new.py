@@ -11,7 +11,7 @@ from typing import Any
 from agh import config
 from agh.adapters import registry
 from agh.config import PERMISSION_MODES
-from agh.core.events import derive_workspace_id, timestamp
+from agh.core.events import derive_workspace_id
 from agh.errors import AghError, MetaInvalid, NameMismatch, NameTaken, Usage, WorkspaceGone
 from agh.home import Session, home_path
 from agh.keeper import client
@@ -20,7 +20,7 @@ from agh.sessions import worktree
 from agh.sessions.start import OnRequest, ensure_live, start
 from agh.store import lock as locks
 from agh.store import meta, sessions, workspaces
-from agh.store.create import create_session, publish
+from agh.store.create import create_session, first_meta, publish
 from agh.store.lock import Lock
 from agh.store.meta import Meta
 from agh.store.views import update_metadata
@@ -48,13 +48,15 @@ def create(
     replace: bool = False,
     discard: bool = False,
     announce: Callable[[Meta, bool], None] = lambda metadata, is_default: None,
+    check: Callable[[Session], None] | None = None,
 ) -> tuple[Session, dict[str, Any]]:
     """Create a live session; return it and its keeper's hello. Bad input leaves nothing behind.
 
     `on` is the place where the agent runs. With a `branch` (empty: a new one) it has its own worktree. It may
     work in the `directories`, too. With `replace`, a stopped session that has the name is archived. `discard`
     leaves nothing behind either if the agent does not start. `announce` is called before the agent is
-    started, with whether it is the default.
+    started, with whether it is the default; `check` when it has said what it can do: if it raises, the
+    session is deleted again.
     """
     try:
         registered = workspaces.find_existing(workspace or os.getcwd())
@@ -92,7 +94,10 @@ def create(
                 publish(lock, metadata)
         with lock:
             announce(metadata, not (command or agent or settings["agent"]))
-            return lock.session, _first_start(lock, replaced, on_request, discard=discard)
+            hello = _first_start(lock, replaced, on_request, discard=discard)
+        if check is not None:
+            _check_started(lock.session, replaced, check)
+        return lock.session, hello
 
 
 @contextmanager
@@ -202,12 +207,31 @@ def _first_start(
             lock.release()
             client.await_end(lock.session, END_LIMIT)
             shutil.rmtree(lock.session)
-        if replaced:
-            with suppress(AghError), sessions.lock_names():
-                metadata = meta.read(replaced)
-                check_name(str(metadata.get("name")), sessions.workspaces(metadata))
-                update_metadata(replaced, archived=False)
+        _give_back(replaced)
         raise
+
+
+def _check_started(session: Session, replaced: Session | None, check: Callable[[Session], None]) -> None:
+    """Delete a session that its caller cannot use after all."""
+    try:
+        check(session)
+    except BaseException:
+        from agh.sessions.delete import delete
+        from agh.sessions.stop import stop_session
+
+        stop_session(session, kill=True)
+        delete(session)
+        _give_back(replaced)
+        raise
+
+
+def _give_back(replaced: Session | None) -> None:
+    """Bring back a session whose name was taken in vain."""
+    if replaced:
+        with suppress(AghError), sessions.lock_names():
+            metadata = meta.read(replaced)
+            check_name(str(metadata.get("name")), sessions.workspaces(metadata))
+            update_metadata(replaced, archived=False)
 
 
 def check_name(name: str, paths: Iterable[str], owner: Session | None = None) -> None:
@@ -217,48 +241,6 @@ def check_name(name: str, paths: Iterable[str], owner: Session | None = None) ->
     session = sessions.name_owner(name, paths)
     if session is not None and session != owner:
         raise NameTaken(name, session.id)
-
-
-def first_meta(
-    session_id: str, agent_name: str, command: list[str] | None, name: str | None, path: str, mode: str | None
-) -> Meta:
-    """Return the metadata of a session that is about to start for the first time."""
-    now = timestamp()
-    return {
-        "id": session_id,
-        "name": name,
-        "title": None,
-        "agent_name": agent_name,
-        "command": command,
-        "model": None,
-        "mode": None,
-        "options": {},
-        "permissions": mode,
-        "workspace_id": None,
-        "workspace_path": path,
-        "worktree": None,
-        "place": None,
-        "cwd": None,
-        "state": "starting",
-        "stop_reason": None,
-        "stop_detail": None,
-        "failure": None,
-        "acp_session_id": None,
-        "acp_session_ids": [],
-        "acp_caps": None,
-        "restore": None,
-        "attach": None,
-        "limits": None,
-        "spent": None,
-        "activity": None,
-        "last_sequence": 0,
-        "turns": 0,
-        "keeper": None,
-        "launch": None,
-        "archived": False,
-        "created_at": now,
-        "updated_at": now,
-    }
 
 
 def ensure(name: str, **options: Any) -> tuple[Session, dict[str, Any] | None]:

@@ -92,7 +92,8 @@ def _append_redactions(session: Session, rows: list[Row], redactions: list[dict[
     title = meta.read(session).get("title")
     prompts = [str(row.parsed().get("text")) for row in rows if row.type == "user_message"]
     metadata = {"title": None} if title and any(title.rstrip("…") in text for text in prompts) else {}
-    tables: Any = {"turn_ids": turn_ids, "call_ids": sorted(call_ids)}
+    question_ids = {str(row.parsed().get("request_id")) for row in rows if row.type == "question"}
+    tables: Any = {"turn_ids": turn_ids, "call_ids": sorted(call_ids), "question_ids": sorted(question_ids)}
     try:
         client.call(session, "redact", redactions=redactions, metadata=metadata, **tables)
     except KeeperGone:

@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 
+from agh.core.events import timestamp
 from agh.errors import SessionExists
 from agh.home import (
     Session,
@@ -149,3 +150,45 @@ def _delete(lock: Lock) -> None:
 
     shutil.rmtree(lock.session, ignore_errors=True)
     lock.release()
+
+
+def first_meta(
+    session_id: str, agent_name: str, command: list[str] | None, name: str | None, path: str, mode: str | None
+) -> Meta:
+    """Return the metadata of a session that is about to start for the first time."""
+    now = timestamp()
+    return {
+        "id": session_id,
+        "name": name,
+        "title": None,
+        "agent_name": agent_name,
+        "command": command,
+        "model": None,
+        "mode": None,
+        "options": {},
+        "permissions": mode,
+        "workspace_id": None,
+        "workspace_path": path,
+        "worktree": None,
+        "place": None,
+        "cwd": None,
+        "state": "starting",
+        "stop_reason": None,
+        "stop_detail": None,
+        "failure": None,
+        "acp_session_id": None,
+        "acp_session_ids": [],
+        "acp_caps": None,
+        "restore": None,
+        "attach": None,
+        "limits": None,
+        "spent": None,
+        "activity": None,
+        "last_sequence": 0,
+        "turns": 0,
+        "keeper": None,
+        "launch": None,
+        "archived": False,
+        "created_at": now,
+        "updated_at": now,
+    }

@@ -106,7 +106,7 @@ _REQUIRED = ("agent_name", "workspace_path")
 _REQUIRED_KEYS = {
     "system_prompt": ("mode", "text"),
     "forked_from": ("session_id",),
-    "imported": ("path", "size", "mtime_ns"),
+    "imported": ("from",),
     "launch": ("cookie", "boot_id", "ticks"),
 }
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agh.core.events import MARKER_REDACTED, Row
-from agh.store.schema import LANDMARK
+from agh.store.schema import HAS_QUESTIONS, LANDMARK
 
 REDACTIONS = f"SELECT content FROM events WHERE {LANDMARK} AND type = '{MARKER_REDACTED}'"
 INSERT_EVENT = (
@@ -42,8 +42,13 @@ def shown(connection: sqlite3.Connection, rows: list[Row]) -> list[Row]:
     return [hide(row, is_first=hidden[row.sequence]) if row.sequence in hidden else row for row in rows]
 
 
-def redact_tables(connection: sqlite3.Connection, turn_ids: list[str], call_ids: list[str]) -> None:
-    """Hide the prompts of these turns, and what was asked about these tool calls; what waits stays."""
+def redact_tables(
+    connection: sqlite3.Connection, turn_ids: list[str], call_ids: list[str], question_ids: list[str]
+) -> None:
+    """Hide the prompts of these turns, what was asked about these tool calls, and these questions.
+
+    What waits for an answer stays.
+    """
     connection.executemany(
         "UPDATE inputs SET prompt = ? WHERE turn_id = ? AND status IN ('sent', 'failed', 'cancelled')",
         [('[{"type":"text","text":"[redacted]"}]', turn_id) for turn_id in turn_ids],
@@ -53,6 +58,13 @@ def redact_tables(connection: sqlite3.Connection, turn_ids: list[str], call_ids:
         "WHERE tool_call_id = ? AND status <> 'pending'",
         [(call_id,) for call_id in call_ids],
     )
+    if (question_ids or call_ids) and connection.execute(HAS_QUESTIONS).fetchone():
+        connection.executemany(
+            "UPDATE questions SET message = '[redacted]', request = '{}', "
+            "answer = iif(answer IS NULL, NULL, '\"[redacted]\"') "
+            "WHERE (request_id = ? OR tool_call_id = ?) AND status = 'decided'",
+            [*((id, None) for id in question_ids), *((None, id) for id in call_ids)],
+        )
 
 
 def _values(table: str, row: Mapping[str, Any]) -> str:

@@ -64,7 +64,7 @@ def find_existing(reference: str | None) -> Workspace:
     """Find a workspace that is registered or whose directory exists; else raise WorkspaceNotFound."""
     workspace = find(reference)
     if workspace.id is None and not os.path.isdir(workspace.path):
-        raise WorkspaceNotFound(repr(reference), hint=_suggest(str(reference)))
+        raise WorkspaceNotFound("directory or workspace", repr(reference), hint=_suggest(str(reference)))
     return workspace
 
 
@@ -72,7 +72,7 @@ def add(path: str, name: str | None) -> tuple[Workspace, bool]:
     """Register a directory, or rename a registered one. Also tell whether anything changed."""
     path = os.path.realpath(os.path.expanduser(path))
     if not os.path.isdir(path):
-        raise WorkspaceNotFound(repr(path), hint="name a directory that is there")
+        raise WorkspaceNotFound("directory", repr(path), hint="name a directory that exists")
     with lock_names():
         workspaces = read_registered()
         old = next((workspace for workspace in workspaces if workspace.path == path), None)
@@ -92,7 +92,7 @@ def remove(reference: str) -> Workspace:
     with lock_names():
         removed = find(reference)
         if removed.id is None:
-            raise WorkspaceNotFound(repr(reference), hint=_suggest(reference))
+            raise WorkspaceNotFound("registered workspace", repr(reference), hint=_suggest(reference))
         _write([workspace for workspace in read_registered() if workspace != removed])
     return removed
 
@@ -107,9 +107,9 @@ def _check_name(name: str) -> None:
         raise Usage(f"{name!r} cannot be a workspace's name", hint="use letters, digits, dots and dashes")
 
 
-def _suggest(reference: str) -> str:
+def _suggest(reference: str) -> str | None:
     close = closest(reference, [str(workspace.name) for workspace in read_registered()])
-    return f"did you mean {close}?" if close else "agh workspace list"
+    return f"did you mean {close}?" if close else None
 
 
 def _write(workspaces: list[Workspace]) -> None:

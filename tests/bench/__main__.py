@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.bench import database, dumping, fleet, following, growth, live, peers, searching, starting
+from tests.bench import database, dumping, fleet, following, growth, live, peers, searching, starting, writing
 from tests.bench.measure import Figure
 
 ROWS: dict[str, Callable[[Path, bool], Iterator[Figure]]] = {
@@ -27,6 +27,7 @@ ROWS: dict[str, Callable[[Path, bool], Iterator[Figure]]] = {
     "repair": starting.repairing,
     "search": searching.search,
     "db": database.database,
+    "sqlite-utils": writing.writing,
     "complete": starting.completing,
     "dump": dumping.dump,
     "follow": following.latency,

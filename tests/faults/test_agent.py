@@ -28,7 +28,7 @@ def bundle_of(session: Session) -> dict[str, Any]:
     assert len(text) < 1 << 20
     document: dict[str, Any] = json.loads(text)
     assert set(document) == {
-        "schema", "session", "agent", "failure", "process", "error", "stderr", "last_events"
+        "schema", "session", "agent", "failure", "process", "error", "stderr", "stdout", "last_events"
     }  # fmt: skip
     assert document["schema"] == "agh.session_crash_bundle.v1"
     assert document["session"]["id"] == session.id

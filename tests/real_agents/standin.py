@@ -337,10 +337,11 @@ def _responses(item: dict[str, Any], deltas: Iterator[dict[str, Any]]) -> Iterat
 
 
 def _responses_text(words: Iterator[str]) -> Iterator[dict[str, Any]]:
-    item: dict[str, Any] = {"type": "message", "id": "msg-1", "role": "assistant", "content": []}
+    name = f"msg-{time.monotonic_ns()}"
+    item: dict[str, Any] = {"type": "message", "id": name, "role": "assistant", "content": []}
 
     def deltas() -> Iterator[dict[str, Any]]:
-        place = {"item_id": "msg-1", "output_index": 0, "content_index": 0}
+        place = {"item_id": name, "output_index": 0, "content_index": 0}
         said = ""
         for word in words:
             said += word

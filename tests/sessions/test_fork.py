@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.files import tree
 from tests.support.live import Live, Session
-from tests.support.resume import HEADER, RECALL, SEEN, WORDS, restored, wait_until_gone
+from tests.support.resume import HEADER, RECALL, SEEN, WORDS, define, restored, wait_until_gone
 
 
 def fork(origin: Session, *args: object, options: str = "") -> tuple[Session, str]:
@@ -60,6 +60,43 @@ def test_a_part_of_the_history_is_told(talked: Session) -> None:
     assert f"echo: {WORDS}" not in first, "what came later is not known"
     assert branch.say(RECALL).count(HEADER) == 1
     branch.check_log()
+
+
+def fork_at_first_turn(origin: Session, where: str, options: str = "") -> tuple[Session, str]:
+    """Fork after the first of two turns, with an agent that is said to take the message at this place."""
+    origin.say("later")
+    origin.agh("stop")
+    define(origin.live, "echo", *options.split(), **{"session_meta.fork_at": where})
+    return fork(origin, "--at", origin.events("done")[0].sequence)
+
+
+def test_an_agent_that_can_forks_its_memory_at_a_message(talked: Session) -> None:
+    branch, said = fork_at_first_turn(talked, "jetbrains.air.fork")
+    assert said == "resumed by native_fork\n"
+    assert branch.markers() == []
+    assert branch.say(RECALL) == SEEN, "what came later is not known"
+    branch.check_log()
+
+
+@pytest.mark.parametrize(
+    ("where", "options"),
+    [("nobody.looks.here", ""), ("jetbrains.air.fork", "--caps fork,resume,list")],
+    ids=["it is ignored", "it cannot be checked"],
+)
+def test_a_fork_that_may_have_more_is_not_used(talked: Session, where: str, options: str) -> None:
+    branch, said = fork_at_first_turn(talked, where, options)
+    assert "the agent is told the history" in said
+    first = branch.say(RECALL)
+    assert first.startswith("SEEN 1 user texts: ") and f"[USER]: {WORDS}" in first
+    assert "later" not in first
+
+
+def test_a_fork_in_the_middle_of_a_turn_is_told(talked: Session) -> None:
+    talked.say("/say one\n/tool grep\n/say two")
+    talked.agh("stop")
+    define(talked.live, "echo", **{"session_meta.fork_at": "jetbrains.air.fork"})
+    _, said = fork(talked, "--at", talked.events("tool_call")[0].sequence)
+    assert "the agent is told the history" in said
 
 
 def test_up_to_the_last_event_is_the_whole(talked: Session) -> None:

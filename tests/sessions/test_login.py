@@ -37,7 +37,7 @@ def agent_error(live: Live, *args: str, code: int, **options: Any) -> dict[str, 
 def test_an_agent_that_wants_a_login_names_the_command(live: Live) -> None:
     agent = Answering(live, needs_login(TERMINAL, AGENT))
     result = live.agh("session", "new", "--agent", "answering", code=9)
-    assert "not logged in" in result.stderr
+    assert "agent answering needs a login: Authentication required" in result.stderr
     assert "hint: log in: agh agent login answering" in result.stderr
     assert agent.requests("initialize")[0]["clientCapabilities"]["auth"] == {"terminal": True}
     assert not agent.requests("authenticate")
@@ -133,7 +133,8 @@ REFUSED = [
 def test_a_key_that_is_refused_in_a_turn(live: Live, error: dict[str, Any]) -> None:
     session = Answering(live, {"session/prompt": [{"error": error}, {}]}).new()
     failure = session.error("prompt", "hello", code=9)
-    assert (failure["code"], failure["hint"]) == ("agent_needs_login", "agh agent login answering")
+    hint = "log in, or correct its key: agh agent login answering"
+    assert (failure["code"], failure["hint"]) == ("agent_needs_login", hint)
     (event,) = session.events("error")
     assert event.content["failure_kind"] == "provider_auth_failure"
     wait_until(lambda: session.status()["badge"] == "waiting-for-auth")
@@ -151,3 +152,29 @@ def test_a_login_of_an_mcp_server_is_another_thing(live: Live) -> None:
     assert session.error("prompt", "hello", code=1)["code"] == "turn_failed"
     assert session.markers() == ["mcp_auth_required"]
     wait_until(lambda: session.status()["badge"] == "idle")
+
+
+@pytest.mark.parametrize(
+    ("status", "login"),
+    [
+        (
+            {"state": "authenticated", "accounts": [{"label": "Max", "active": True}, {"label": "Key"}]},
+            "logged in: Max",
+        ),
+        ({"state": "authenticated"}, "logged in"),
+        ({"state": "not_required"}, "no login is needed"),
+        ({"state": "unknown"}, "the agent offers no login"),
+    ],
+)
+def test_doctor_says_who_is_logged_in(live: Live, status: dict[str, Any], login: str) -> None:
+    hello = {"protocolVersion": 1, "agentCapabilities": {"auth": {"status": {}}}}
+    Answering(live, {"initialize": {"result": hello}, "auth/status": {"result": status}})
+    assert f"login:              {login}\n" in live.agh("agent", "doctor", "answering").stdout
+
+
+def test_doctor_of_an_agent_that_opens_sessions_for_nobody(live: Live) -> None:
+    hello = {"protocolVersion": 1, "agentCapabilities": {"auth": {"status": {}}}, "authMethods": [AGENT]}
+    state = {"result": {"state": "unauthenticated"}}
+    Answering(live, {"initialize": {"result": hello}, "auth/status": state})
+    error = agent_error(live, "doctor", "answering", code=9)
+    assert (error["code"], error["hint"]) == ("agent_needs_login", "log in: agh agent login answering")

@@ -35,7 +35,8 @@ def test_where_the_agent_compacted_its_context(live: Live) -> None:
 
 def test_a_compaction_that_is_told_again_is_one(live: Live) -> None:
     session = live.new()
+    own = session.meta()["acp_session_id"]
     update = {"sessionUpdate": "compaction_update", "compactionId": "c1", "status": "completed"}
-    frame = {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "any", "update": update}}
+    frame = {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": own, "update": update}}
     session.tell("\n".join([f"/raw {json.dumps(frame)}"] * 2))
     assert session.markers() == ["context_compacted"]

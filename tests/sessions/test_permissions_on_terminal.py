@@ -86,6 +86,29 @@ def test_what_the_mode_decides_is_no_question(live: Live) -> None:
     assert "permission: allow_once" in terminal.printed
     assert QUESTION not in terminal.printed
     assert "answered elsewhere" not in terminal.printed
+    assert "approve|deny" not in terminal.printed, "there is nothing left to answer"
+    assert "[permission] allowed (by mode): read: " in terminal.printed
+    assert "asked" not in terminal.printed
+
+
+def test_what_the_mode_decides_is_shown_as_decided_on_a_capable_terminal(live: Live) -> None:
+    session = live.new()
+    prompt = ("session", "prompt", session.id, "/ask kind=read path=a.txt")
+    with open_terminal(live, *prompt, TERM="xterm") as terminal:
+        assert terminal.ends() == 0
+    assert "approve|deny" not in terminal.printed
+    assert "allowed (by mode): read: " in terminal.printed
+
+
+@pytest.mark.parametrize("term", ["dumb", "xterm"])
+def test_what_no_ask_refuses_is_shown_as_refused(live: Live, term: str) -> None:
+    session = live.new()
+    prompt = ("session", "prompt", session.id, "/ask path=a.txt\n/say went on", "--no-ask")
+    with open_terminal(live, *prompt, TERM=term) as terminal:
+        assert terminal.ends() == 0
+    assert "approve|deny" not in terminal.printed
+    assert "denied (by no-ask): edit: " in terminal.printed
+    assert terminal.printed.index("denied (by no-ask)") < terminal.printed.index("went on")
 
 
 def test_the_prompts_timeout_counts_while_the_question_stands(live: Live) -> None:

@@ -190,6 +190,7 @@ def test_ctrl_c_cancels_the_turn_and_the_agent_stays(live: Live) -> None:
     session = live.new()
     with session.start_prompt("/say begun\n/sleep 30", "-o", "text") as process:
         session.wait_for_text("begun")
+        live.has_printed(process)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
     assert process.returncode == 130
@@ -203,6 +204,7 @@ def test_a_second_ctrl_c_leaves_the_turn_running(live: Live) -> None:
     session = live.new()
     with session.start_prompt("/say begun\n/ignore-cancel\n/sleep 0.6\n/say ended") as process:
         session.wait_for_text("begun")
+        live.has_printed(process)
         process.send_signal(signal.SIGINT)
         wait_until(lambda: "prompt_cancel" in session.markers())
         process.send_signal(signal.SIGINT)

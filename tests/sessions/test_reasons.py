@@ -40,8 +40,8 @@ def internal_error(**data: Any) -> dict[str, Any]:
 def test_the_details_of_an_error_are_shown_and_stored(live: Live, method: str) -> None:
     refusal = internal_error(cause={"details": f"the model fable is unknown ({SECRET})"})
     error = failed_start(live, {method: refusal | {"stderr": "warming up\n"}}, 1)
-    assert "Internal error: the model fable is unknown" in error["message"]
-    assert error["hint"] == "agh agent doctor answering"
+    assert "failed: the model fable is unknown" in error["message"]
+    assert error["hint"] == "choose another model with --model, or in the agent's own settings"
     assert error["details"]["stderr"] == ["warming up"]
     (session,) = live.sessions()
     failure = session.meta()["failure"]
@@ -55,9 +55,9 @@ def test_the_details_of_an_error_in_a_turn(live: Live) -> None:
     refusal = internal_error(details="the context window is full", errorKind="invalid_request")
     session = Answering(live, {"session/prompt": refusal}).new()
     error = session.error("prompt", "hello", code=1)
-    assert error["message"] == "Internal error: the context window is full: invalid_request"
+    assert error["message"] == "agent answering: the context window is full: invalid_request"
     (event,) = session.events("error")
-    assert event.content["error"] == error["message"]
+    assert event.content["error"] == "the context window is full: invalid_request"
 
 
 def test_the_cause_of_a_death_is_chosen_among_the_last_lines(live: Live) -> None:

@@ -107,6 +107,44 @@ def test_the_log_keeps_it_and_the_rest_stays(live: Live) -> None:
     assert session.say("what did I say?").startswith("SEEN 3 user texts"), "the agent's memory is its own"
 
 
+@pytest.mark.parametrize("which", ["question", "answer"])
+def test_a_question_and_its_answer(live: Live, tmp_path: Path, which: str) -> None:
+    session = live.new()
+    turn = session.start_prompt(f"/elicit do you know {SECRET}?")
+    session.agh("wait", "--until", "permission", "--timeout", "20s", code=None)
+    wait_until(lambda: session.count("question") == 1)
+    session.agh("answer", f"answer=it is {SECRET}")
+    turn.communicate(timeout=30)
+    session.stop()
+    events = session.events("question")
+    assert [SECRET in json.dumps(event.content) for event in events] == [True, True]
+    number = events[0 if which == "question" else 1].sequence
+    session.agh("redact", f"evt-{number:06d}")
+    assert SECRET not in session.agh("events", "--type", "question").stdout
+    listed = session.agh("questions", "--all", "-o", "json").stdout
+    assert SECRET not in listed
+    (row,) = json.loads(listed)["questions"]
+    assert (row["message"], row["decision"]) == ("[redacted]", "accepted")
+    live.agh("db", "build", tmp_path / "all.db")
+    with sqlite3.connect(tmp_path / "all.db") as connection:
+        rows = connection.execute("SELECT message, decision, answer, fields FROM questions").fetchall()
+    assert rows == [("[redacted]", "accepted", '"[redacted]"', None)]
+
+
+def test_the_question_about_a_redacted_tool_call(live: Live) -> None:
+    session = live.new()
+    session.tell(f"/tool Bash id=call-9 word={SECRET} fine")
+    session.stop()
+    with sqlite3.connect(session.directory / "events.db") as connection:
+        connection.execute(
+            "INSERT INTO questions (request_id, turn_id, tool_call_id, status, message, request, answer, "
+            "created_at) VALUES ('q1', ?, 'call-9', 'decided', ?, '{}', ?, '2026-04-16T02:00:01.000Z')",
+            [session.events("tool_call")[0].turn_id, SECRET, json.dumps({"answer": SECRET})],
+        )
+    session.agh("redact", *_with_secret(session))
+    assert SECRET not in session.agh("questions", "--all", "-o", "json").stdout
+
+
 def test_a_marker(live: Live) -> None:
     session = live.new("--on-resume", "not-found")
     session.tell("hello")

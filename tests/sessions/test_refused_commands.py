@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.live import Live, Session
+from tests.support.program import in_process
 
 Snapshot = dict[str, Any]
 Cases = dict[str, int]  # the exit number with which a command line is refused
@@ -214,7 +215,10 @@ def check(live: Live, tmp_path: Path, cases: Cases, session: Session | None = No
     problems, before = [], snapshot(live)
     for line, code in cases.items():
         args = [words.get(word, word) for word in shlex.split(line)]
-        ended = live.agh(*(["session"] if session else []), *args, code=None)
+        if session:
+            ended = in_process("session", *args, cwd=live.workspace)
+        else:  # a keeper may be started ahead
+            ended = live.agh(*args, code=None)
         after = snapshot(live)
         changed = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
         if ended.returncode != code:

@@ -96,6 +96,7 @@ def test_ctrl_c_and_a_timeout_keep_their_exits(live: Live) -> None:
     session = live.new(args=("--permissions", "deny-all"))
     with session.start_prompt(f"{ASKING}\n/sleep 30") as process:
         session.wait_for_text("reject_once")
+        live.has_printed(process)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=20)
     assert process.returncode == 130

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.answering import Answering
 from tests.support.live import ECHO, Live
 from tests.support.program import AGH
 from tests.support.terminal import run_on_terminal
@@ -49,6 +50,26 @@ def test_what_cannot_run_leaves_no_session(live: Live) -> None:
     run(live, code=2)
     run(live, "hello", "--timeout", "soon", code=2)
     assert live.sessions() == []
+
+
+def test_a_picture_that_the_agent_does_not_take_leaves_nothing(live: Live) -> None:
+    """The agent says what it takes only once it runs, so its session is deleted again."""
+    Answering(live)
+    picture = live.workspace / "screen.png"
+    picture.write_bytes(b"no picture")
+    args = ("--agent", "answering", "--name", "look", "look", "--attach", picture)
+    result = live.agh("run", *args, code=2)
+    assert result.stderr.splitlines() == [
+        f"agh: --attach: agent answering takes no images ({picture})",
+        "hint: leave it out, or use an agent that takes images",
+    ]
+    assert live.sessions() == []
+    assert not live.processes()
+    older = live.new(args=("--name", "look"))
+    older.stop()
+    live.agh("run", *args, "--replace", code=2)
+    assert [session.id for session in live.sessions()] == [older.id]
+    assert not older.meta()["archived"], "it has its name back"
 
 
 def test_an_agent_that_is_not_there(live: Live) -> None:
@@ -126,6 +147,7 @@ def test_cancelled_is_ended_and_removed(live: Live) -> None:
     wait_until(live.sessions)
     (session,) = live.sessions()
     session.wait_for_text("ready")
+    live.has_printed(process)
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
     assert live.sessions() == []

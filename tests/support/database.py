@@ -12,6 +12,7 @@ from agh.store.writer import Writer
 from tests.support.build import AT, Home, calls, conversation, returns, says, take_lock, user
 
 TABLES = ("sessions", "turns", "messages", "tool_calls", "tool_results", "files", "permissions", "usage")
+TABLES += ("questions",)
 TABLES += ("markers", "failures")
 
 
@@ -30,7 +31,7 @@ def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:
         tables = {}
         for name in TABLES:
             columns = [column for _, column, *_ in db.execute(f"PRAGMA table_info({name})")]
-            if name in ("files", "permissions", "usage"):
+            if name in ("files", "permissions", "questions", "usage"):
                 columns.remove("id")
             tables[name] = sorted(db.execute(f"SELECT {', '.join(columns)} FROM {name}"), key=repr)
         return tables
@@ -78,5 +79,12 @@ def rich(home: Home, **fields: Any) -> Path:
             "INSERT INTO permissions (request_id, turn_id, tool_call_id, status, action, request, decision, "
             "decided_by, created_at, decided_at) VALUES ('r1', 'turn-2', 'call-2', 'decided', 'edit', '{}', "
             "'allowed', 'user', '2026-04-16T02:00:01.000Z', '2026-04-16T02:00:02.000Z')"
+        )
+        db.execute(
+            "INSERT INTO questions (request_id, turn_id, tool_call_id, status, message, request, decision, "
+            "answer, decided_by, created_at, decided_at) VALUES ('q1', 'turn-2', 'call-2', 'decided', "
+            "'Which one?', ?, 'accepted', '{\"answer\":\"both\"}', 'user', '2026-04-16T02:00:01.000Z', "
+            "'2026-04-16T02:00:03.000Z')",
+            ['{"mode":"form","fields":[{"name":"answer","type":"string"}],"url":null}'],
         )
     return directory

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shlex
 import socket
 import subprocess
@@ -245,6 +246,10 @@ class Live:
     def reads_the_log(self, process: subprocess.Popen[bytes], session: Session) -> None:
         """Wait until a command has opened the session's log."""
         wait_until(lambda: has_open(process.pid, str(session.directory / "events.db")))
+
+    def has_printed(self, process: subprocess.Popen[bytes]) -> None:
+        """Wait until a command has printed something, so that it is showing a turn."""
+        wait_until(lambda: select.select([process.stdout], [], [], 0)[0], what="output")
 
     def waits(self, process: subprocess.Popen[bytes]) -> None:
         """Wait until a command waits for something to change."""

@@ -31,10 +31,12 @@ AGH = str(Path(sys.executable).with_name("agh"))
 ALWAYS_EXEC = bool(os.environ.get("AGH_TEST_EXEC"))
 WORKING_ALONE = {
     *("agent list", "agent show", "completion", "config get", "config path", "config show"),
-    *("config validate", "db build", "db query", "doctor", "plugins list", "session events"),
-    *("session export", "session history", "session list", "session permissions", "session queue"),
-    *("session recap", "session repair", "session search", "session status", "session transcript"),
-    *("session usage", "skill show", "workspace list", "workspace show"),
+    *("config validate", "db build", "db query", "doctor", "plugins list", "session archive"),
+    *("session commands", "session events", "session export", "session history", "session list"),
+    *("session permissions", "session questions", "session queue", "session recap", "session redact"),
+    *("session rename", "session repair", "session search", "session status", "session transcript"),
+    *("session usage", "skill show", "workspace add", "workspace list", "workspace remove"),
+    *("workspace show",),
 }
 AT_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_")  # variables that an interpreter reads only once
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD, signal.SIGWINCH)

@@ -17,7 +17,11 @@ from agh.store.views import session_view
 @click.option("--name", help="A name for the new session.")
 @output_option()
 def fork_command(id: str, at: int | None, name: str | None, output: str) -> None:
-    """Start a new session from the history of another. The other one is not touched."""
+    """Start a new session from the history of another. The other one is not touched.
+
+    The agent copies its own memory if it can: all of it, or up to an answer that --at ends with. Otherwise it
+    is told the history with the next prompt.
+    """
     session, hello = fork(sessions.resolve(id), at=at, name=name)
     tell_restored(hello)
     view = session_view(session)

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from agh.adapters import registry
+from agh.cli.session.adopt import adopt_command
 from agh.console import terminal
 from agh.console.output import output_option, remark, write_result
 from agh.console.progress import progress
@@ -29,10 +30,20 @@ HEAD = 1 << 16
     "import",
     epilog="\b\nExamples:\n  agh session import fix-login.jsonl\n"
     "  agh session import --from claude            # everything in ~/.claude/projects\n"
-    "  agh session import --from codex ~/.codex/sessions/2026",
+    "  agh session import --from codex ~/.codex/sessions/2026\n"
+    "  agh session import --from-agent opencode --list\n"
+    "  agh session import --from-agent opencode    # all of this directory",
 )
-@click.argument("paths", nargs=-1, metavar="[FILE]...")
-@click.option("--from", "source", metavar="KIND", help="What the files are, e.g. jsonl, db, claude, codex.")
+@click.argument("paths", nargs=-1, metavar="[FILE|ID]...")
+@click.option(
+    "--from", "source", metavar="KIND", help="What the files are, e.g. jsonl, db, claude, codex, gemini."
+)
+@click.option(
+    "--from-agent", "agent", metavar="NAME", help="Adopt what this agent has; each ID is one of its own."
+)
+@click.option("--cwd", metavar="DIR", help="With --from-agent: the directory of the sessions, not this one.")
+@click.option("--all", "everywhere", is_flag=True, help="With --from-agent: the sessions of every directory.")
+@click.option("--list", "only_list", is_flag=True, help="With --from-agent: list its sessions, adopt none.")
 @click.option(
     "--new-id", is_flag=True, help="Import an exported session as another one, also when it is here."
 )
@@ -48,19 +59,36 @@ HEAD = 1 << 16
 def import_command(
     paths: tuple[str, ...],
     source: str | None,
+    agent: str | None,
+    cwd: str | None,
+    everywhere: bool,
+    only_list: bool,
     new_id: bool,
     workspace: str | None,
     trust: bool,
     output: str,
 ) -> None:
-    """Make sessions from files that agh or another program wrote.
+    """Make sessions from files that agh or another program wrote, or from those an agent has itself.
 
     The format is detected from the file's contents. A directory is searched for files of the KIND named;
     without any FILE, the directory where that program keeps its own is searched. Files are only read. A
     session appears when it is complete; the same conversation is imported once, and what was added to its
     file since is appended.
     Imported conversations can be read, searched and resumed like any other.
+
+    With --from-agent, the agent is started and asked for its own sessions of the directory, and replays
+    each to be recorded. One that is here already, from an import or because agh made it, stays as it is.
     """
+    if agent is not None:
+        if source or new_id or workspace or trust:
+            raise Usage("--from-agent goes with --cwd, --all and --list", hint="agh session import --help")
+        adopt_command(agent, paths, cwd, everywhere, only_list, output)
+        return
+    if cwd or everywhere or only_list:
+        raise Usage(
+            "--cwd, --all and --list need --from-agent",
+            hint="agh session import --from-agent NAME --list",
+        )
     if not paths and source is None:
         raise Usage("name a file, or what to look for with --from", hint="agh session import --from claude")
     if workspace is not None:

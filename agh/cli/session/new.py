@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -123,13 +124,23 @@ def new_command(output: str, **options: Any) -> None:
     write_result("session", view, output, lambda: str(view["id"]))
 
 
-def new_session(*, discard: bool = False, no_ask: bool = False, **options: Any) -> dict[str, Any]:
-    """Start a session from the options of a command and return its view."""
+def new_session(
+    *,
+    discard: bool = False,
+    no_ask: bool = False,
+    check: Callable[[Session], None] | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Start a session from the options of a command and return its view; for `check` see `create`."""
     if options.get("replace") and not options.get("name"):
         raise Usage("--replace takes over a name: give it with --name", hint="agh new --name NAME --replace")
     request = check_options(**options)
     session, hello = create(
-        **request, discard=discard, announce=announce, on_request=partial(_answer_early, no_ask)
+        **request,
+        discard=discard,
+        check=check,
+        announce=announce,
+        on_request=partial(_answer_early, no_ask),
     )
     tell_remarks(hello)
     return session_view(session)

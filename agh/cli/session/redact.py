@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from agh.console.output import output_option, write_result
@@ -18,12 +20,18 @@ from agh.store import sessions
 @click.argument("events", nargs=-1, required=True, metavar="EVENT...")
 @output_option()
 def redact_command(id: str, events: tuple[str, ...], output: str) -> None:
-    """Hide the text of messages, tool calls or markers.
+    """Hide the text of messages, tool calls, questions or markers.
 
     EVENT is an id as `transcript` and `events` print it; all events of that message are hidden. From then
     on nothing that agh shows or copies has the text: transcript, events, recap, search, db, export, fork, the
     web page. The log is never edited: events.db still has it, and so has the agent's own memory.
     """
     redactions = redact(sessions.resolve(id), events)
-    lines = [f"{entry['marker_id']}  {len(entry['events'])} events hidden" for entry in redactions]
-    write_result("redacted", redactions, output, lambda: "\n".join(lines))
+    write_result(
+        "redacted", redactions, output, lambda: "\n".join(map(_line, redactions)) or "already hidden"
+    )
+
+
+def _line(entry: dict[str, Any]) -> str:
+    count = len(entry["events"])
+    return f"{entry['marker_id']}  {count} event{'' if count == 1 else 's'} hidden"

@@ -32,21 +32,39 @@ _AUTH = (
 )
 _MCP = r"(?i)\bmcp\b"
 
-_NOISE = re.compile(
+_NOISE = (
     r"^\s*(?:at |\^|[\]})]|throw |node:|File \"|Node\.js v|\w+: ['\[{]|code: )|complete log of this run"
     r"|^npm (?:error|ERR!)\s*(?:code\b.*|errno\b.*|syscall\b.*|\d*\s*)$|^\s*[-=~*]+\s*$"
 )
-_NAMED_ERROR = re.compile(
-    r"\b[A-Z]\w*(?:Error|Exception)\b(?: \[\w+\])?:|^(?:error|fatal|panic)(?:\[\w+\])?[: ]", re.I
-)
-_ANY_ERROR = re.compile(
+_NAMED_ERROR = r"(?i)\b[A-Z]\w*(?:Error|Exception)\b(?: \[\w+\])?:|^(?:error|fatal|panic)(?:\[\w+\])?[: ]"
+_ANY_ERROR = (
     r"(?i)error|fatal|panic|cannot|can't|could not|not found|no such|denied|refused|invalid|missing"
     r"|unsupported|required|failed|unauthori[sz]ed|unknown"
 )
-_NOT_INSTALLED = re.compile(
-    r"(?i)\be404\b|404 not found|is not in this registry|cannot find (?:module|package)|modulenotfounderror"
-    r"|no module named|command not found|no such file|unsupported engine|requires node|node(?:\.js)? version"
+_CAUSE_LINE = r"(?i)^(?:caused? by|cause|reason): |^╰─▶ "
+_NO_PACKAGE = (
+    r"(?i)\be404\b|404 not found|is not in this registry|not found in the package registry"
+    r"|no matching distribution"
 )
+_NOT_INSTALLED = (
+    r"(?i)cannot find (?:module|package)|modulenotfounderror|no module named|command not found|no such file"
+)
+_OLD_NODE = (
+    r"(?i)unsupported engine|ebadengine|requires node|node(?:\.js)? version|err_require_esm"
+    r"|err_unknown_builtin_module|no such built-in module|does not provide an export named"
+    r"|syntaxerror:(?s:.)*node\.js v\d"
+)
+_NO_NETWORK = (
+    r"(?i)\be(?:notfound|ai_again|connrefused|connreset|timedout|netunreach|hostunreach)\b"
+    r"|connection (?:error|refused|reset|failed)|network (?:error|is unreachable)|fetch failed|dns error"
+    r"|could not resolve|name resolution|(?:failed|unable) to (?:connect|fetch)|socket hang up"
+)
+_NO_MODEL = (
+    r"(?i)model_not_found|\bmodel\b.{0,80}(?:not[ _]found|unknown|not exist|supported|invalid|not available)"
+    r"|(?:unknown|invalid|unsupported|no such) model|\bmodel: [^ ]+ \(not_found"
+)
+_NOTHING_SAID = r"(?i)internal (?:server )?error\.?"
+NO_REASON = "internal error, without a reason"
 
 
 def error_text(error: Mapping[str, Any]) -> str:
@@ -54,14 +72,33 @@ def error_text(error: Mapping[str, Any]) -> str:
     data = error.get("data")
     if isinstance(data, Mapping):
         data = {key: value for key, value in data.items() if key != "authMethods"}  # those are no reasons
-    texts = [str(error.get("message"))]
+    texts = [_without_json(str(error.get("message")))]
     reasons = [data] if isinstance(data, str) else list(_reasons(data, 0))
     if not reasons and data not in (None, {}, []):
         reasons = [orjson.dumps(data).decode()]
-    for reason in reasons:
+    for reason in map(_without_json, reasons):
         if reason.strip() and not any(reason in text for text in texts):
             texts.append(reason.strip())
+    if re.fullmatch(_NOTHING_SAID, texts[0]):
+        texts = texts[1:] or [NO_REASON]
     return ": ".join(text.rstrip(":") for text in texts)[:MAX_TEXT]
+
+
+def _without_json(text: str) -> str:
+    """Return a text with the JSON at its end, as of a provider's answer, in words."""
+    start = text.find("{")
+    if start < 0:
+        return text
+    try:
+        value = orjson.loads(text[start:])
+    except orjson.JSONDecodeError:
+        return text
+    reasons = list(dict.fromkeys(_reasons(value, 0)))
+    inner = value.get("error")
+    kind = inner.get("type") if isinstance(inner, dict) else None
+    kinds = [f"({kind})"] if isinstance(kind, str) and kind else []
+    head = text[:start].rstrip(" :")
+    return " ".join([": ".join(filter(None, [head, *reasons])), *kinds]) if reasons else text
 
 
 def is_auth_failure(error: Mapping[str, Any]) -> bool:
@@ -83,8 +120,28 @@ def is_about_mcp(text: str) -> bool:
 
 
 def says_not_installed(text: str) -> bool:
-    """Tell whether a text says that a package or a program is missing, or does not fit."""
-    return _NOT_INSTALLED.search(text) is not None
+    """Tell whether a text says that a part of a program is missing."""
+    return re.search(_NOT_INSTALLED, text) is not None
+
+
+def says_no_package(text: str) -> bool:
+    """Tell whether a text says that no registry has the package to run."""
+    return re.search(_NO_PACKAGE, text) is not None
+
+
+def says_old_node(text: str) -> bool:
+    """Tell whether a text, which may have several lines, says that a newer Node.js is needed."""
+    return re.search(_OLD_NODE, text) is not None
+
+
+def says_no_network(text: str) -> bool:
+    """Tell whether a text says that a server could not be reached."""
+    return re.search(_NO_NETWORK, text) is not None
+
+
+def says_no_model(text: str) -> bool:
+    """Tell whether a text says that there is no such model."""
+    return re.search(_NO_MODEL, text) is not None
 
 
 def last_lines(text: str) -> list[str]:
@@ -96,11 +153,15 @@ def last_lines(text: str) -> list[str]:
 def cause_in(lines: Sequence[str]) -> str:
     """Return the line that says best why a program has ended; empty if there is none.
 
-    That is the last line that names an error, else the first with a word of failure, else the last line.
+    That is a line that calls itself the cause, else the last line that names an error, else the first with a
+    word of failure, else the last line.
     """
-    useful = [line.strip() for line in lines if line.strip() and not _NOISE.search(line)]
-    named = [line for line in useful if _NAMED_ERROR.search(line)]
-    failing = [line for line in useful if _ANY_ERROR.search(line)]
+    useful = [line.strip() for line in lines if line.strip() and not re.search(_NOISE, line)]
+    causes = [line for line in useful if re.search(_CAUSE_LINE, line)]
+    if causes:
+        return re.sub(_CAUSE_LINE, "", causes[-1])
+    named = [line for line in useful if re.search(_NAMED_ERROR, line)]
+    failing = [line for line in useful if re.search(_ANY_ERROR, line)]
     if named or failing:
         return named[-1] if named else failing[0]
     return (useful or [line.strip() for line in lines if line.strip()] or [""])[-1]

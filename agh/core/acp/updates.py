@@ -36,8 +36,8 @@ def event_of(
         return ("agent_message" if kind == "agent_message_chunk" else "thought"), _chunk_fields(update)
     if kind in ("tool_call", "tool_call_update"):
         return tool_event(update, earlier, terminal)
-    if kind == "plan":
-        return "plan", {}
+    if kind in ("plan", "plan_update", "plan_removed"):
+        return "plan", _plan_fields(update)
     if kind == "usage_update":
         return "usage", {"usage": context_usage(update)}
     note = notice_marker(update) if kind == "notice" else None
@@ -149,6 +149,13 @@ def _chunk_fields(update: Fields) -> Fields:
     if isinstance(update.get("messageId"), str):
         fields["message_id"] = update["messageId"]
     return fields
+
+
+def _plan_fields(update: Fields) -> Fields:
+    """Return the id of a plan that can be updated and dropped; an agent may have several."""
+    plan = update.get("plan")
+    plan_id = plan.get("planId") if isinstance(plan, dict) else update.get("planId")
+    return {"plan_id": plan_id[:200]} if isinstance(plan_id, str) else {}
 
 
 def _system_title(kind: Any, update: Fields) -> str:

@@ -15,14 +15,14 @@ from agh.core.events import CHAT_TYPES, MARKER_CREATED, Row, parse_content
 from agh.core.redaction.redact import MARK
 from agh.core.transcript import Assembler
 
-REDACTABLE = (*CHAT_TYPES, MARKER_CREATED)
+REDACTABLE = (*CHAT_TYPES, MARKER_CREATED, "question")
 # What an event keeps: it says what happened and when, not what was said.
 _KEPT = {
     *("schema", "type", "session_id", "turn_id", "timestamp", "agent_id", "message_id", "tool_call_id"),
     *("tool_name", "tool_kind", "tool_error", "outcome", "request_id", "action", "decision", "decided_by"),
     *("kind", "severity", "occurred_at", "turn", "attempt", "wait_seconds"),
 }
-_TEXTS = ("text", "summary", "title", "resource")
+_TEXTS = ("text", "summary", "title", "resource", "message")
 
 
 def hidden_sequences(contents: Iterable[str]) -> dict[int, bool]:
@@ -59,14 +59,24 @@ def hide(row: Row, *, is_first: bool) -> Row:
 
 
 def rows_with(rows: Iterable[Row], target: Row) -> list[Row]:
-    """Return the rows of the turn that make up the target's message, and what was asked about its tool."""
+    """Return the rows of the turn that make up the target's message, and what was asked about its tool.
+
+    A question and its answer belong together, whichever of them is the target.
+    """
     assembler, by_message = Assembler(), dict[int, list[Row]]()
     group: list[Row] = [target]
-    call_id = target.parsed().get("tool_call_id")
+    content = target.parsed()
+    call_id = content.get("tool_call_id")
+    questions = {content.get("request_id")} if target.type == "question" else set()
     asked: list[Row] = []
     for row in rows:
-        if row.type == "permission" and call_id is not None and row.parsed().get("tool_call_id") == call_id:
-            asked.append(row)
+        if row.type in ("permission", "question"):
+            request = row.parsed()
+            if call_id is not None and request.get("tool_call_id") == call_id:
+                asked.append(row)
+                questions |= {request.get("request_id")} if row.type == "question" else set()
+            elif row.type == "question" and request.get("request_id") in questions:
+                asked.append(row)
         changed = assembler.feed(row)
         if changed and row.type in REDACTABLE:
             members = by_message.setdefault(id(changed[-1]), [])

@@ -26,13 +26,13 @@ SUMMARY_CHUNK = "compaction_summary_chunk"  # the title of a `system` event
 _BOUNDS = ("user_message", *TURN_END_TYPES)
 MOST_ROWS, MOST_CHARACTERS = 1000, 4 << 20  # that are held back until their turn has ended
 _LAST_ROWS = 100  # of those: held back longer, because a secret may begin in them
-_JSON_COLUMNS = ("prompt", "request", "answer")
+_JSON_COLUMNS = ("prompt", "request", "answer", "fields")
 
 
 def redact_copy(snapshot: Snapshot, redactor: Redactor) -> Snapshot:
     """Return the copy without secrets; the caller still has to replace its `database`."""
     tables = {
-        name: [_redact_table_row(row, redactor) for row in rows] for name, rows in snapshot.tables.items()
+        name: [redact_table_row(row, redactor) for row in rows] for name, rows in snapshot.tables.items()
     }
     return replace(
         snapshot,
@@ -121,7 +121,8 @@ def _with_content(row: Row, content: dict[str, Any]) -> Row:
     return row._replace(content=orjson.dumps(content).decode())
 
 
-def _redact_table_row(row: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
+def redact_table_row(row: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
+    """Return a row of a table other than the events, redacted; also what is in it as JSON."""
     clean = redactor.json(row)
     for column in _JSON_COLUMNS:
         if isinstance(row.get(column), str):

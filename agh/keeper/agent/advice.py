@@ -1,23 +1,89 @@
-"""The command to run next when an agent has failed, and the ways in which it can be logged in to."""
+"""What to do when an agent has failed, and the ways in which it can be logged in to."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from shlex import join, quote
 from typing import Any
 
 from agh.adapters.agents import AgentRecord
-from agh.core.acp.reasons import says_auth, says_not_installed
+from agh.adapters.launch import Launch
+from agh.core.acp.reasons import (
+    says_auth,
+    says_no_model,
+    says_no_network,
+    says_no_package,
+    says_not_installed,
+    says_old_node,
+)
+from agh.errors import AgentNotInstalled
 
 
-def hint_for(record: AgentRecord, *causes: str) -> str:
-    """Return the command that helps: the one that installs the agent, logs in, or tries it out."""
-    cause = " ".join(causes)
+def hint_for(record: AgentRecord, cause: str) -> str:
+    """Return what helps: the command that installs the agent, logs in, or tries it out."""
     if says_auth(cause):
         return login_hint(record)
+    if says_no_package(cause):
+        return package_hint(record)
     if says_not_installed(cause) and record.install:
         return f"install it: {record.install}"
+    if says_old_node(cause):
+        return f"install a newer Node.js (node --version shows yours), then: {doctor_hint(record)}"
+    if says_no_network(cause):
+        return f"check the network, then: {doctor_hint(record)}"
+    if says_no_model(cause):
+        return "choose another model with --model, or in the agent's own settings"
     return doctor_hint(record)
+
+
+def package_hint(record: AgentRecord) -> str:
+    """Return what helps if there is no package of that name."""
+    if record.source == "--command":
+        return "correct the package in --command; agh agent search lists agents"
+    return f"see which package it has now: agh agent search {record.name}"
+
+
+def slow_hint(record: AgentRecord, method: str) -> str:
+    """Return what helps if an agent does not answer: it may hang, or only be slow."""
+    setting = {"initialize": "initialize", "session/new": "new"}.get(method, "load")
+    return f"{doctor_hint(record)}; if it is only slow: agh config set timeouts.{setting} 5m"
+
+
+def start_failure(launch: Launch, error: str) -> AgentNotInstalled:
+    """Return why an agent's program could not be executed; `error` is the system's word for it."""
+    record, program = launch.agent, launch.argv[0]
+    search = launch.workspace if "/" in program else launch.environ.get("PATH", "")
+    return program_missing(record, program, search=search, error=error)
+
+
+def program_missing(record: AgentRecord, program: str, *, search: str, error: str = "") -> AgentNotInstalled:
+    """Return why a program cannot be executed: it is not in any folder of `search`, or not a program."""
+    install = f"install it: {record.install}" if record.install else None
+    paths = (os.path.join(folder, program) for folder in search.split(os.pathsep))
+    path = next((path for path in paths if os.path.exists(path)), None)
+    if path is None:
+        why = f"there is no file {program}" if "/" in program else f"{program} is not on PATH"
+        if record.source == "--command":
+            install = "correct --command, or choose another agent: agh agent list"
+    elif not os.access(path, os.X_OK):
+        why, install = f"{program} is not executable", f"chmod +x {quote(os.path.normpath(path))}"
+    elif (interpreter := _read_interpreter(path)) and not os.path.exists(interpreter):
+        why = f"{program} needs {interpreter}, which is not there"
+    else:
+        why = f"{program}: {error}"
+    return AgentNotInstalled(record.name, why, hint=install)
+
+
+def _read_interpreter(path: str) -> str:
+    """Return the interpreter that a script names in its first line."""
+    try:
+        with open(path, "rb") as file:
+            line = file.readline(300)
+    except OSError:
+        return ""
+    words = line.removeprefix(b"#!").split() if line.startswith(b"#!") else []
+    return words[0].decode(errors="replace") if words else ""
 
 
 def login_hint(record: AgentRecord) -> str:

@@ -29,10 +29,18 @@ from agh.core.acp.frames import (
     encode_result,
     redacted_error,
 )
-from agh.core.acp.reasons import MAX_LINES, cause_in, error_text, last_lines
+from agh.core.acp.reasons import (
+    MAX_LINES,
+    NO_REASON,
+    cause_in,
+    error_text,
+    last_lines,
+    says_no_package,
+    says_old_node,
+)
 from agh.core.redaction.redact import LONGEST, Redactor
 from agh.errors import AgentDied, AgentNotInstalled, AghError, TimedOut
-from agh.keeper.agent.advice import hint_for
+from agh.keeper.agent.advice import doctor_hint, hint_for, package_hint, slow_hint, start_failure
 from agh.keeper.leash.child import Leashed
 from agh.keeper.loop import Loop
 
@@ -46,8 +54,8 @@ Then = Callable[[Response | AghError], None]
 class RpcError(AghError):
     """{1} (code {0})"""  # the error must be redacted
 
-    def __init__(self, error: Mapping[str, Any]) -> None:
-        super().__init__(error.get("code"), error_text(error))
+    def __init__(self, error: Mapping[str, Any], text: str | None = None) -> None:
+        super().__init__(error.get("code"), text or error_text(error))
         self.error = error
         if error.get("data") is not None:
             self.details["data"] = error["data"]
@@ -72,6 +80,7 @@ class Agent:
         self._is_waiting = is_waiting  # for the user, so that a late answer is not the agent's fault
         self._stderr = bytearray()
         self._stray: list[str] = []  # the last lines on stdout that were not messages
+        self._has_spoken = False
         self._splitter = Splitter()
         self._waiting: dict[int, Then] = {}
         self._cancelled: set[int] = set()  # requests that took too long: their late answers mean nothing
@@ -103,11 +112,15 @@ class Agent:
         answers: list[Response | AghError] = []
         self.request(method, params, answers.append, limit)
         self._loop.run_until(lambda: bool(answers))
-        (answer,) = answers
+        return self.result_of(answers[0])
+
+    def result_of(self, answer: Response | AghError) -> Any:
+        """Return the result of a request; raise what it failed with, as it may be shown."""
         if isinstance(answer, AghError):
             raise answer
         if answer.error is not None:
-            failure = RpcError(redacted_error(answer.error, self.redactor))
+            error = redacted_error(answer.error, self.redactor)
+            failure = RpcError(error, self.with_last_words(error_text(error)))
             failure.hint = hint_for(self._launch.agent, failure.message)
             failure.details |= self.last_lines()
             raise failure
@@ -155,16 +168,28 @@ class Agent:
     def death(self) -> AghError:
         """Return why the agent is gone, as an error."""
         if self.process.start_error is not None:
-            return AgentNotInstalled(self.name, f"{self.argv[0]}: {self.process.start_error}")
-        how = "it closed its stdout and went on" if self._closed_stdout else self.process.describe_end()
+            return start_failure(self._launch, self.process.start_error)
+        how = "closed its stdout and did not end" if self._closed_stdout else self.process.describe_end()
         words = self.stderr_text().strip()
         lines = self.last_lines()
         if self.process.exit is not None and (explained := self._explain(self.process.exit, words)):
             explained.details |= lines
             return explained
-        cause = cause_in([*lines.get("stdout", ()), *lines.get("stderr", ())])
-        hint = hint_for(self._launch.agent, cause, how)
+        record, output = self._launch.agent, [*lines.get("stdout", ()), *lines.get("stderr", ())]
+        cause = cause_in(output)
+        if says_no_package(cause) and not self._has_spoken:
+            return AgentNotInstalled(self.name, cause, hint=package_hint(record), **lines)
+        hint = hint_for(record, "\n".join(output) if says_old_node("\n".join(output)) else cause)
+        if self._stray and not self._has_spoken:
+            how = f"{how} and spoke no ACP"
+            if record.install and hint == doctor_hint(record):  # often it is too old
+                hint = f"update it: {record.install}"
         return AgentDied(self.name, how + (cause and f"; its last words: {cause}"), hint=hint, **lines)
+
+    def with_last_words(self, message: str) -> str:
+        """Return the message of an error, with what is on stderr if the message gives no reason."""
+        cause = cause_in(last_lines(self.stderr_text())) if message.startswith(NO_REASON) else ""
+        return f"{message}; its last words: {cause}" if cause else message
 
     def last_lines(self) -> dict[str, list[str]]:
         """Return the last lines of stderr, and of what was not a message on stdout, without secrets."""
@@ -174,6 +199,16 @@ class Agent:
     def stray_lines(self) -> list[str]:
         """Return the last lines on stdout that were not messages, without secrets."""
         return last_lines(self.redactor.text("\n".join(self._stray)))
+
+    def _keep_stray_lines(self, frames: list[Frame]) -> None:
+        """Keep the beginnings of what is not a message; hold no frame, since it may be many megabytes."""
+        for frame in frames:
+            if isinstance(frame, Malformed):
+                # Its last word may be the beginning of a secret.
+                line = frame.head if frame.length <= HEAD else frame.head.rpartition(" ")[0]
+                self._stray = [*self._stray, line][-MAX_LINES:]
+            else:
+                self._has_spoken = True
 
     def _explain(self, end: dict[str, Any], words: str) -> AghError | None:
         """Return how a plugin explains the end, if it does; a plugin that fails explains nothing."""
@@ -202,11 +237,7 @@ class Agent:
             del self._stderr[: max(0, len(self._stderr) - STDERR_TAIL - LONGEST)]
             return
         frames = self._splitter.feed(data) if data else self._splitter.close()
-        for frame in frames:
-            if isinstance(frame, Malformed):
-                # Its last word may be the beginning of a secret.
-                line = frame.head if frame.length <= HEAD else frame.head.rpartition(" ")[0]
-                self._stray = [*self._stray, line][-MAX_LINES:]
+        self._keep_stray_lines(frames)
         if frames and self._on_frames is not None:
             self._on_frames(self, frames)
         if not data:  # it cannot send anything any more: only its end is left to report
@@ -246,5 +277,5 @@ class Agent:
         if then is not None:
             self._cancelled.add(number)
             self.notify("$/cancel_request", {"requestId": number})
-            hint = hint_for(self._launch.agent, "", "")
+            hint = slow_hint(self._launch.agent, method)
             then(TimedOut(f"agent {self.name} ({method})", limit, hint=hint, **self.last_lines()))

@@ -22,7 +22,16 @@ from agh.core.acp.updates import (
     update_text,
 )
 from agh.core.events import MARKER_CREATED, timestamp
-from agh.keeper.agent import files, open_calls, options, permissions, questions, terminals, waiting
+from agh.keeper.agent import (
+    files,
+    open_calls,
+    options,
+    permissions,
+    questions,
+    terminals,
+    user_messages,
+    waiting,
+)
 from agh.keeper.agent.connection import Agent
 from agh.keeper.log import is_fatal
 from agh.keeper.session import Live, Turn, cause_of
@@ -38,6 +47,8 @@ REPLAYED = (
     "tool_call",
     "tool_call_update",
     "plan",
+    "plan_update",
+    "plan_removed",
     "compaction_update",
     "compaction_summary_chunk",
 )
@@ -97,11 +108,15 @@ def _take_notification(live: Live, frame: Notification) -> None:
         _drop(live)
         return
     if live.agent.replaying and update.get("sessionUpdate") in REPLAYED:
+        if update["sessionUpdate"] == "agent_message_chunk":
+            live.agent.replayed_message = update.get("messageId")
         live.agent.replayed += 1
         return
     if _child_session(live, frame) is not None:
         _take_child_update(live, frame, update)
         return
+    if live.agent.user_message is not None or update.get("sessionUpdate") == user_messages.CHUNK:
+        user_messages.follow_message(live, update)
     is_tool = update.get("sessionUpdate") in ("tool_call", "tool_call_update")
     type, fields = open_calls.tool_event_of(live, update) if is_tool else event_of(update)
     if type == "usage":

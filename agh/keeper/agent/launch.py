@@ -19,6 +19,7 @@ WORK = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}  
 CAPABILITIES = {
     "elicitation": {"form": {}, "url": {}},
     "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
+    "plan": {},
 }
 
 
@@ -44,8 +45,9 @@ def agent_record(name: str, command: list[str] | None, workspace: str) -> AgentR
 
 def not_installed(record: AgentRecord) -> AgentNotInstalled:
     """Return the error for an agent whose program is missing, with how to install it."""
-    hint = f"install it: {record.install}" if record.install else None
-    return AgentNotInstalled(record.name, f"{record.argv[0]} is not on PATH", hint=hint)
+    from agh.keeper.agent.advice import program_missing
+
+    return program_missing(record, record.argv[0], search=os.environ.get("PATH", ""))
 
 
 def prepare(

@@ -188,9 +188,19 @@ def _find(session: Meta, name: str, value: str) -> tuple[Choice, Any]:
                     return choice, value.lower() == "true"
             elif value in choice.values:
                 return choice, value
-            raise OptionUnknown(name, value, ", ".join(choice.values) or "nothing")
-    names = ", ".join(dict.fromkeys(choice.name for choice in choices))
-    raise OptionUnknown("option", name, names or "no options")
+            raise OptionUnknown(
+                name, value, ", ".join(choice.values) or "nothing", hint=_suggest(value, choice.values)
+            )
+    names = list(dict.fromkeys(choice.name for choice in choices))
+    hint = _suggest(name, names) if names else "leave it out, and choose in the agent's own settings"
+    raise OptionUnknown("option", name, ", ".join(names) or "none", hint=hint)
+
+
+def _suggest(word: str, words: list[str]) -> str | None:
+    from agh.core.suggest import closest
+
+    close = closest(word, words)
+    return f"did you mean {close}?" if close else None
 
 
 def _values(option: dict[str, Any]) -> list[str]:

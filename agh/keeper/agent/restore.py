@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from agh.adapters import registry
-from agh.adapters.opening import directories, opening
+from agh.adapters.opening import directories, fork_point, opening
 from agh.adapters.restore import (
     AUTH_REQUIRED,
     Gone,
@@ -57,9 +57,9 @@ class Outcome(NamedTuple):
 class LiveConversation:
     """The Conversation that a strategy works with: see agh.adapters.restore."""
 
-    def __init__(self, live: Live, fork_of: str | None = None) -> None:
+    def __init__(self, live: Live, fork_of: str | None = None, fork_message: str | None = None) -> None:
         self._live = live
-        self.forking = fork_of is not None
+        self.forking, self.fork_message = fork_of is not None, fork_message
         self._tried_login = False
         self.agent_session: str | None = fork_of or live.meta.get("acp_session_id")
         any_prompt = f"SELECT 1 FROM events WHERE {LANDMARK} AND type = 'user_message' LIMIT 1"
@@ -79,6 +79,8 @@ class LiveConversation:
             params["mcpServers"] = live.meta.get("mcp_servers") or []
             params |= self._opening()
             params |= directories(self.capabilities, live.folders[1:])
+        if method == "session/fork" and self.fork_message is not None:
+            fork_point(live.agent.record, params, self.fork_message)
         limit = live.settings[
             "timeouts.new" if method in ("session/new", "session/list") else "timeouts.load"
         ]
@@ -135,7 +137,7 @@ class LiveConversation:
 
     def replayed(self, load: Callable[[], Any]) -> tuple[Any, int]:
         agent = self._live.agent
-        agent.replaying, agent.replayed = True, 0
+        agent.replaying, agent.replayed, agent.replayed_message = True, 0, None
         try:
             answer = load()
             self._await_quiet()
@@ -143,6 +145,10 @@ class LiveConversation:
             agent.replaying = False
             raise
         return answer, agent.replayed
+
+    @property
+    def last_message(self) -> str | None:
+        return self._live.agent.replayed_message
 
     def restart(self, extra_argv: list[str]) -> None:
         restart_agent(self._live, extra_argv)
@@ -199,14 +205,22 @@ def start_conversation(live: Live) -> Outcome:
 
 
 def restore(
-    live: Live, *, require_context: bool = False, fork_of: str | None = None, skip: tuple[str, ...] = ()
+    live: Live,
+    *,
+    require_context: bool = False,
+    fork_of: str | None = None,
+    fork_message: str | None = None,
+    skip: tuple[str, ...] = (),
 ) -> Outcome:
     """Restore the conversation by the first strategy that works.
 
-    `fork_of` is the agent's session that this session is a copy of; `skip` are the strategies not to use.
+    `fork_of` is the agent's session that this session is a copy of, up to `fork_message` if that is named;
+    `skip` are the strategies not to use.
     """
     skip += live.agent.record.restore_skip
-    conversation = LiveConversation(live, fork_of)
+    if fork_message is not None and "fork_at" not in live.agent.record.session_meta:
+        fork_of = fork_message = None  # the agent would copy all of it
+    conversation = LiveConversation(live, fork_of, fork_message)
     reasons: list[str] = []
     forgotten = False
     with _agent_errors(live):
@@ -257,10 +271,11 @@ class _agent_errors:
             details: dict[str, Any] = live.agent.connected.last_lines()
             if error.error.get("data") is not None:
                 details["data"] = error.error["data"]
+            text = live.agent.connected.with_last_words(str(error))
             if live.meta.get("acp_session_id"):
-                raise RestoreFailed(live.session_id, str(error), **details) from None
-            hint = hint_for(live.agent.record, str(error))
-            raise AgentFailed(live.meta["agent_name"], str(error), hint=hint, **details) from None
+                raise RestoreFailed(live.session_id, text, **details) from None
+            hint = hint_for(live.agent.record, text)
+            raise AgentFailed(live.meta["agent_name"], text, hint=hint, **details) from None
         if isinstance(error, TimedOut | AgentDied) and live.meta.get("acp_session_id"):
             raise RestoreFailed(live.session_id, error.message, **error.details) from None
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from agh.core.events import timestamp
 from agh.errors import AgentFailed, AghError, PlaceGone
-from agh.keeper.agent.connection import Agent
+from agh.keeper.agent.connection import Agent, RpcError
 from agh.keeper.agent.incoming import take_frames
 from agh.keeper.agent.launch import (
     PROTOCOL,
@@ -59,7 +59,10 @@ def initialize_agent(live: Live) -> None:
     """Agree on the protocol with an agent that was started, and note its capabilities."""
     agent = live.agent.connected
     info = client_info(live.is_elsewhere, live.agent.record.hands)
-    answer = agent.call("initialize", info, live.settings["timeouts.initialize"])
+    try:
+        answer = agent.call("initialize", info, live.settings["timeouts.initialize"])
+    except RpcError as error:
+        raise AgentFailed(agent.name, error.message, hint=error.hint, **error.details) from None
     answer = answer if isinstance(answer, dict) else {}
     version = answer.get("protocolVersion")
     if version != PROTOCOL:

@@ -97,9 +97,9 @@ class Leashed:
         if self.start_error is not None:
             return self.start_error
         if self.exit is None:
-            return "its leash is gone"
+            return "was ended, because its leash is gone"
         if self.exit.get("signal") is not None:
-            return f"killed by signal {self.exit['signal']}"
+            return f"was killed by signal {self.exit['signal']}"
         return f"exited with code {self.exit.get('exit')}"
 
     def _flush(self) -> None:

@@ -18,6 +18,7 @@ from agh.core.prompt import title_of
 from agh.errors import AghError
 from agh.keeper import hooks
 from agh.keeper.agent.open_calls import close_calls, leave_open
+from agh.keeper.agent.user_messages import end_message
 from agh.keeper.agent.waiting import cancel_waiting
 from agh.keeper.session import Live, Turn, cause_of
 from agh.keeper.turns import retry, supervise
@@ -30,6 +31,8 @@ from agh.store.inputs import Input
 def start(live: Live, input: Input) -> None:
     """Inside a batch: start the input's turn. It is sent once that is on disk and in the metadata."""
     turns, log = live.turns, live.log
+    if live.agent.user_message is not None:
+        end_message(live)
     turns.current = Turn(input.turn_id, input.id, after=log.last_sequence, retries=input.retries)
     turns.last_id, live.agent.replaying = input.turn_id, False
     live.activity.note("prompt")
@@ -95,6 +98,8 @@ def _send(live: Live, turn: Turn, input: Input) -> None:
                 _close_failed(live, turn, error)
 
     def request() -> None:
+        texts = [block for block in prompt if block.get("type") == "text"]
+        live.agent.sent = [*live.agent.sent[-1:], texts]
         params = {"sessionId": live.meta["acp_session_id"], "prompt": prompt}
         agent.request("session/prompt", params, take_answer)
 
@@ -112,7 +117,8 @@ def _take_answer(live: Live, turn: Turn, result: Response | AghError, send: Call
     elif result.error is not None:
         if retry.plan_retry(live, turn, result, send, lambda: _close_cancelled(live, turn)):
             return
-        error = error_text(redacted_error(result.error, live.agent.connected.redactor))
+        agent = live.agent.connected
+        error = agent.with_last_words(error_text(redacted_error(result.error, agent.redactor)))
         kind = _note_refused_login(live, error) if is_auth_failure(result.error) else None
         _close(live, turn, "failed", error=error, stop_reason="error", failure_kind=kind, raw=result.raw)
     else:
@@ -168,6 +174,8 @@ def _close(live: Live, turn: Turn, status: str, **fields: Any) -> None:
     """Inside a batch: record the end of a turn; then run the hooks and start the next one."""
     turns, log = live.turns, live.log
     cancel_waiting(live, decided_by="turn_end", turn_id=turn.turn_id)
+    if live.agent.user_message is not None:
+        end_message(live)
     if turn.tools:
         ended_well = status == "sent" and fields.get("stop_reason") != "cancelled"
         (leave_open if ended_well else close_calls)(live, turn)

@@ -13,7 +13,7 @@ import shlex
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh import config
 from agh.adapters import registry
@@ -28,26 +28,12 @@ from agh.errors import (
     LogoutNotOffered,
 )
 from agh.keeper.agent.advice import kind_of
-from agh.keeper.agent.connection import Agent, RpcError
-from agh.keeper.agent.launch import auth_methods_in, capabilities_in, client_info, prepare
-from agh.keeper.leash import orphans
-from agh.keeper.loop import Loop
-from agh.sessions.agent.probe import refuse_requests
+from agh.keeper.agent.connection import RpcError
+from agh.sessions.agent.greet import Greeted, Method, greet
 
 LOGIN_LIMIT = 600.0  # seconds for a person who logs in with a browser
 
-Method = dict[str, Any]
 RunOnTerminal = Callable[[list[str], Mapping[str, str]], int]  # returns the exit code
-
-
-class _Greeted(NamedTuple):
-    """An agent that has been started, and what it said at the handshake."""
-
-    agent: Agent
-    launch: Launch
-    methods: list[Method]
-    capabilities: dict[str, Any]
-    settings: dict[str, Any]
 
 
 def log_in(name: str | None, wanted: str | None, run: RunOnTerminal) -> dict[str, Any]:
@@ -134,7 +120,7 @@ def _variables(entries: Any) -> dict[str, str]:
     return {str(pair.get("name")): str(pair.get("value")) for pair in pairs}
 
 
-def _authenticate(greeted: _Greeted, method: Method) -> None:
+def _authenticate(greeted: Greeted, method: Method) -> None:
     record = greeted.launch.agent
     if missing := missing_variables(method, greeted.launch.environ):
         hint = f"export {missing[0]}=…, then try again"
@@ -147,7 +133,7 @@ def _authenticate(greeted: _Greeted, method: Method) -> None:
         raise LoginFailed(record.name, error.message, **error.details) from None
 
 
-def _open_session(greeted: _Greeted) -> None:
+def _open_session(greeted: Greeted) -> None:
     """Open a session, to see whether the agent takes the login."""
     params = {"cwd": greeted.launch.cwd, "mcpServers": []}
     try:
@@ -164,18 +150,12 @@ def _report(name: str, method: Method | None) -> dict[str, Any]:
 
 
 @contextmanager
-def _greeted(name: str | None) -> Iterator[_Greeted]:
+def _greeted(name: str | None) -> Iterator[Greeted]:
     """Start an agent in an empty directory and shake hands; end it at the end of the block."""
     settings = config.load(os.getcwd())
     record = registry.default_agent(name or settings["agent"], os.getcwd())
-    with tempfile.TemporaryDirectory(prefix="agh-login-") as folder:
-        launch = prepare(record, folder, settings, cookie=orphans.new_cookie())
-        launch.check()
-        agent = Agent(Loop(), launch, refuse_requests)
-        try:
-            info = client_info(launch.elsewhere, record.hands)
-            answer = agent.call("initialize", info, settings["timeouts.initialize"])
-            answer = answer if isinstance(answer, dict) else {}
-            yield _Greeted(agent, launch, auth_methods_in(answer), capabilities_in(answer), settings)
-        finally:
-            agent.process.end(eof=1.0, term=1.0)
+    with (
+        tempfile.TemporaryDirectory(prefix="agh-login-") as folder,
+        greet(record, folder, settings) as greeted,
+    ):
+        yield greeted

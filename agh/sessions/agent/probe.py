@@ -65,6 +65,10 @@ def _examine(agent: Agent, launch: Launch, settings: dict[str, Any]) -> dict[str
             raise AgentNeedsLogin(record.name, error.message, hint=hint, methods=methods) from None
         raise
     opened = time.monotonic()
+    status = _auth_status(agent, caps, settings["timeouts.new"])
+    if status.get("state") == "unauthenticated":
+        why = "it opens a session, but says that nobody is logged in"
+        raise AgentNeedsLogin(record.name, why, hint=login_hint(record), methods=methods)
     return {
         "name": record.name,
         "state": "works",
@@ -74,7 +78,7 @@ def _examine(agent: Agent, launch: Launch, settings: dict[str, Any]) -> dict[str
         "version": _version(greeting),
         "protocol": greeting.get("protocolVersion"),
         "capabilities": caps,
-        "login": _login(auth_methods_in(greeting), launch.environ),
+        "login": _describe_status(status) or _login(auth_methods_in(greeting), launch.environ),
         "auth_methods": methods,
         "restore_strategy": first_strategy(caps, record),
         "choices": {
@@ -83,6 +87,30 @@ def _examine(agent: Agent, launch: Launch, settings: dict[str, Any]) -> dict[str
         "initialize_ms": round((greeted - began) * 1000),
         "session_new_ms": round((opened - greeted) * 1000),
     }
+
+
+def _auth_status(agent: Agent, caps: Mapping[str, Any], limit: float) -> dict[str, Any]:
+    """Return what an agent says about its login; nothing if it has no word for it."""
+    auth = caps.get("auth")
+    if not isinstance(auth, dict) or not isinstance(auth.get("status"), dict):
+        return {}
+    try:
+        answer = agent.call("auth/status", {}, limit)
+    except RpcError:
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+def _describe_status(status: Mapping[str, Any]) -> str:
+    """Say who is logged in, if the agent says that."""
+    if status.get("state") == "not_required":
+        return "no login is needed"
+    if status.get("state") != "authenticated":
+        return ""
+    accounts = only_dicts(status.get("accounts"))
+    active = [account for account in accounts if account.get("active")] or accounts
+    labels = [account["label"] for account in active if isinstance(account.get("label"), str)]
+    return f"logged in: {', '.join(labels)}" if labels else "logged in"
 
 
 def _login(methods: list[dict[str, Any]], environ: Mapping[str, str]) -> str:

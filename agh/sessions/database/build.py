@@ -24,8 +24,7 @@ from sqlite_utils import Database
 from agh import __version__
 from agh.adapters.redactions import redactor_for
 from agh.core.events import Row, timestamp
-from agh.core.redaction.redact import Redactor
-from agh.core.redaction.redacted import redacted_rows
+from agh.core.redaction.redacted import redact_table_row, redacted_rows
 from agh.core.status import LIVE_STATES
 from agh.errors import DatabaseBusy, DatabaseDamaged, DatabaseRedacted, DataDamaged, OutputFailed
 from agh.home import Session, home_path, session_of
@@ -33,6 +32,7 @@ from agh.sessions.database import schema
 from agh.sessions.database.collect import Collector, end_of_call, seconds_between, session_fields
 from agh.sessions.database.file import check, connect, new_file
 from agh.sessions.database.sources import changes, stamp
+from agh.sessions.database.state import read_state, write_state
 from agh.sessions.export import environ_of
 from agh.store.reader import EVERYTHING, Reader
 from agh.store.rows import REDACTIONS
@@ -43,8 +43,6 @@ FEED_ROWS = 1_000
 FLUSH_SIZE = 5_000  # rows, or as many thousand characters
 GRAIN = 50_000_000  # nanoseconds within which a file can change without a new mtime
 OPTIMIZE_FROM = 100  # sessions read in one build
-_PERMISSION = ("turn_id", *list(schema.TABLES["permissions"])[4:-1])
-_USAGE = ("turn_id", *list(schema.TABLES["usage"])[3:])
 
 
 @dataclass
@@ -150,19 +148,13 @@ def _update(db: Database, session_id: str, since: str | None, hide: bool, report
 
 def _read_session(db: Database, session: Session, view: View, hide: bool) -> None:
     read_at = time.time_ns()
-    state, changed_at = stamp(session.directory)
+    stamped, changed_at = stamp(session.directory)
     if read_at - changed_at <= GRAIN or view["state"] in LIVE_STATES:
-        state = ""  # it may change without a new stamp
+        stamped = ""  # it may change without a new stamp
     source = _source(db, session.id)
     redact = redactor_for(environ_of(view), view.get("workspace_path")) if hide else None
     with Reader(session) as reader:
-        last, permissions, usage = reader.snapshot(
-            lambda: (
-                reader.last_sequence(),
-                _select(reader, "permissions", _PERMISSION),
-                _select(reader, "token_usage", _USAGE),
-            )
-        )
+        last, state = reader.snapshot(lambda: (reader.last_sequence(), read_state(reader)))
         start = source.start if _is_same_log(reader, source) else 1
         _delete_events(db, source.session_id, start)
         sql = "SELECT turn_id, id FROM turns WHERE session_id = ?"
@@ -178,10 +170,12 @@ def _read_session(db: Database, session: Session, view: View, hide: bool) -> Non
     start, start_at = collector.start, collector.at
     collector.finish()
     _flush(db, collector)
-    _write_state(db, source.session_id, turns, _clean(permissions, redact), usage)
+    if redact is not None:
+        state = {name: [redact_table_row(row, redact) for row in rows] for name, rows in state.items()}
+    write_state(db, source.session_id, turns, state)
     fields = session_fields(redact.json(view) if redact else view, last)
     db.table("sessions").upsert({**fields, "id": source.session_id}, pk="id")
-    position = {"home": home_path(), "stamp": state, "start": start, "start_at": start_at}
+    position = {"home": home_path(), "stamp": stamped, "start": start, "start_at": start_at}
     db.table("agh_sources").upsert(
         {"session_id": source.session_id, "number": source.number, **position}, pk="session_id"
     )
@@ -207,15 +201,6 @@ def _rows(reader: Reader, after: int, until: int) -> Iterator[Row]:
     while page := reader.page(EVERYTHING, after, until):
         yield from page
         after = page[-1].sequence
-
-
-def _select(reader: Reader, table: str, columns: Sequence[str]) -> list[dict[str, Any]]:
-    rows = reader.fetch(f"SELECT {', '.join(columns)} FROM {table} ORDER BY rowid")
-    return [dict(zip(columns, row, strict=True)) for row in rows]
-
-
-def _clean(rows: list[dict[str, Any]], redact: Redactor | None) -> list[dict[str, Any]]:
-    return rows if redact is None else [redact.json(row) for row in rows]
 
 
 def _flush(db: Database, collector: Collector) -> None:
@@ -254,32 +239,6 @@ def _end_call(db: Database, result: dict[str, Any]) -> None:
     for call, started_at in db.conn.execute(sql, values).fetchall():
         db.table("tool_results").update(result["id"], {"tool_call": call})
         db.table("tool_calls").update(call, end_of_call(started_at, result))
-
-
-def _write_state(
-    db: Database,
-    session_id: str,
-    turns: dict[str, int],
-    permissions: list[dict[str, Any]],
-    usage: list[dict[str, Any]],
-) -> None:
-    """Write the tables that are copied whole from the log."""
-    for name in schema.STATE_TABLES:
-        db.conn.execute(f"DELETE FROM {name} WHERE session_id = ?", [session_id])
-    calls: dict[tuple[int | None, str], int] = {}
-    if permissions:
-        sql = "SELECT turn, tool_call_id, id FROM tool_calls WHERE session_id = ?"
-        calls = {(turn, call_id): id for turn, call_id, id in db.conn.execute(sql, [session_id])}
-    for name, rows in (("permissions", permissions), ("usage", usage)):
-        for row in rows:
-            row |= {"session_id": session_id, "turn": turns.get(row["turn_id"])}
-            if name == "permissions":
-                row["tool_call"] = calls.get((row["turn"], row["tool_call_id"]))
-                row["seconds"] = seconds_between(row["created_at"], row["decided_at"])
-        if rows:
-            columns = tuple(schema.TABLES[name])
-            values = [tuple(row.get(column) for column in columns) for row in rows]
-            db.table(name).insert_all([columns, *values], batch_size=1_000)
 
 
 def _delete_events(db: Database, session_id: str, start: int) -> None:

@@ -45,6 +45,12 @@ _TABLES: dict[str, dict[str, Any]] = {
         "sort_desc": "created_at",
         "facets": ["action", "decision", "decided_by"],
     },
+    "questions": {
+        "description": "What agents asked in their own words, and the answers, as JSON.",
+        "label_column": "message",
+        "sort_desc": "created_at",
+        "facets": ["decision", "decided_by"],
+    },
     "usage": {"description": "Tokens and cost of each turn, as the agent reported them."},
     "markers": {"description": "Turning points, such as a dropped prompt.", "facets": ["kind", "severity"]},
     "failures": {
@@ -59,6 +65,7 @@ _VIEWS = {
     "slowest_tools": "How often each tool was called, how often it failed, how long it took.",
     "failure_kinds": "Which kinds of failure occurred, with which agent, and when last.",
     "permission_decisions": "What was allowed and denied, by whom, and after how long.",
+    "question_answers": "How many questions each agent asked, what became of them, and after how long.",
 }
 _COLUMNS = {
     "turn": "The turn it belongs to; empty for what happened between turns.",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
 APPLICATION_ID = 0x61676864  # "aghd"
-VERSION = 1
+VERSION = 2
 SPACING = 10**9  # the most events that a session can have
 
 
@@ -45,6 +45,10 @@ TABLES = {
         "id integer, session_id, turn integer, tool_call integer, request_id, tool_call_id, action, "
         "resource, title, status, decision, option_id, decided_by, created_at, decided_at, seconds real"
     ),
+    "questions": _columns(
+        "id integer, session_id, turn integer, tool_call integer, request_id, tool_call_id, mode, message, "
+        "fields, url, status, decision, answer, decided_by, created_at, decided_at, seconds real"
+    ),
     "usage": _columns(
         "id integer, session_id, turn integer, input_tokens integer, output_tokens integer, "
         "thought_tokens integer, cached_read_tokens integer, cached_write_tokens integer, "
@@ -55,7 +59,7 @@ TABLES = {
     "failures": _columns(_EVENT + "type, kind, summary, timestamp"),
 }
 EVENT_TABLES = tuple(name for name, columns in TABLES.items() if "sequence" in columns)
-STATE_TABLES = ("permissions", "usage")  # copied whole from the log's own tables
+STATE_TABLES = ("permissions", "questions", "usage")  # copied whole from the log's own tables
 _SOURCES = _columns("session_id, number integer, home, stamp, start integer, start_at")
 _BUILD = _columns("id integer, redacted integer, built_at, agh_version")
 _FOREIGN_KEYS = {"session_id": "sessions", "turn": "turns", "tool_call": "tool_calls"}
@@ -85,6 +89,11 @@ VIEWS = {
             round(avg(p.seconds), 3) AS mean_seconds, max(p.created_at) AS last_at
         FROM permissions AS p
         GROUP BY p.action, decision, p.decided_by ORDER BY requests DESC""",
+    "question_answers": """
+        SELECT s.agent_name, coalesce(q.decision, q.status) AS decision, q.decided_by, count(*) AS questions,
+            round(avg(q.seconds), 3) AS mean_seconds, max(q.created_at) AS last_at
+        FROM questions AS q JOIN sessions AS s ON s.id = q.session_id
+        GROUP BY s.agent_name, decision, q.decided_by ORDER BY questions DESC""",
 }
 
 

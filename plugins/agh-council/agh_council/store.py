@@ -9,9 +9,9 @@ from typing import Any
 from agh.core.events import draft
 from agh.errors import SessionBusy
 from agh.home import Session, new_session_id
-from agh.sessions.new import check_name, first_meta
+from agh.sessions.new import check_name
 from agh.store import lock, meta, sessions
-from agh.store.create import create_session, publish
+from agh.store.create import create_session, first_meta, publish
 from agh.store.lock import Lock
 from agh.store.reader import Reader
 from agh.store.writer import Writer

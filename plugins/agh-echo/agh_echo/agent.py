@@ -96,14 +96,17 @@ class Agent:
         return self._restore(params, self.options.on_resume, replays=False)
 
     def on_session_fork(self, params: Frame) -> Frame:
-        return self._create(params, self._read_stored(need(params, "sessionId"))[1:])
+        records = self._read_stored(need(params, "sessionId"))[1:]
+        return self._create(params, _up_to(records, _fork_point(params)))
 
     def on_session_list(self, params: Frame) -> Frame:
         outcomes = (self.options.on_load, self.options.on_resume)
         sessions = [info for info in self.memory.list() if params.get("cwd") in (None, info["cwd"])]
         if "unclear-missing" in outcomes:
             sessions = [info for info in sessions if info["sessionId"] in self.live]
-        return {"sessions": sessions}
+        start, size = int(params.get("cursor") or 0), int(self.options.page) or len(sessions)
+        more = {"nextCursor": str(start + size)} if start + size < len(sessions) else {}
+        return {"sessions": sessions[start : start + size]} | more
 
     def on_session_close(self, params: Frame) -> Frame:
         session = self._find_session(params)
@@ -208,6 +211,24 @@ def need(params: Frame, name: str, kind: type = str) -> Any:
     if not isinstance(params.get(name), kind):
         raise Failure(-32602, f"Invalid params: {name} is missing or not a {kind.__name__}")
     return params[name]
+
+
+def _fork_point(params: Frame) -> str | None:
+    """Return the id of the message to fork at, which some clients name in `_meta`."""
+    value: Any = params.get("_meta")
+    for name in ("jetbrains", "air", "fork", "messageId"):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else None
+
+
+def _up_to(records: list[Frame], message_id: str | None) -> list[Frame]:
+    """Return the records up to a message, or all of them. Raise Failure if there is no such message."""
+    if message_id is None:
+        return records
+    numbers = [number for number, record in enumerate(records) if record.get("id") == message_id]
+    if not numbers:
+        raise Failure(-32602, f"Invalid params: no message {message_id}")
+    return records[: numbers[-1] + 1]
 
 
 def _has(params: Frame, *names: str) -> bool:

@@ -4,7 +4,8 @@ Promises: appended records survive a `kill -9` of the agent (not a power cut: th
 0600; a path is built only from an id in the format made here. Each record starts with its newline, so a torn
 record cannot spoil the next one; torn records are skipped.
 
-Records: {session, cwd}, then {user, id}, {agent, id}, {tool}, {title} and {usage: {tokens, cost}}.
+Records: {session, cwd}, then {user, id}, {agent, id}, {thought, id}, {tool}, {plan}, {title} and
+{usage: {tokens, cost}}.
 """
 
 import json

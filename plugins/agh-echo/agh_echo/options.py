@@ -28,6 +28,7 @@ A scripted ACP agent on stdin and stdout. Options, also read from AGH_ECHO_OPTIO
   --no-usage           never report usage
   --system-prompt      advertise that session/new takes a system prompt
   --switch             offer the boolean option `brief` to a client that can show one
+  --page N             list N sessions at a time (default: all)
   --slow S             wait S seconds after every chunk of text
   --state DIR          where sessions are stored (else AGH_ECHO_HOME, else the XDG state directory)
 
@@ -54,6 +55,7 @@ class Options:
     no_usage = False
     system_prompt = False
     switch = False
+    page = 0.0
     slow = 0.0
     state = ""
 
@@ -98,7 +100,7 @@ def _convert(flag: str, default: object, value: str) -> object:
         try:
             return float(value)
         except ValueError:
-            raise BadOption(f"{flag} takes a number of seconds") from None
+            raise BadOption(f"{flag} takes a number") from None
     if default == "ok" and value not in OUTCOMES:
         raise BadOption(f"{flag} takes one of {', '.join(OUTCOMES)}")
     return value

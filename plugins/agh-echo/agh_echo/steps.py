@@ -49,6 +49,7 @@ def think(turn: Turn, text: str) -> Steps:
     for piece in chunks(text):
         turn.update(updates.chunk("agent_thought", piece, message_id))
         yield turn.options.slow
+    turn.keep({"thought": text, "id": message_id})
 
 
 def tool(turn: Turn, text: str, end: str = "completed") -> Steps:
@@ -82,7 +83,9 @@ def edit(turn: Turn, text: str) -> Steps:
 
 
 def plan(turn: Turn, text: str) -> None:
-    turn.update(updates.plan([entry.strip() for entry in text.split(";")]))
+    plan = updates.plan([entry.strip() for entry in text.split(";")])
+    turn.update(plan)
+    turn.keep({"plan": plan})
 
 
 def ask(turn: Turn, text: str, offered: dict[str, str] = OPTIONS) -> Steps:

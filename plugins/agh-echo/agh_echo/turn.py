@@ -97,6 +97,11 @@ class Turn:
         self.update({"sessionUpdate": "tool_call", **tool})
         return tool
 
+    def keep(self, record: Frame) -> None:
+        """Store something else that was shown, at its place in the history."""
+        self._close_message()
+        self._records.append(record)
+
     def change_tool(self, tool: Frame, **changes: object) -> None:
         """Report a change of a tool call."""
         tool |= changes

@@ -2,6 +2,8 @@
 
 from agh_echo.kinds import Frame
 
+_CHUNKS = {"user": "user_message", "agent": "agent_message", "thought": "agent_thought"}
+
 
 def chunk(kind: str, text: str, message_id: str) -> Frame:
     """Build a chunk of text. `kind` is user_message, agent_message or agent_thought."""
@@ -33,6 +35,9 @@ def replay(records: list[Frame]) -> list[Frame]:
     for record in records:
         if "tool" in record:
             updates.append({"sessionUpdate": "tool_call", **record["tool"]})
-        for kind in {"user", "agent"} & record.keys():
-            updates.append(chunk(f"{kind}_message", record[kind], record["id"]))
+        if "plan" in record:
+            updates.append(record["plan"])
+        for key, kind in _CHUNKS.items():
+            if key in record:
+                updates.append(chunk(kind, record[key], record["id"]))
     return updates

@@ -1,4 +1,4 @@
-"""The plugin: registers importers for two kinds of files with `agh session import`."""
+"""The plugin: registers importers for three kinds of files with `agh session import`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 @agh.hookimpl
 def agh_register_importers(register: Callable[[Importer], None]) -> None:
     from agh.core.exchange import Importer
-    from agh_importers import claude, codex
+    from agh_importers import claude, codex, gemini
 
+    # First, because its files look like Claude's at first sight.
+    register(Importer("gemini", "Gemini CLI's ~/.gemini/tmp", gemini.recognises, gemini.read, gemini.find))
     register(
         Importer("claude", "Claude Code's ~/.claude/projects", claude.recognises, claude.read, claude.find)
     )

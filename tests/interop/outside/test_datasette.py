@@ -94,7 +94,9 @@ def test_full_text_search(site: Site) -> None:
     assert sorted(kinds) == ["message", "tool result"]
 
 
-@pytest.mark.parametrize("view", ["cost_by_day", "slowest_tools", "failure_kinds", "permission_decisions"])
+@pytest.mark.parametrize(
+    "view", ["cost_by_day", "slowest_tools", "failure_kinds", "permission_decisions", "question_answers"]
+)
 def test_views(site: Site, view: str) -> None:
     assert len(site.rows(f"/agh/{view}")) >= 1
     assert "error" not in site.page(f"/agh/{view}").partition("<title>")[2].partition("</title>")[0]

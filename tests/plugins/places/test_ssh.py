@@ -133,7 +133,8 @@ def test_another_directory_there(live: Live, wire: Wire, tmp_path: Path) -> None
         (folder / "note.txt").write_text("a note")
         session.prompt("see this", "--attach", folder / "note.txt", code=code)
     (message,) = session.events("user_message")[1:]
-    assert message.content["attachments"][0]["uri"] == f"file://{there}/note.txt", "as the agent finds it"
+    (attached,) = message.content["attachments"]
+    assert attached["resource"]["uri"] == f"file://{there}/note.txt", "as the agent finds it"
     session.stop()
     os.rename(there, tmp_path / "moved")
     error = session.error("resume", code=4)

@@ -63,6 +63,19 @@ def test_sessions(three: Home) -> None:
     assert "fix-login" in offered("session", "events", "two words", "")  # takes many
 
 
+def test_slash_commands_of_the_sessions_agent(three: Home) -> None:
+    commands = [{"name": "review", "description": "Look it up"}, {"name": "compact", "hint": "what to keep"}]
+    here = os.path.realpath(os.getcwd())
+    three.directory(id="sess-cccc000004", name="with", workspace_path=here, commands=commands)
+    both = {"/review": "Look it up", "/compact": "what to keep"}
+    assert offered("session", "prompt", "with", "") == both
+    assert offered("prompt", "with", "/re") == {"/review": "Look it up"}
+    assert offered("prompt", "--detach", "@last", "/c") == {"/compact": "what to keep"}
+    assert offered("prompt", "--continue", "/") == both
+    assert offered("session", "prompt", "two words", "/") == {}
+    assert offered("prompt", "with", "/review", "") == {}
+
+
 def test_a_name_is_offered_once_for_the_session_it_means_here(three: Home) -> None:
     three.directory(id="sess-cccc000004", name="fix-login", agent_name="echo", workspace_path=os.getcwd())
     three.directory(id="sess-cccc000005", name="fix-login", workspace_path=os.getcwd(), archived=True)

@@ -123,7 +123,8 @@ def test_every_command_has_the_three_forms(
         (
             ["session", "wait", "x", "--until", "idel"],
             2,
-            "Invalid value for '--until': 'idel' is not one of 'idle', 'turn', 'stopped', 'permission'",
+            "Invalid value for '--until': 'idel' is not one of 'idle', 'turn', 'stopped', 'permission', "
+            "'question'",
             "did you mean idle?",
         ),
         (["session", "status", "nope"], 4, "no session matches 'nope'", "agh session list --all"),

@@ -62,7 +62,7 @@ def test_tab_knows_the_short_verbs(home: Home) -> None:
 def test_tab_after_help_offers_commands_only(home: Home) -> None:
     home.directory(name="fix-login")
     assert {"prompt", "session", "ls"} <= dict(complete.candidates(["help", ""])).keys()
-    assert [word for word, _ in complete.candidates(["help", "session", "que"])] == ["queue"]
+    assert [word for word, _ in complete.candidates(["help", "session", "queu"])] == ["queue"]
     assert list(complete.candidates(["help", "prompt", ""])) == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,37 +11,49 @@ from hypothesis import strategies as st
 
 from agh.core.acp.reasons import (
     MAX_TEXT,
+    NO_REASON,
     cause_in,
     error_text,
     is_auth_failure,
     last_lines,
+    says_no_model,
+    says_no_network,
+    says_no_package,
     says_not_installed,
+    says_old_node,
 )
 
 
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        (None, "Internal error"),
-        ({}, "Internal error"),
-        ("no rollout found", "Internal error: no rollout found"),
+        (None, NO_REASON),
+        ({}, NO_REASON),
+        ("no rollout found", "no rollout found"),
         (
             {"details": "Claude Code process exited with code 1"},
-            "Internal error: Claude Code process exited with code 1",
+            "Claude Code process exited with code 1",
         ),
-        ({"error": {"message": "model not found"}}, "Internal error: model not found"),
-        ([{"cause": [{"Details": "deep"}]}], "Internal error: deep"),
-        ({"message": "Internal error"}, "Internal error"),
+        ({"error": {"message": "model not found"}}, "model not found"),
+        ([{"cause": [{"Details": "deep"}]}], "deep"),
+        ({"message": "Internal error"}, NO_REASON),
         (
             {"details": "bad key", "errorKind": "authentication_failed"},
-            "Internal error: bad key: authentication_failed",
+            "bad key: authentication_failed",
         ),
         (
             {"authMethods": [{"id": "x", "description": "Log in"}], "details": "expired"},
-            "Internal error: expired",
+            "expired",
         ),
-        ({"authMethods": [{"id": "x", "description": "Log in"}]}, "Internal error"),
-        ({"status": 503}, 'Internal error: {"status":503}'),
+        ({"authMethods": [{"id": "x", "description": "Log in"}]}, NO_REASON),
+        ({"status": 503}, '{"status":503}'),
+        (
+            'API Error: 404 {"type":"error","error":{"type":"not_found_error","message":"model: x"}}',
+            "API Error: 404: model: x (not_found_error)",
+        ),
+        ('{"error":{"message":"no such thing","code":7}}', "no such thing"),
+        ("unexpected token {", "unexpected token {"),
+        ('unexpected {"a": 1}', 'unexpected {"a": 1}'),
     ],
 )
 def test_the_reasons_in_the_data_are_part_of_the_text(data: Any, text: str) -> None:
@@ -130,7 +143,8 @@ def test_the_cause_is_not_simply_the_last_line(output: str, cause: str) -> None:
 
 
 def test_what_is_not_installed() -> None:
-    assert all(says_not_installed(cause_in(last_lines(output))) for output in (NODE, NPM, PYTHON))
+    assert all(says_not_installed(cause_in(last_lines(output))) for output in (NODE, PYTHON))
+    assert says_no_package(cause_in(last_lines(NPM)))
     assert not says_not_installed("error: settings.json is invalid")
 
 
@@ -151,3 +165,30 @@ def test_no_error_can_do_harm(message: Any, data: Any) -> None:
     text = error_text({"code": 1, "message": message, "data": data})
     assert len(text) <= MAX_TEXT
     is_auth_failure({"code": 1, "message": message, "data": data})
+
+
+@pytest.mark.parametrize(
+    ("says", "text", "expected"),
+    [
+        (says_no_package, "npm error 404 Not Found - GET https://registry.example/x", True),
+        (says_no_package, "Because x was not found in the package registry and you require x", True),
+        (says_no_package, "Error: ENOENT: no such file or directory", False),
+        (says_old_node, "requires Node.js >= 22", True),
+        (says_old_node, "SyntaxError: Unexpected token '||='\n    at x\n\nNode.js v14.21.3", True),
+        (says_old_node, "SyntaxError: Unexpected end of JSON input", False),
+        (says_no_network, "getaddrinfo ENOTFOUND api.example.com", True),
+        (says_no_network, "fetch failed", True),
+        (says_no_network, "the file was not found", False),
+        (says_no_model, "model: fable-9 (not_found_error)", True),
+        (says_no_model, "The model `fable` does not exist or you do not have access to it.", True),
+        (says_no_model, "invalid model name", True),
+        (says_no_model, "the model is overloaded", False),
+    ],
+)
+def test_what_a_text_says(says: Callable[[str], bool], text: str, expected: bool) -> None:
+    assert says(text) is expected
+
+
+def test_a_line_that_calls_itself_the_cause() -> None:
+    lines = ["error: No solution found", "  cause: Because x was not found"]
+    assert cause_in(lines) == "Because x was not found"

@@ -83,6 +83,12 @@ def test_every_table_is_filled(home: Home, file: Path) -> None:
     columns = "request_id, decision, p.seconds, c.title"
     sql = f"SELECT {columns} FROM permissions p JOIN tool_calls c ON c.id = tool_call"
     assert select(file, sql) == [("r1", "allowed", 1.0, "Edit a.py")]
+    columns = "request_id, q.mode, q.message, q.decision, q.answer, q.seconds, c.title, s.agent_name"
+    joins = "JOIN tool_calls c ON c.id = q.tool_call JOIN turns t ON t.id = q.turn JOIN sessions s"
+    sql = f"SELECT {columns} FROM questions q {joins} ON s.id = q.session_id"
+    answer = ("q1", "form", "Which one?", "accepted", '{"answer":"both"}', 2.0, "Edit a.py", "general")
+    assert select(file, sql) == [answer]
+    assert select(file, "SELECT fields FROM questions") == [('[{"name":"answer","type":"string"}]',)]
     assert select(file, "SELECT kind, summary, redacted FROM markers") == [
         ("context_reset", "the agent forgot", 0)
     ]
@@ -105,6 +111,8 @@ def test_views_and_full_text(home: Home, file: Path) -> None:
         ("process_exit", "general", 1, 1),
         ("turn_error", "general", 1, 1),
     ]
+    sql = "SELECT agent_name, decision, decided_by, questions, mean_seconds FROM question_answers"
+    assert select(file, sql) == [("general", "accepted", "user", 1, 2.0)]
     assert select(file, "SELECT action, decision, decided_by, requests FROM permission_decisions") == [
         ("edit", "allowed", "user", 1)
     ]

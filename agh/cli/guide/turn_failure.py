@@ -1,0 +1,58 @@
+"""Why a turn failed, as an error that names the command to run next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agh.core.acp.reasons import says_no_model, says_no_network
+from agh.core.refusal import Refusal
+from agh.errors import AgentNeedsLogin, AghError, PermissionRefused, TurnFailed, TurnInterrupted
+from agh.home import Session
+from agh.store.views import session_view
+
+
+def failure_of(session: Session, input_id: int, end: dict[str, Any], refusal: Refusal | None) -> AghError:
+    """Return the error for a turn that ended with the event `end`, or for want of a permission."""
+    error, stop_reason = end.get("error"), str(end.get("stop_reason") or "")
+    if refusal is not None:
+        return _refused(refusal, session, error)
+    if end.get("failure_kind") == "provider_auth_failure":
+        return _needs_login(session, str(error))
+    if stop_reason == "interrupted":
+        reason = str(error or "it was interrupted")
+        return TurnInterrupted(session.id, reason, hint=retry_command(session, input_id))
+    reason = str(error or f"the turn ended with {stop_reason}")
+    hint = _find_hint(session, input_id, reason)
+    if error and stop_reason == "error":
+        reason = f"agent {session_view(session).get('agent_name')}: {error}"
+    return TurnFailed(reason, hint=hint)
+
+
+def retry_command(session: Session, input_id: int) -> str:
+    """Return the command that sends a prompt again, which agh never does by itself."""
+    return f"agh session queue retry {session.id} {input_id}"
+
+
+def _find_hint(session: Session, input_id: int, reason: str) -> str:
+    if says_no_model(reason):
+        return f"choose another model: agh session set {session.id} model=NAME"
+    if says_no_network(reason):
+        return f"check the network, then: {retry_command(session, input_id)}"
+    return f"agh session events {session.id} --last 5"
+
+
+def _needs_login(session: Session, reason: str) -> AgentNeedsLogin:
+    metadata = session_view(session)
+    agent = metadata.get("agent_name")
+    hint = f"log in, or correct its key: agh agent login {agent}"
+    if metadata.get("command"):
+        hint = "log in with the agent's own command, then try again"
+    return AgentNeedsLogin(agent, reason, hint=hint)
+
+
+def _refused(refusal: Refusal, session: Session, error: str | None) -> PermissionRefused:
+    """Make the error that names what was refused; `error` is what the agent gave as its reason to end."""
+    details = {"action": refusal.action, "resource": refusal.resource, "decided_by": refusal.decided_by}
+    if error:
+        details["error"] = error
+    return PermissionRefused(refusal.name, refusal.reason, session.id, **details)
