@@ -349,18 +349,18 @@ def check_fifth(trial: Trial) -> str:
 
 
 def check_keeper_killed(trial: Trial) -> str:
-    words = [trial.say().texts[-1], trial.begin_slow()]
+    word, interrupted = trial.say().texts[-1], trial.begin_slow()
     kill_keeper(trial.main)
-    return _remembers(trial, words)
+    return _remembers(trial, [word], interrupted)
 
 
 def check_agent_killed(trial: Trial) -> str:
-    words = [trial.say().texts[-1], trial.begin_slow()]
+    word, interrupted = trial.say().texts[-1], trial.begin_slow()
     (program,) = children_of(trial.main.agent)  # the agent that agh started is the tap
     kill(program)
     wait_until(lambda: not trial.main.is_live(), TURN_LIMIT, what="the session ends")
     assert trial.main.meta()["stop_reason"] == "agent_crashed", trial.main.meta()["stop_reason"]
-    return _remembers(trial, words)
+    return _remembers(trial, [word], interrupted)
 
 
 def check_hand_over(trial: Trial) -> str:
@@ -421,8 +421,11 @@ def try_all(trial: Trial) -> Iterator[tuple[str, Result]]:
             yield name, Result("agh", f"does not calm down: {error}"[:500])
 
 
-def _remembers(trial: Trial, words: list[str]) -> str:
-    """Send a prompt; return a remark if agh had to tell the history, and said so."""
+def _remembers(trial: Trial, words: list[str], interrupted: str = "") -> str:
+    """Send a prompt; return a remark if agh had to tell the history, and said so.
+
+    The interrupted prompt may be missing: an agent that was killed may not have written it down yet.
+    """
     resets = trial.main.markers().count("context_reset")
     request = trial.say()
     text = "\n".join(request.texts)
@@ -433,7 +436,7 @@ def _remembers(trial: Trial, words: list[str]) -> str:
         return "it has lost its context; agh says so and sends the history"
     if missing:
         raise ProductFault("says that it restored the session, but has lost its context")
-    return ""
+    return "" if interrupted in text else "it has forgotten the prompt that was interrupted"
 
 
 def _asks_by_permission(trial: Trial) -> bool:
