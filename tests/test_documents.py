@@ -203,3 +203,13 @@ def test_every_page_that_is_named_exists() -> None:
         named |= set(re.findall(r"\b(agh[\w-]*)\s?\((\d)\)", text_of(page)))
     assert named
     assert named <= own
+
+
+def test_the_table_of_agents_is_whole() -> None:
+    """`make real-agents` writes it; what it says of each is that run's word."""
+    text = (ROOT / "docs" / "agents.md").read_text()
+    products = re.findall(r"^\| [\w-]+ \| `[\w@/-]+` \| [\w.-]+ \|", text, re.MULTILINE)
+    rows = re.findall(r"^\| \*\*[\w -]+\*\*: .* \|$", text, re.MULTILINE)
+    assert (len(products), len(rows)) == (8, 18)
+    assert {row.count(" | ") for row in rows} == {8}
+    assert "| agh" not in text, "a fault of agh"

@@ -185,7 +185,7 @@ def check_tool_name(trial: Trial) -> str:
         raise ProductFault("sends no tool call")
     named = [frame for frame in trial.frames() if "tool" in frame.update and _names(frame.message, tool)]
     assert not named, f"agh stored {sorted(names)} for {tool}"
-    raise ProductFault(f"does not name it ({', '.join(sorted(names))} for {tool})")
+    raise ProductFault(f"sends no name for {tool}, only a title and a kind")
 
 
 def check_output(trial: Trial) -> str:
@@ -252,7 +252,7 @@ def check_cancel(trial: Trial) -> str:
     answered = any("stopReason" in (frame.message.get("result") or {}) for frame in trial.frames())
     texts = trial.say().texts
     if not answered:
-        raise ProductFault("goes on while the model is silent; agh ends the agent, and resumes it")
+        raise ProductFault("does not answer a cancel while the model is silent; agh restarts the agent")
     assert end.content["stop_reason"] == "cancelled", end.content["stop_reason"]
     return "" if any(before in text for text in texts) else "it forgets the cancelled prompt"
 
@@ -318,6 +318,8 @@ def check_question(trial: Trial) -> str:
         assert not any(frame.method == "elicitation/create" for frame in trial.frames()), (
             "the question is gone"
         )
+        if _asks_by_permission(trial):
+            raise ProductFault("asks by a permission request, which has no place for an answer")
         offered = any(request.tool for request in trial.requests(word))
         raise ProductFault("does not ask over ACP" if offered else "offers the model no tool for it")
     (question,) = json.loads(session.agh("questions", "-o", "json").stdout)["questions"]
@@ -343,22 +345,22 @@ def check_fifth(trial: Trial) -> str:
         remarks.append(_remembers(trial, words))
         words.append(trial.last_words[-1])
     losses = sum(map(bool, remarks))
-    return f"history injected {losses} of 5 times, and said so" if losses else ""
+    return f"it lost its context {losses} of 5 times; agh says so and sends the history" if losses else ""
 
 
 def check_keeper_killed(trial: Trial) -> str:
-    words = [trial.say().texts[-1], trial.begin_slow()]
+    word, interrupted = trial.say().texts[-1], trial.begin_slow()
     kill_keeper(trial.main)
-    return _remembers(trial, words)
+    return _remembers(trial, [word], interrupted)
 
 
 def check_agent_killed(trial: Trial) -> str:
-    words = [trial.say().texts[-1], trial.begin_slow()]
+    word, interrupted = trial.say().texts[-1], trial.begin_slow()
     (program,) = children_of(trial.main.agent)  # the agent that agh started is the tap
     kill(program)
     wait_until(lambda: not trial.main.is_live(), TURN_LIMIT, what="the session ends")
     assert trial.main.meta()["stop_reason"] == "agent_crashed", trial.main.meta()["stop_reason"]
-    return _remembers(trial, words)
+    return _remembers(trial, [word], interrupted)
 
 
 def check_hand_over(trial: Trial) -> str:
@@ -384,18 +386,18 @@ BEHAVIOURS: dict[str, tuple[str, Callable[[Trial], str]]] = {
     "output": ("what a command prints is in the `tool_result`", check_output),
     "permission": ("it asks before it writes, and agh shows which file", check_permission),
     "approve": ("after `agh session approve` the file is there", check_approve),
-    "deny": ("after `agh session deny` it is not, and the session goes on", check_deny),
-    "cancel": ("`agh session cancel` ends the turn as cancelled, and the session goes on", check_cancel),
+    "deny": ("after `agh session deny` it is not written, and the session continues", check_deny),
+    "cancel": ("`agh session cancel` ends the turn as cancelled, and the session continues", check_cancel),
     "attachment": ("the text of an attached file reaches the model", check_attachment),
     "question": ("its own question waits for `agh session answer`, and gets the answer", check_question),
     "restore": ("stopped and prompted: it has its context", check_restore),
     "fifth": (
-        "stopped and prompted five times: it has its context, or was told, and agh says so",
+        "stopped and prompted five times: it has its context, or agh says so and sends the history",
         check_fifth,
     ),
     "keeper killed": ("after `kill -9` of the keeper in a turn it has its context", check_keeper_killed),
     "agent killed": ("its own death in a turn is reported, and it has its context again", check_agent_killed),
-    "hand-over": ("it takes over a session of another agent, and is told the history", check_hand_over),
+    "hand-over": ("it takes over a session of another agent, and gets the history", check_hand_over),
     "key": ("a refused key is exit 9, with the command that logs in", check_key),
 }
 
@@ -419,8 +421,11 @@ def try_all(trial: Trial) -> Iterator[tuple[str, Result]]:
             yield name, Result("agh", f"does not calm down: {error}"[:500])
 
 
-def _remembers(trial: Trial, words: list[str]) -> str:
-    """Send a prompt; return a remark if agh had to tell the history, and said so."""
+def _remembers(trial: Trial, words: list[str], interrupted: str = "") -> str:
+    """Send a prompt; return a remark if agh had to tell the history, and said so.
+
+    The interrupted prompt may be missing: an agent that was killed may not have written it down yet.
+    """
     resets = trial.main.markers().count("context_reset")
     request = trial.say()
     text = "\n".join(request.texts)
@@ -428,10 +433,10 @@ def _remembers(trial: Trial, words: list[str]) -> str:
     lost = trial.main.markers().count("context_reset") > resets
     if lost:
         assert tellings(request) and not missing, "the context is lost, and the history was not told"
-        return "the history was injected, and agh says so"
+        return "it has lost its context; agh says so and sends the history"
     if missing:
         raise ProductFault("says that it restored the session, but has lost its context")
-    return ""
+    return "" if interrupted in text else "it has forgotten the prompt that was interrupted"
 
 
 def _asks_by_permission(trial: Trial) -> bool:
