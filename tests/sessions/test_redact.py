@@ -111,7 +111,6 @@ def test_the_log_keeps_it_and_the_rest_stays(live: Live) -> None:
 def test_a_question_and_its_answer(live: Live, tmp_path: Path, which: str) -> None:
     session = live.new()
     turn = session.start_prompt(f"/elicit do you know {SECRET}?")
-    session.agh("wait", "--until", "permission", "--timeout", "20s", code=None)
     wait_until(lambda: session.count("question") == 1)
     session.agh("answer", f"answer=it is {SECRET}")
     turn.communicate(timeout=30)
