@@ -77,7 +77,7 @@ def choose_question(session: Session, request_id: str | None) -> dict[str, Any]:
         return question
     waiting = questions(session, everything=False)
     if not waiting:
-        raise QuestionUnknown("(none waits)", hint=f"agh session questions {session.id} --all")
+        raise QuestionUnknown(f"of {session.id}", hint=f"agh session questions {session.id} --all")
     if len(waiting) > 1:
         ids = [question["request_id"] for question in waiting]
         raise QuestionAmbiguous(len(waiting), hint=f"agh session questions {session.id}", requests=ids)
