@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import signal
@@ -72,6 +73,12 @@ def pytest_collection(session: pytest.Session) -> None:
                 name = ".".join(file.absolute().relative_to(ROOT).with_suffix("").parts)
                 with suppress(Exception):  # which the collection will report
                     importlib.import_module(name)
+
+
+def pytest_collection_finish() -> None:
+    """Let no collection of garbage look again at what stays to the end; it is most of a worker's memory."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
