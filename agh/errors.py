@@ -617,14 +617,14 @@ class WorkspaceGone(AghError):
     """session {0}: its workspace {1} is not there"""
 
     exit = 4
-    hint = "restore the directory, or start anew: agh session new"
+    hint = "restore the directory, or start a new session: agh session new"
 
 
 class WorkspaceUnresolved(AghError):
     """session {0}: its workspace {1} cannot be resolved: {2}"""
 
     exit = 4
-    hint = "make {1} a directory again, or start anew: agh session new"
+    hint = "make {1} a directory again, or start a new session: agh session new"
 
 
 class GitFailed(AghError):

@@ -144,7 +144,7 @@ def parse_agent(fields: Mapping[str, Any], source: str) -> AgentRecord:
     if unknown := [hand for hand in values.get("hands", ()) if hand not in HANDS]:
         raise AgentInvalid(source, f"hands: {unknown[0]!r}; known are {', '.join(HANDS)}")
     if problem := _find_pin_problem(values.get("pin", {})):
-        raise AgentInvalid(source, f"pin: {problem}", hint="agh agent install NAME writes it anew")
+        raise AgentInvalid(source, f"pin: {problem}", hint="agh agent install NAME writes it again")
     if values.get("permissions", PERMISSION_MODES[0]) not in PERMISSION_MODES:
         raise AgentInvalid(source, f"permissions is one of {', '.join(PERMISSION_MODES)}")
     return AgentRecord(**values, source=source)

@@ -87,7 +87,7 @@ def tell_restored(hello: dict[str, Any]) -> None:
     if hello.get("meant"):
         has_history = hello.get("strategy") == "inject_history"
         text = f"{hello['meant']}; the agent " + (
-            "is told the history with the next prompt" if has_history else "starts without the history"
+            "gets the history with the next prompt" if has_history else "starts without the history"
         )
     elif hello.get("context_lost"):
         text = f"warning: the agent lost its memory of this session ({hello.get('reason')}); {text}"

@@ -156,7 +156,7 @@ def intended_reset(live: Live, request: StartRequest) -> str:
         lost = live.before_start.get("system_prompt") and not live.meta.get("system_prompt")
         return f"handed over from {before} to {now}" + (", which takes no system prompt" if lost else "")
     if request.get("fresh"):
-        return "begun afresh, as asked"
+        return "restarted without its memory, as you asked"
     origin = live.meta.get("forked_from")
     return f"forked from {origin['session_id']}" if origin and not live.meta.get("acp_session_ids") else ""
 

@@ -173,7 +173,7 @@ def _append_new(path: str, target: Session, records: Records, source: Outcome, a
         fresh = []
         for ours, theirs in _side_by_side(target, records, closed=False):
             if theirs is None or (ours is not None and not _same(ours, theirs)):
-                reason = "the session went on in agh, or the file was written anew"
+                reason = "the session continued in agh, or the file was rewritten"
                 return _outcome(path, target, "skipped", 0, reason)
             if ours is None:
                 fresh.append(theirs)

@@ -47,7 +47,7 @@ def redact_tables(
 ) -> None:
     """Hide the prompts of these turns, what was asked about these tool calls, and these questions.
 
-    What waits for an answer stays.
+    Requests that wait for an answer stay.
     """
     connection.executemany(
         "UPDATE inputs SET prompt = ? WHERE turn_id = ? AND status IN ('sent', 'failed', 'cancelled')",

@@ -47,7 +47,7 @@ def test_a_part_of_the_history_is_told(talked: Session) -> None:
     before = tree(talked.directory)
     branch, said = fork(talked, "--at", 1)
     assert tree(talked.directory) == before
-    assert said == f"forked from {talked.id}; the agent is told the history with the next prompt\n"
+    assert said == f"forked from {talked.id}; the agent gets the history with the next prompt\n"
     assert branch.meta()["forked_from"]["sequence"] == 1
     assert branch.meta()["acp_session_id"] != talked.meta()["acp_session_id"]
     assert copied(branch, 1) == copied(talked, 1)
@@ -85,7 +85,7 @@ def test_an_agent_that_can_forks_its_memory_at_a_message(talked: Session) -> Non
 )
 def test_a_fork_that_may_have_more_is_not_used(talked: Session, where: str, options: str) -> None:
     branch, said = fork_at_first_turn(talked, where, options)
-    assert "the agent is told the history" in said
+    assert "the agent gets the history" in said
     first = branch.say(RECALL)
     assert first.startswith("SEEN 1 user texts: ") and f"[USER]: {WORDS}" in first
     assert "later" not in first
@@ -96,7 +96,7 @@ def test_a_fork_in_the_middle_of_a_turn_is_told(talked: Session) -> None:
     talked.agh("stop")
     define(talked.live, "echo", **{"session_meta.fork_at": "jetbrains.air.fork"})
     _, said = fork(talked, "--at", talked.events("tool_call")[0].sequence)
-    assert "the agent is told the history" in said
+    assert "the agent gets the history" in said
 
 
 def test_up_to_the_last_event_is_the_whole(talked: Session) -> None:
@@ -107,7 +107,7 @@ def test_up_to_the_last_event_is_the_whole(talked: Session) -> None:
 @pytest.mark.parametrize("options", ["--caps resume,load,list", "--caps none"])
 def test_an_agent_that_cannot_fork_is_told(talked: Session, options: str) -> None:
     branch, said = fork(talked, options=options)
-    assert said == f"forked from {talked.id}; the agent is told the history with the next prompt\n"
+    assert said == f"forked from {talked.id}; the agent gets the history with the next prompt\n"
     assert branch.markers() == ["context_reset"]
     assert branch.meta()["acp_session_id"] != talked.meta()["acp_session_id"], "never two in one conversation"
     assert f"[ASSISTANT]: echo: {WORDS}" in branch.say(RECALL)

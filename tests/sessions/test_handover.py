@@ -165,8 +165,7 @@ def test_a_hand_over_that_is_killed_changes_nothing(talked: Session) -> None:
 def test_a_hand_over_says_what_was_done_and_not_that_something_was_lost(talked: Session, other: str) -> None:
     result = talked.agh("resume", "--agent", other)
     assert (
-        result.stderr
-        == "handed over from echo to other; the agent is told the history with the next prompt\n"
+        result.stderr == "handed over from echo to other; the agent gets the history with the next prompt\n"
     )
     (marker,) = talked.events("transcript_marker.created")
     assert (marker.content["kind"], marker.content["severity"]) == ("context_reset", "info")
@@ -175,7 +174,10 @@ def test_a_hand_over_says_what_was_done_and_not_that_something_was_lost(talked: 
 
 def test_a_fresh_start_says_what_was_done(talked: Session) -> None:
     result = talked.agh("resume", "--fresh")
-    assert result.stderr == "begun afresh, as asked; the agent is told the history with the next prompt\n"
+    assert (
+        result.stderr
+        == "restarted without its memory, as you asked; the agent gets the history with the next prompt\n"
+    )
 
 
 def test_an_agent_that_forgot_after_a_hand_over_has_forgotten(talked: Session, other: str) -> None:

@@ -20,7 +20,7 @@ def fork_command(id: str, at: int | None, name: str | None, output: str) -> None
     """Start a new session from the history of another. The other one is not touched.
 
     The agent copies its own memory if it can: all of it, or up to an answer that --at ends with. Otherwise it
-    is told the history with the next prompt.
+    gets the history with the next prompt.
     """
     session, hello = fork(sessions.resolve(id), at=at, name=name)
     tell_restored(hello)

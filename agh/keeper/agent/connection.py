@@ -268,7 +268,7 @@ class Agent:
                 self._launch.finish()
 
     def _expire(self, number: int, method: str, limit: float, was_waiting: bool = False) -> None:
-        """Give up on a request, unless the user is being asked; then the agent has its time anew."""
+        """Give up on a request, unless the user is being asked; then the time starts again."""
         is_waiting = self._is_waiting()
         if number in self._waiting and (is_waiting or was_waiting):
             self._loop.later(limit, lambda: self._expire(number, method, limit, is_waiting))

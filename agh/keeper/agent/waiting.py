@@ -9,7 +9,7 @@ from agh.keeper.session import Live
 
 
 def cancel_waiting(live: Live, decided_by: str, turn_id: str | None = None) -> None:
-    """Cancel what waits for the user, or only what belongs to a turn if it is named."""
+    """Cancel every request that waits for the user, or only those of the named turn."""
     permissions.cancel_all(live, decided_by, turn_id)
     if live.agent.questions:
         questions.close_all(live, decided_by, turn_id)
