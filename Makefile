@@ -11,7 +11,9 @@ STAMP := $(VENV)/.installed
 demo: $(STAMP)
 	@$(BIN)/python -m tests.demo
 
+# Compiled first: thousands of programs are started, and none of them should compile agh for itself.
 test: $(STAMP)
+	@$(BIN)/python -m compileall -q agh plugins
 	$(BIN)/python -m pytest -n 4 --dist worksteal -q $(ARGS)
 
 lint: $(STAMP)
