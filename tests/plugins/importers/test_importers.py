@@ -432,7 +432,7 @@ def test_a_session_that_went_on_in_agh_knows_better(home: Home, claude: Claude) 
     claude.user("more")
     before = tree(directory)
     (again,) = imports(claude.path)
-    assert again["status"] == "skipped" and "went on in agh" in again["reason"]
+    assert again["status"] == "skipped" and "continued in agh" in again["reason"]
     assert tree(directory) == before
 
 
