@@ -439,7 +439,7 @@ class KeeperFailed(AghError):
 
 
 class KeeperDied(AghError):
-    """session {0}: its keeper ended in the middle of it"""
+    """session {0}: its keeper died while it was working"""
 
     exit = 7
     hint = "agh session resume {0}"

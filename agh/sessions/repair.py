@@ -74,12 +74,12 @@ def repair_locked(lock: Lock, *, thorough: bool = False, end: Draft | None = Non
 
 def count_lost(session: Session, metadata: Meta) -> int:
     """Return how many events the metadata knows of that are not in the log; refuse a log that lost all."""
-    known = metadata.get("last_sequence") or 0
+    recorded = metadata.get("last_sequence") or 0
     with Reader(session) as reader:
         last = reader.last_sequence()
-    if known and not last:
+    if recorded and not last:
         raise EventsEmpty(session.id)
-    return max(0, known - last)
+    return max(0, recorded - last)
 
 
 def fill_lost(lock: Lock, agent_name: str, lost: int) -> None:

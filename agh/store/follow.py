@@ -226,13 +226,13 @@ class _Home:
             self._live[session.id] = log
             return
         with log.reader:
-            shown = bool(rows)
+            has_rows = bool(rows)
             while (page := log.next_page(self._query)) is not None:
                 self._positions[session.id] = log.after
                 if page:
-                    shown = True
+                    has_rows = True
                     yield Batch(session, page)
-        if shown:
+        if has_rows:
             yield Batch(session, [])
 
     def _find_position(self, session: Session, is_live: bool) -> list[Row]:

@@ -104,5 +104,14 @@ def _text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return shlex.join(map(str, value))
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_text(inner)}" for key, inner in value.items())
+        return ", ".join(_entry(key, inner) for key, inner in value.items())
     return str(value)
+
+
+def _entry(key: str, value: Any) -> str:
+    """Describe one entry of a table; a capability is only its name, and what belongs to it."""
+    if value is False:
+        return f"no {key}"
+    if value is True or value == {}:
+        return key
+    return f"{key} ({_text(value)})" if isinstance(value, dict) else f"{key} {_text(value)}"

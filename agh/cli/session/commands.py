@@ -24,6 +24,7 @@ def commands_command(id: str, output: str) -> None:
         for entry in offered
     ]
     rows = [[terminal.one_line(cell, 100) for cell in row] for row in cells]
-    write_result("commands", offered, output, lambda: columns(("COMMAND", "INPUT", "DESCRIPTION"), rows))
+    header = ("COMMAND", "INPUT", "DESCRIPTION")
+    write_result("commands", offered, output, lambda: columns(header, rows) if rows else "")
     if not offered:
         remark("the agent has offered no commands")

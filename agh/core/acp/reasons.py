@@ -86,7 +86,7 @@ def error_text(error: Mapping[str, Any]) -> str:
 
 
 def _without_json(text: str) -> str:
-    """Return a text with the JSON at its end, as of a provider's answer, in words."""
+    """Return a text whose JSON at the end, as of a provider's answer, is replaced by what that says."""
     start = text.find("{")
     if start < 0:
         return text

@@ -1,7 +1,7 @@
 """The ACP connection to an agent: JSON-RPC over its stdin and stdout.
 
 Promises: writing never blocks the keeper; every request of ours ends in an answer, a timeout that the
-agent is told of, or the agent's death; what the agent sends is passed on in batches, in order, before
+agent hears of, or the agent's death; what the agent sends is passed on in batches, in order, before
 anything acts on it.
 """
 

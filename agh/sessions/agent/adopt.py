@@ -76,9 +76,9 @@ def adopt(
         with greet(record, cwd, settings, lambda agent, batch: _take(agent, batch, frames)) as greeted:  # noqa: B023
             if missing is None:
                 _check_load(greeted)
-                chosen = choose(greeted, cwd, unknown, everywhere=everywhere) if unknown or not ids else []
-                missing = [own for own in chosen if own.id not in here]
-                for own in (*named, *chosen):
+                offered = choose(greeted, cwd, unknown, everywhere=everywhere) if unknown or not ids else []
+                missing = [own for own in offered if own.id not in here]
+                for own in (*named, *offered):
                     if own.id in here:
                         yield _outcome(own, here[own.id], "unchanged", 0, "already here")
                 if not all(own.is_listed for own in missing):
