@@ -43,6 +43,7 @@ class AgentRecord:
     restore_force: tuple[str, ...] = ()  # strategies to try first, even if it does not advertise them
     resume_argv: tuple[str, ...] = ()  # flags that restore a session; {id} is the agent's session id
     quiet_after_load: float = 0.15  # seconds of silence after which a replay is over
+    error_log: str = ""  # a pattern for errors it writes only to stderr; its group is the text of the error
     hands: tuple[str, ...] = HANDS  # what agh offers to do for it: fs, terminal
     permissions: str = ""  # the permission mode for sessions that set none
     session_meta: Mapping[str, str] = field(default_factory=dict)  # where in `_meta` it expects our options
@@ -114,6 +115,19 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }
 
 
+def _check_pattern(source: str, pattern: str) -> None:
+    """Refuse an `error_log` that is no pattern, or has no group."""
+    if pattern:
+        import re  # few agents have one
+
+        try:
+            has_group = bool(re.compile(pattern).groups)
+        except re.error:
+            has_group = False
+        if not has_group:
+            raise AgentInvalid(source, "error_log is not a regular expression with a group")
+
+
 def parse_agent(fields: Mapping[str, Any], source: str) -> AgentRecord:
     """Check the fields that a plugin or a file defines; raise an error that names the source and the key."""
     allowed = set(AgentRecord.__dataclass_fields__) - {"source"}
@@ -129,6 +143,7 @@ def parse_agent(fields: Mapping[str, Any], source: str) -> AgentRecord:
     for key, value in values.get("env", {}).items():
         if not isinstance(value, str):
             raise AgentInvalid(source, f"env: {key} is not a text; write it in quotes")
+    _check_pattern(source, values.get("error_log", ""))
     for key, value in values.get("limits", {}).items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if key not in LIMITS or not number or not 0 <= value < float("inf"):
@@ -142,7 +157,7 @@ def parse_agent(fields: Mapping[str, Any], source: str) -> AgentRecord:
                 f"session_meta: {key} = {value!r}; known are {', '.join(SESSION_META)}, as dotted paths",
             )
     if unknown := [hand for hand in values.get("hands", ()) if hand not in HANDS]:
-        raise AgentInvalid(source, f"hands: {unknown[0]!r}; known are {', '.join(HANDS)}")
+        raise AgentInvalid(source, f"hands: unknown value {unknown[0]!r}; known are {', '.join(HANDS)}")
     if problem := _find_pin_problem(values.get("pin", {})):
         raise AgentInvalid(source, f"pin: {problem}", hint="agh agent install NAME writes it again")
     if values.get("permissions", PERMISSION_MODES[0]) not in PERMISSION_MODES:
@@ -172,7 +187,7 @@ def read_agent(path: str, bases: Callable[[], Mapping[str, AgentRecord]] = dict)
     except (OSError, ValueError) as error:
         raise AgentInvalid(path, str(error)) from None
     if "name" in fields:
-        raise AgentInvalid(path, "an agent's name is that of its file; take `name` out of it")
+        raise AgentInvalid(path, "the file's name is the agent's name; delete the key `name`")
     name = os.path.basename(path).removesuffix(".toml")
     if not fields.get("extends"):
         return parse_agent({"name": name, **fields}, path)

@@ -60,6 +60,9 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "title": "OpenCode",
         "argv": ["opencode", "acp"],
         "package": "opencode-ai",
+        # At a usage limit it waits for the reset inside the turn, and says so only in its log.
+        "env": {"OPENCODE_PRINT_LOGS": "1", "OPENCODE_LOG_LEVEL": "ERROR"},
+        "error_log": r'message="stream error" .*\bsmall=false .*\berror\.error="(?:\w+: )?(.*)"',
         "login": "opencode auth login",
         "install": "npm install -g opencode-ai",
         "crosses": [

@@ -1,7 +1,7 @@
 """Hook calls, made by pluggy, in which one plugin's failure harms no other.
 
 Promises: pluggy decides who is called, in which order, with which parameters and inside which wrappers. If
-an implementation or a wrapper raises, the call goes on as if its plugin did not implement the hook. The
+an implementation or a wrapper raises, the call continues as if its plugin did not implement the hook. The
 caller is handed the run of every implementation as it ends, the failed ones with their exception, and stops
 the call by raising. Never loads a plugin and never prints: that is the registry's task.
 """

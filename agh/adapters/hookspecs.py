@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from agh.adapters.kinds import Kind
     from agh.adapters.launch import Launch
     from agh.adapters.restore import Strategy
+    from agh.adapters.web import WebApplication
     from agh.core.exchange import Exporter, Importer
 
 hookspec = pluggy.HookspecMarker("agh")
@@ -95,6 +96,15 @@ def agh_register_commands(group: click.Group) -> None:
     """Add commands to `agh`.
 
     :param group: The root command; call `group.add_command(…)`. Built-in commands cannot be replaced.
+    """
+
+
+@hookspec
+def agh_register_web_applications(register: Callable[[WebApplication], None]) -> None:
+    """Add applications to `agh serve`.
+
+    :param register: Call it once per application, with an `agh.adapters.web.WebApplication`. The paths of
+        the API and the page cannot be replaced.
     """
 
 

@@ -41,7 +41,7 @@ def read_jsonl(path: str) -> Imported:
     with open(path, "rb") as file:
         head = _parsed(file.readline(LINE + 1), 1)
     if head.get("schema") != SCHEMA:
-        raise ValueError(f"line 1 does not say {SCHEMA}")
+        raise ValueError(f"line 1 does not name the format {SCHEMA}")
     session, counts = head.get("session"), head.get("counts")
     if not isinstance(session, dict) or not isinstance(counts, dict):
         raise ValueError("line 1 does not describe a session")
@@ -114,7 +114,7 @@ def read_database(path: str) -> Imported:
             raise ValueError(f"it has no table {missing[0]}: it is no export of a session")
         described = db.execute("SELECT schema, meta FROM session LIMIT 2").fetchall()
         if len(described) != 1 or described[0][0] != SCHEMA:
-            raise ValueError(f"its table session does not say {SCHEMA}")
+            raise ValueError(f"its table session does not name the format {SCHEMA}")
         session = _parsed(str(described[0][1]).encode(), 1)
     return Imported(session, _database_records(path, [table for table in TABLES if table in plain]))
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pluggy
 
     from agh.adapters.redactions import Redaction
+    from agh.adapters.web import WebApplication
     from agh.core.exchange import Exporter, Importer
 
 GROUP = "[agh]"
@@ -156,7 +157,7 @@ def agent(name: str, workspace: str | None = None) -> AgentRecord:
             if os.path.basename(path) == f"{name}.toml":
                 raise WorkspaceUntrusted(name, path, hint=config.how_to_trust(workspace))
         close = closest(name, agents(workspace))
-        raise AgentNotFound(name, hint=f"did you mean {close}?" if close else None)
+        raise AgentNotFound(f"called {name}", name, hint=f"did you mean {close}?" if close else None)
     return offered[name]
 
 
@@ -172,7 +173,7 @@ def default_agent(preferred: str = "", workspace: str | None = None) -> AgentRec
         if candidate.name != ECHO and candidate.state() == "installed":
             return candidate
     if ECHO not in candidates:
-        raise AgentNotFound("(none is installed)", hint="agh agent list")
+        raise AgentNotFound("installed", hint="agh agent list, then agh agent install NAME")
     return candidates[ECHO]
 
 
@@ -206,6 +207,11 @@ def kind(name: str) -> Kind:
     if name not in kinds:
         raise KindUnknown(name)
     return kinds[name]
+
+
+def web_applications() -> dict[str, WebApplication]:
+    """Return what plugins add to `agh serve`, by path."""
+    return _collect("agh_register_web_applications")
 
 
 def add_commands(group: click.Group) -> None:

@@ -89,7 +89,7 @@ def _unpack_zip(path: str, url: str, directory: str) -> None:
 
 def _check_bounds(url: str, members: int, size: int) -> None:
     if members > MOST_MEMBERS or size > MOST_BYTES:
-        raise ArchiveRefused(url, f"it is larger than {MOST_MEMBERS} files or {MOST_BYTES >> 30} GB")
+        raise ArchiveRefused(url, f"it has more than {MOST_MEMBERS} files or {MOST_BYTES >> 30} GB")
 
 
 def _check_name(url: str, name: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import orjson
@@ -44,6 +45,12 @@ TYPES = (
 )
 TOOL_NAMES = ("tool_name", "tool_kind", "title")  # what a tool call and its result are known by
 UNKNOWN_OUTCOME = "the outcome is unknown: the session was interrupted while the tool ran"
+
+
+_NAMES = itemgetter(2, 3, 4)
+
+# A row as SQLite stores it, in UTF-8: its sequence twice, turn, type, agent, content, time.
+RawRow = tuple[int, int, bytes, bytes, bytes, bytes, bytes]
 
 
 class Row(NamedTuple):
@@ -201,6 +208,44 @@ def envelopes(
         if "\n" in content or "\r" in content:  # only between tokens: inside strings they are escaped
             content = content.replace("\n", " ").replace("\r", " ")
         yield f'{{"id":"evt-{sequence:06d}{head}{sequence}{middle}{content},"timestamp":"{at}"}}'
+
+
+def from_raw(row: RawRow) -> Row:
+    turn_id, type, agent_name, content, timestamp = (text.decode() for text in row[2:])
+    return Row(row[0], turn_id, type, agent_name, content, timestamp)
+
+
+def to_raw(row: Row) -> RawRow:
+    turn_id, type, agent_name, content, timestamp = (text.encode() for text in row[1:])
+    return row.sequence, row.sequence, turn_id, type, agent_name, content, timestamp
+
+
+def joined_envelopes(
+    rows: list[RawRow], envelope_of: tuple[str, str | None, str | None], plain: set[tuple[bytes, ...]]
+) -> bytes:
+    """Return the lines of `envelopes`, each with a newline, for rows in UTF-8; three times as fast.
+
+    `envelope_of` is the session and its workspace; `plain` keeps names that need no escapes for the next
+    call.
+    """
+    if len(plain) > 10_000:
+        plain.clear()
+    names = set(map(_NAMES, rows)) - plain
+    if all(quoted(text.decode()).encode() == b'"%s"' % text for key in names for text in key):
+        plain |= names
+        session_id, workspace_id, workspace_path = envelope_of
+        ids = f'","session_id":{quoted(session_id)},"sequence":'
+        workspace = f'"workspace_id":{_quote_or_null(workspace_id)},"workspace_path":'
+        workspace += f'{_quote_or_null(workspace_path)},"content":'
+        ids, workspace = ids.replace("%", "%%"), workspace.replace("%", "%%")
+        head = f'{{"id":"evt-%06d{ids}%d,"turn_id":"%s","type":"%s","agent_name":"%s",{workspace}'
+        line = f'{head}%s,"timestamp":"%s"}}\n'.encode()
+        text = b"".join([line % row for row in rows])
+        if text.count(b"\n") == len(rows) and b"\r" not in text:
+            text.decode()  # raises an error for what is not UTF-8
+            return text
+    lines = envelopes(map(from_raw, rows), *envelope_of)
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def _quote_or_null(text: str | None) -> str:

@@ -9,6 +9,7 @@ import orjson
 
 from agh.core.transcript import Message
 
+_LEAST_FENCE = 3
 _RESULT_PARTS = ("error", "stdout", "stderr", "content")
 
 
@@ -31,6 +32,21 @@ def result_text(result: Any) -> str:
         parts = [result["raw_output"]]
     texts = [part if isinstance(part, str) else orjson.dumps(part).decode() for part in parts]
     return "\n".join(dict.fromkeys(texts))
+
+
+def last_code(text: str) -> str | None:
+    """Return the last fenced piece of code in a text; None if it has none."""
+    code, fence, lines = None, "", list[str]()
+    for line in text.splitlines():
+        words = line.strip()
+        mark = words[: len(words) - len(words.lstrip(words[:1]))] if words[:1] in ("`", "~") else ""
+        if not fence and len(mark) >= _LEAST_FENCE and "`" not in words[len(mark) :]:
+            fence, lines = mark, []
+        elif fence and mark.startswith(fence) and words == mark:
+            code, fence = "".join(f"{code_line}\n" for code_line in lines), ""
+        else:
+            lines.append(line)
+    return code
 
 
 def _format_markdown(message: Message) -> str:

@@ -1,4 +1,4 @@
-"""The size of a prompt, as its limit counts it, and its first line as a title. Pure."""
+"""The size of a prompt, as its limit counts it; first and last lines for lists. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agh.errors import InputTooLarge
 if TYPE_CHECKING:
     from agh.core.redaction.redact import Redactor
 
-TITLE = 100  # characters
+TITLE, LAST = 100, 200  # characters
 
 
 def check_size(prompt: Sequence[dict[str, Any]], most: int) -> None:
@@ -27,3 +27,12 @@ def title_of(text: str, redactor: Redactor) -> str | None:
             title = redactor.beginning(" ".join(words), TITLE)
             return title if len(title) < TITLE else title[: TITLE - 1] + "…"
     return None
+
+
+def last_line(text: str, redactor: Redactor) -> str | None:
+    """Return the last line that is not empty, redacted and cut at its beginning; else None."""
+    lines = [line for line in redactor.end(text, LAST).splitlines() if line.split()]
+    if not lines:
+        return None
+    line = " ".join(lines[-1].split())
+    return line if len(text) <= LAST or len(lines) > 1 else f"…{line[1:]}"

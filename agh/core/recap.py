@@ -88,7 +88,7 @@ def _count_pending(markers: Sequence[Message], session: dict[str, Any], pending_
         elif kind == "session_unhealthy":
             unhealthy += 1
         elif kind == "session_recovered":
-            unhealthy = 0
+            unhealthy = missing_logins = 0
         elif kind == "mcp_auth_required":
             missing_logins += 1
     if session.get("badge") not in _SICK:

@@ -5,7 +5,7 @@ patterns (`*`, `?`, `[…]`); a path pattern is relative to the workspace unless
 has several paths or commands, each is judged by itself and the strictest decision counts.
 
 A rule that denies or asks sees every command in a line, however it is spelled, and every word that may be a
-path; if it cannot tell whether it matches, there is `doubt`, and nothing but a person may allow the request.
+path; if it cannot tell whether it matches, there is `doubt`, and only the user may allow the request.
 A rule that allows sees only what is known word for word.
 """
 
@@ -76,7 +76,7 @@ class Rule(NamedTuple):
 class Judgement(NamedTuple):
     """What rules say about a request: the decision and the rule behind it.
 
-    `doubt` is a rule that would forbid the request if it matched, which cannot be told.
+    `doubt` is a rule that would forbid the request if it matched, which is unclear.
     """
 
     decision: str | None = None
@@ -152,7 +152,7 @@ def _read_rule(table: Any, number: int) -> Rule:
     if unknown_keys:
         raise ValueError(f"rule {number}: unknown key {sorted(unknown_keys)[0]!r}")
     if table.get("decision") not in DECISIONS:
-        raise ValueError(f"rule {number}: decision is one of {', '.join(DECISIONS)}")
+        raise ValueError(f"rule {number}: decision must be one of {', '.join(DECISIONS)}")
     patterns = {key: table[key] for key in PATTERNS if key in table}
     if not patterns or not all(isinstance(value, str) for value in patterns.values()):
         raise ValueError(f"rule {number}: give at least one pattern of {', '.join(PATTERNS)}, as text")
@@ -193,7 +193,7 @@ def _strictest(judgements: Sequence[Judgement]) -> Judgement:
 
 
 def _matches(rule: Rule, asking: Asking, path: str | None, unit: Unit | None, workspace: str) -> bool | None:
-    """Tell whether a rule matches; None if it forbids something and that cannot be told."""
+    """Tell whether a rule matches; None if it forbids something and that is unclear."""
     for pattern, value in ((rule.kind, asking.kind), (rule.name, asking.name)):
         if pattern is not None and (value is None or not fnmatchcase(value, pattern)):
             return False

@@ -6,16 +6,17 @@ immediately, with the same text that the next writer will store.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from agh.core.events import derive_workspace_id
+TYPE_CHECKING = False  # `agh inbox --count` imports this module: typing would double its time
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+    from typing import Any
 
 LIVE_STATES = ("starting", "active", "stopping")
 STATES = (*LIVE_STATES, "stopped")
 BADGES = (
     *("running", "idle", "waiting-for-input", "waiting-for-auth", "unhealthy", "hung"),
-    *("not-responding", "paused", "stopped", "failed", "unknown"),
+    *("not-responding", "limited", "paused", "stopped", "failed", "unknown"),
 )
 KEEPER_VANISHED = "keeper ended without closing the session"
 NOT_RESPONDING = {"badge": "not-responding", "attachable": False}  # of a view whose keeper is silent
@@ -24,8 +25,8 @@ PAUSE_REASONS = ("paused", "max_turns", "budget_exceeded", "max_bytes", "disk_lo
 _PHASE_OF_STOP = {
     "completed": "completed",
     "user_canceled": "cancelled",
-    "idle": "idle",
-    "shutdown": "idle",
+    "idle": "stopped",
+    "shutdown": "stopped",
     "paused": "paused",
     "max_turns": "paused",
     "budget_exceeded": "paused",
@@ -40,12 +41,14 @@ def effective_meta(meta: Mapping[str, Any], lock_held: bool) -> dict[str, Any]:
     if lock_held or state not in LIVE_STATES:
         return dict(meta)
     starting = state == "starting"
+    noted = meta.get("failure") if state != "starting" else None  # by a keeper that could not write its log
     return {
         **meta,
         "state": "stopped",
         "stop_reason": "error" if starting else "agent_crashed",
         "stop_detail": KEEPER_VANISHED,
-        "failure": {
+        "failure": noted
+        or {
             "kind": "startup_failure" if starting else "process_exit",
             "summary": KEEPER_VANISHED,
             "crash_bundle_path": None,
@@ -68,11 +71,16 @@ def phase(meta: Mapping[str, Any]) -> str:
         return "starting"
     if state == "stopping":
         return "running"
+    if state == "active" and activity.get("turn_id"):
+        return "running"
     if state == "active":
-        return "running" if activity.get("turn_id") else "waiting_for_input"
+        return "limited" if meta.get("resumes_at") else "idle"
     if meta.get("stop_detail") == "max_time":
         return "paused"
-    return _PHASE_OF_STOP.get(str(meta.get("stop_reason")), "failed")
+    phase = _PHASE_OF_STOP.get(str(meta.get("stop_reason")), "failed")
+    if meta.get("resumes_at") and (phase != "failed" or meta.get("stop_detail") == KEEPER_VANISHED):
+        return "paused" if phase == "paused" else "limited"
+    return phase
 
 
 def badge(meta: Mapping[str, Any]) -> str:
@@ -80,7 +88,7 @@ def badge(meta: Mapping[str, Any]) -> str:
     activity = meta.get("activity") or {}
     current_phase = phase(meta)
     if meta.get("state") == "stopped":
-        return {"failed": "failed", "paused": "paused"}.get(current_phase, "stopped")
+        return current_phase if current_phase in ("failed", "paused", "limited") else "stopped"
     if meta.get("state") not in LIVE_STATES:
         return "unknown"
     if activity.get("health") in ("hung", "unhealthy"):
@@ -89,19 +97,44 @@ def badge(meta: Mapping[str, Any]) -> str:
         return "waiting-for-auth"
     if current_phase in ("waiting_for_permission", "waiting_for_answer"):
         return "waiting-for-input"
-    return "idle" if current_phase == "waiting_for_input" else "running"
+    return current_phase if current_phase in ("idle", "limited") else "running"
 
 
 def is_attachable(meta: Mapping[str, Any], now: str, holder: str | None = None) -> bool:
     """Tell whether `holder` may attach at the time `now`: live, healthy, and not leased to someone else."""
-    lease = meta.get("attach") or {}
-    leased = bool(lease) and lease.get("attached_to") != holder and str(lease.get("attach_expires_at")) > now
     return (
         meta.get("state") == "active"
         and badge(meta) not in ("hung", "failed", "stopped", "unknown")
         and not meta.get("failure")
-        and not leased
+        and not is_leased(meta.get("attach"), now, holder)
     )
+
+
+def is_leased(lease: Mapping[str, Any] | None, now: str, holder: str | None) -> bool:
+    """Tell whether a lease binds `holder` at the time `now`: it is valid, and another's."""
+    if not lease or lease.get("attached_to") == holder:
+        return False
+    expires_at = lease.get("attach_expires_at")  # None: it ends with its holder's connection
+    return expires_at is None or str(expires_at) > now
+
+
+def describe_holder(lease: Mapping[str, Any], now: datetime) -> str:
+    """Say who holds a session and for how long, as in `another terminal (pts/2, 14 min left)`.
+
+    A label of agh's own names a terminal, or the process group of a script.
+    """
+    from datetime import datetime
+
+    holder, expires_at = str(lease.get("attached_to")), lease.get("attach_expires_at")
+    details = []
+    if holder.startswith("cli:"):
+        place = holder.rpartition(":")[2]
+        details.append(place.removeprefix("/dev/"))
+        holder = "another terminal" if place.startswith("/dev/") else "another script"
+    if expires_at:
+        seconds = max(0.0, (datetime.fromisoformat(str(expires_at)) - now).total_seconds())
+        details.append(f"{seconds / 60:.0f} min left" if seconds >= 90 else f"{seconds:.0f} s left")
+    return holder + (f" ({', '.join(details)})" if details else "")
 
 
 def workspace_id(meta: Mapping[str, Any]) -> str | None:
@@ -109,7 +142,11 @@ def workspace_id(meta: Mapping[str, Any]) -> str | None:
     if meta.get("workspace_id"):
         return str(meta["workspace_id"])
     path = (meta.get("worktree") or {}).get("origin") or meta.get("workspace_path")
-    return derive_workspace_id(path) if path else None
+    if not path:
+        return None
+    from agh.core.events import derive_workspace_id
+
+    return derive_workspace_id(path)
 
 
 def recovery(meta: Mapping[str, Any], lock_held: bool, keeper_answers: bool) -> dict[str, Any]:

@@ -37,23 +37,36 @@ def call(
     Raises KeeperDied if it died before it answered: the request may have been carried out, so it is not sent
     again.
     """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        return call_on(connection, session, verb, limit=limit, valid=valid, **args)
+
+
+def call_on(
+    connection: socket.socket,
+    session: Session,
+    verb: str,
+    *,
+    limit: float = ANSWER_LIMIT,
+    valid: float | None = None,
+    **args: Any,
+) -> dict[str, Any]:
+    """Do the same on a new socket that the caller closes, for a lease that ends with its connection."""
     session_id = session.id
     deadline = time.monotonic() + limit
     request = {"v": protocol.VERSION, "verb": verb, "deadline": time.monotonic() + (valid or limit), **args}
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        try:
-            _connect(connection, session, deadline)
-        except TimeoutError:
-            raise KeeperNotResponding(session_id) from None
-        except OSError:
-            raise KeeperGone(session_id) from None
-        try:
-            connection.sendall(protocol.encode(request))
-            line = _read_line(connection, deadline)
-        except TimeoutError:
-            raise KeeperNotResponding(session_id) from None
-        except OSError:
-            line = b""
+    try:
+        _connect(connection, session, deadline)
+    except TimeoutError:
+        raise KeeperNotResponding(session_id) from None
+    except OSError:
+        raise KeeperGone(session_id) from None
+    try:
+        connection.sendall(protocol.encode(request))
+        line = _read_line(connection, deadline)
+    except TimeoutError:
+        raise KeeperNotResponding(session_id) from None
+    except OSError:
+        line = b""
     if not line:
         raise KeeperDied(session_id, hint=f"agh session status {session_id}")
     answer = orjson.loads(line)

@@ -38,9 +38,18 @@ class Run(NamedTuple):
 def fire(live: Live, event: str, **payload: Any) -> str | None:
     """Run the hooks of an event, and return the objection, if any. Asynchronous hooks may still run."""
     message = {"event": event, "session_id": live.session_id, "timestamp": timestamp(), **payload}
+    notify(live, event, **payload)
     return next(
         (why for why in (*_plugins(live, event, message), *_commands(live, event, message)) if why), None
     )
+
+
+def notify(live: Live, event: str, **payload: Any) -> None:
+    """Notify the user of an event, if the settings say so. It may be one that no hook hears."""
+    if live.settings["notify"] is not None:
+        from agh.keeper.notify.plan import plan  # few are notified
+
+        plan(live, event, payload)
 
 
 def await_all(live: Live) -> None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from agh.core.events import Draft, draft_of, timestamp
 from agh.errors import StoreFailed
 from agh.store.meta import Meta
 from agh.store.writer import Writer
+
+_OURS = nullcontext()
 
 
 class _LostBefore(Exception):
@@ -105,9 +107,12 @@ class Log:
             fields["parent"], speaker = speaker, self._child
         self.add(draft_of(type, turn_id, speaker, self._timestamp, fields, raw))
 
-    @contextmanager
-    def as_child(self, child: str | None) -> Iterator[None]:
+    def as_child(self, child: str | None) -> AbstractContextManager[None]:
         """Record what happens in here as that of a child session of the agent's; None is our own."""
+        return _OURS if child is None else self._as_child(child)
+
+    @contextmanager
+    def _as_child(self, child: str) -> Iterator[None]:
         before, self._child = self._child, child
         try:
             yield

@@ -7,7 +7,7 @@ import os
 import selectors
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
@@ -51,18 +51,19 @@ class Loop:
         heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._ties), timer))
         return timer
 
-    def on_signal(self, numbers: tuple[int, ...], callback: Callable[[], None]) -> None:
-        """Call back from the loop, never from inside a handler."""
+    def on_signals(self, callbacks: Mapping[int, Callable[[], None]]) -> None:
+        """Call the callback of a signal from the loop, never from inside a handler."""
         reading, writing = os.pipe()
         for fd in (reading, writing):
             os.set_blocking(fd, False)
         signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-        for number in numbers:
+        for number in callbacks:
             signal.signal(number, lambda *_: None)
 
         def wake_up() -> None:
-            if set(os.read(reading, 512)) & set(numbers):
-                callback()
+            for number in dict.fromkeys(os.read(reading, 512)):
+                if number in callbacks:
+                    callbacks[number]()
 
         self.watch(reading, wake_up)
 

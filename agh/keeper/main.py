@@ -3,6 +3,9 @@
 `keep` is its whole life, from top to bottom: load the session, start the agent, restore the conversation,
 report that it is ready (or why not), serve, and write the end. It is the only writer of the session's log. If
 it is killed at any point, it leaves a log that the next keeper can continue.
+
+Only what starts the agent is imported at the top. The functions that run later import what they use, and
+`preload` loads all of that while the agent starts.
 """
 
 from __future__ import annotations
@@ -14,27 +17,28 @@ if __name__ == "__main__":
 
 import signal
 import time
-from typing import Any
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Any
 
 from agh.adapters.opening import directories
 from agh.config import load as load_settings
 from agh.config import untrusted_note
 from agh.core.events import marker, timestamp
-from agh.errors import AgentNeedsLogin, AghError, Bug, HookStopped, PlaceGone, StoreFailed, TimedOut, Usage
-from agh.keeper import crash, ending, hooks
-from agh.keeper.agent import options, restore
-from agh.keeper.agent.connection import RpcError
+from agh.errors import AghError, Bug, HookStopped, StartStopped, StoreFailed, Usage
 from agh.keeper.agent.launch import agent_record
 from agh.keeper.agent.start import initialize_agent, start_agent
-from agh.keeper.process import Ready, explain_system, log, preload_for_failures, run
+from agh.keeper.process import Ready, explain_system, log, preload, run
 from agh.keeper.protocol import StartRequest
-from agh.keeper.server import Control
 from agh.keeper.session import Live
-from agh.keeper.turns import turn, usage
-from agh.keeper.verbs import describe, verbs
+from agh.keeper.turns import usage
 from agh.store import meta
 from agh.store.lock import Lock
 from agh.store.writer import Writer
+
+if TYPE_CHECKING:
+    from agh.keeper.agent.restore import Outcome
+    from agh.keeper.server import Control
 
 MEMORY_LOST = "the agent's own memory is gone"
 RESTORED_IF_START_FAILS = (
@@ -57,13 +61,35 @@ def keep(lock: Lock, ready: Ready, request: StartRequest) -> None:
     """Keep a session from its start to its end."""
     live = load_session(lock, request)
     live.on_early_request = ready.asked
-    control = Control(live.loop, live.session, verbs(live))
-    try:
-        hello = start_session(live, request)
-    except Exception as error:
-        end_failed_start(live, error)
-        control.close()
-        raise
+    with ExitStack() as closing:
+        try:
+            start_agent(live)
+            preload()  # while the agent starts
+            closing.callback(open_control(live).close)
+            hello = start_session(live, request)
+        except Exception as error:
+            end_failed_start(live, error)
+            if live.ending.waiting:
+                raise StartStopped(live.session.id) from error
+            raise
+        serve(live, ready, hello)
+    live.log.writer.close()
+    lock.release()
+
+
+def open_control(live: Live) -> Control:
+    """Open the socket on which commands reach the session."""
+    from agh.keeper.server import Control
+    from agh.keeper.verbs import verbs
+
+    return Control(live.loop, live.session, verbs(live))
+
+
+def serve(live: Live, ready: Ready, hello: dict[str, Any]) -> None:
+    """Report that the session is live, serve until it is to end, and write its end."""
+    from agh.keeper import ending
+    from agh.keeper.turns import turn
+
     live.ready, live.on_early_request = True, None
     watch_signals_and_time(live)
     live.loop.later(0, lambda: turn.start_next(live))
@@ -73,13 +99,19 @@ def keep(lock: Lock, ready: Ready, request: StartRequest) -> None:
         ending.end_session(live)
     except StoreFailed as error:
         log(f"the log cannot be written; the agent is stopped: {error.message}")
-        if live.agent.connection is not None:
-            live.agent.connection.process.end(eof=0, term=0)
+        try:
+            if live.agent.connection is not None:
+                live.agent.connection.process.end(eof=0, term=0)
+        finally:
+            note_store_failure(live, error)
         raise
-    finally:
-        control.close()
-    live.log.writer.close()
-    lock.release()
+
+
+def note_store_failure(live: Live, error: StoreFailed) -> None:
+    """Leave a word for the command that repairs the session, if anything can be written."""
+    live.meta["failure"] = {"kind": "store_failure", "summary": error.message, "crash_bundle_path": None}
+    with suppress(OSError):
+        meta.write(live.session, live.meta)
 
 
 def load_session(lock: Lock, request: StartRequest) -> Live:
@@ -96,6 +128,7 @@ def load_session(lock: Lock, request: StartRequest) -> Live:
     usage.refuse_over_limit(lock.session, metadata, record, settings)
     live = Live(lock.session, metadata, Writer(lock, record.name), settings, record)
     live.turns.bytes = usage.log_bytes(lock.session)
+    live.agent.mcp_servers = request.get("mcp_servers") or []
     live.before_start, live.last_end = before_start, last_end
     if request.get("fresh"):
         live.meta["acp_session_id"] = None
@@ -111,19 +144,19 @@ def hand_over(metadata: meta.Meta, agent_name: str) -> None:
 
 
 def start_session(live: Live, request: StartRequest) -> dict[str, Any]:
-    """Start the agent and its conversation, and return the hello for the command that asked for it."""
+    """Start the conversation with the agent, and return the hello for the command that asked for it."""
+    from agh.keeper import hooks
+
     resuming = not request.get("new")
     remarks = request.get("remarks") or []
     for remark in remarks:
         log(remark)
-    start_agent(live)
-    preload_for_failures()  # while the agent starts
     initialize_agent(live)
     if live.folders[1:] and not directories(live.meta.get("acp_caps") or {}, live.folders[1:]):
         untold = ", ".join(live.folders[1:])
         remarks = [
             *remarks,
-            f"{live.agent.record.name} is not told of {untold}: it takes no more directories",
+            f"{live.agent.record.name} cannot use {untold}: it takes only one directory",
         ]
     outcome = start_conversation(live, request)
     hello = activate(live, outcome, resuming, remarks, intended_reset(live, request))
@@ -136,8 +169,10 @@ def start_session(live: Live, request: StartRequest) -> dict[str, Any]:
     return hello
 
 
-def start_conversation(live: Live, request: StartRequest) -> restore.Outcome:
+def start_conversation(live: Live, request: StartRequest) -> Outcome:
     """Start the session's first conversation with the agent, or restore the last."""
+    from agh.keeper.agent import restore
+
     if request.get("new"):
         return restore.start_conversation(live)
     return restore.restore(
@@ -162,12 +197,15 @@ def intended_reset(live: Live, request: StartRequest) -> str:
 
 
 def activate(
-    live: Live, outcome: restore.Outcome, resuming: bool, remarks: list[str], intended: str
+    live: Live, outcome: Outcome, resuming: bool, remarks: list[str], intended: str
 ) -> dict[str, Any]:
     """Record the conversation that was started, make the session active, and return its hello.
 
     `intended` is why the conversation is a new one; empty if that was not intended.
     """
+    from agh.keeper.agent import options
+    from agh.keeper.verbs import describe
+
     restored, log = outcome.restored, live.log
     earlier_ids = live.meta.get("acp_session_ids") or []
     live.meta["acp_session_id"] = restored.agent_session
@@ -207,6 +245,9 @@ def activate(
 
 def end_failed_start(live: Live, error: Exception) -> None:
     """Write why the start failed, stop the agent, and leave the session as it was before."""
+    from agh.keeper import crash, ending
+    from agh.keeper.turns.failure import kind_of_start
+
     live.meta |= live.before_start  # type: ignore[typeddict-item]
     cause = error if isinstance(error, AghError) else explain_system(error)
     cause = cause or Bug(f"{type(error).__name__}: {error}")
@@ -217,7 +258,7 @@ def end_failed_start(live: Live, error: Exception) -> None:
         end.failure = None
     else:
         end.decision = ("hook_stopped" if isinstance(cause, HookStopped) else "error", cause.message)
-        end.failure = {"kind": failure_kind(cause), "summary": cause.message, "crash_bundle_path": None}
+        end.failure = {"kind": kind_of_start(cause), "summary": cause.message, "crash_bundle_path": None}
     if agent is not None:
         agent.process.end(eof=0.5, term=0.5)
         if end.failure and cause.exit != Usage.exit:  # a user's mistake is not a crash
@@ -226,24 +267,11 @@ def end_failed_start(live: Live, error: Exception) -> None:
     live.log.writer.close()
 
 
-def failure_kind(error: AghError) -> str:
-    """Return the kind of failure that a failed start is recorded as."""
-    if isinstance(error, TimedOut):
-        return "timeout"
-    if isinstance(error, PlaceGone):
-        return "transport_failure"
-    if isinstance(error, AgentNeedsLogin):
-        return "provider_auth_failure"
-    if isinstance(error, RpcError):
-        return "handshake_failure"
-    if error.code in ("restore_failed", "context_lost"):
-        return "load_session_failure"
-    return "startup_failure"
-
-
 def watch_signals_and_time(live: Live) -> None:
-    """End the session on a signal, when it is idle for long, or when its time is up."""
-    live.loop.on_signal((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), lambda: live.end("shutdown"))
+    """End the session on a signal, when it is idle for long, or when its time is up. SIGUSR1 pauses it."""
+    ends = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    callbacks: dict[int, Callable[[], None]] = dict.fromkeys(ends, lambda: live.end("shutdown"))
+    live.loop.on_signals(callbacks | {signal.SIGUSR1: lambda: live.end("paused", "SIGUSR1")})
     live.loop.later(live.settings["session.idle_after"], lambda: end_when_idle(live))
     usage.watch_time(live)
 
@@ -251,7 +279,9 @@ def watch_signals_and_time(live: Live) -> None:
 def end_when_idle(live: Live) -> None:
     """End a session that has been idle for long, to free its memory; the next prompt resumes it."""
     left = live.settings["session.idle_after"] - (time.monotonic() - live.activity.last)
-    if live.turns.current is None and left <= 0:
+    if live.meta.get("resumes_at"):
+        live.loop.later(live.settings["session.idle_after"], lambda: end_when_idle(live))
+    elif live.turns.current is None and left <= 0:
         live.end("idle")
     else:
         live.loop.later(max(1.0, left), lambda: end_when_idle(live))

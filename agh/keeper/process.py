@@ -24,13 +24,10 @@ from typing import Any, NoReturn
 
 import orjson
 
-# Needed only later, and loaded now, as explained above.
-import agh.core.settings.mcp
-import agh.core.settings.toml_text  # noqa: F401
 from agh.core.events import timestamp
 from agh.errors import AghError, Bug, NoDescriptors
 from agh.home import Session
-from agh.keeper.leash.spawn import adopt_orphans, load_leash
+from agh.keeper.leash.spawn import ORPHAN, adopt_orphans, load_leash
 from agh.store.lock import Lock
 
 
@@ -68,8 +65,13 @@ class Ready:
 def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:
     """Run `keep` as this process and exit; everything is on disk by then, so there is nothing to clean up."""
     session, fd = Session.at(sys.argv[1]), int(sys.argv[2])
+    if ORPHAN in sys.argv[3:]:
+        if os.fork():
+            os._exit(0)
+        os.setsid()  # whoever ends the group of the process above must not end this one
     os.set_inheritable(fd, False)
     os.chdir("/")
+    signal.signal(signal.SIGUSR1, lambda *_: None)  # it pauses a session; one that starts does not die of it
     load_leash()
     gc.freeze()  # what is loaded by now stays: no collection needs to look at it again
     gc.enable()
@@ -130,14 +132,27 @@ def _receive_request(fd: int) -> tuple[dict[str, Any], list[int]]:
     return (orjson.loads(line), list(descriptors)) if line else ({}, [])
 
 
-def preload_for_failures() -> None:
-    """Import what only an error message, a traceback or something to redact needs."""
+def preload() -> None:
+    """Import what the session needs from now on, and what only a failure or a notification needs."""
+    gc.disable()
     import difflib  # noqa: F401
-    import traceback  # noqa: F401
+    import zoneinfo  # noqa: F401
 
+    import agh.core.acp.usage_limit
+    import agh.core.diff
     import agh.core.redaction.hidden
     import agh.core.redaction.secret_shapes
-    import agh.keeper.failures  # noqa: F401
+    import agh.core.settings.mcp
+    import agh.core.settings.toml_text
+    import agh.keeper.agent.incoming
+    import agh.keeper.agent.restore
+    import agh.keeper.failures
+    import agh.keeper.lending
+    import agh.keeper.notify.plan
+    import agh.keeper.verbs  # noqa: F401
+
+    gc.freeze()  # what is loaded by now stays: no collection needs to look at it again
+    gc.enable()
 
 
 def log(text: str) -> None:

@@ -32,6 +32,7 @@ class StartRequest(TypedDict, total=False):
     skip: list[str]  # restore strategies not to use
     require_context: bool  # refuse a strategy that loses the agent's memory
     limits: dict[str, Any] | None
+    mcp_servers: list[dict[str, Any]]  # for this start only, beside those of the session
     remarks: list[str]  # what was done to the session beforehand
 
 

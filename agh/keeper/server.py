@@ -89,6 +89,7 @@ class _Peer:
     ) -> None:
         self._loop, self._connection, self._verbs, self._on_close = loop, connection, verbs, on_close
         self._pid = pid
+        self._when_gone: list[Callable[[], None]] = []
         self._received = bytearray()
         self._unsent = bytearray()
         loop.watch(connection.fileno(), self._ready)
@@ -103,6 +104,13 @@ class _Peer:
             self._connection.close()
             self._on_close(self)
 
+    def _lose(self) -> None:
+        """Close the connection of a peer that has gone, and call whoever waits for that."""
+        self.close()
+        callbacks, self._when_gone = self._when_gone, []
+        for callback in callbacks:
+            callback()
+
     def _ready(self) -> None:
         try:
             if self._unsent:
@@ -111,10 +119,10 @@ class _Peer:
         except BlockingIOError:
             return
         except OSError:
-            self.close()
+            self._lose()
             return
         if not data or len(self._received) + len(data) > MAX_MESSAGE:
-            self.close()
+            self._lose()
             return
         *lines, rest = data.split(b"\n")
         for line in lines:
@@ -124,7 +132,8 @@ class _Peer:
 
     def _handle(self, line: bytes) -> None:
         try:
-            request = _parse(line) | {"peer_pid": self._pid}  # whatever the message says about it
+            request = _parse(line)
+            request |= {"peer_pid": self._pid, "when_gone": self._when_gone.append}  # whatever it says
             if float(request.get("deadline") or "inf") < time.monotonic():
                 return self.close()  # whoever sent it has given up, and may have tried something else
             handler = self._verbs.get(str(request.get("verb")))
@@ -151,7 +160,7 @@ class _Peer:
         try:
             self._send()
         except OSError:
-            self.close()
+            self._lose()
 
     def _send(self) -> None:
         try:

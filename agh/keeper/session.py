@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agh.adapters.agents import AgentRecord
 from agh.adapters.redactions import redactor_for
+from agh.core.acp.permission import headline
 from agh.core.events import timestamp
 from agh.core.redaction.redact import Redactor
 from agh.errors import StoreFailed
@@ -25,7 +26,11 @@ from agh.store import meta
 from agh.store.meta import Meta
 from agh.store.writer import Writer
 
+LINE = 200  # characters of a question or a message that a list shows
+
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from agh.core.acp.tool_calls import ToolCall
     from agh.keeper.agent.permissions import PendingRequest
     from agh.keeper.agent.policy import Grant
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
     from agh.keeper.agent.terminals import Terminal
     from agh.keeper.agent.user_messages import UserMessage
     from agh.keeper.hooks import RunningHook
+    from agh.keeper.lending import Lending
     from agh.keeper.server import Answer
 
 CAUSE_LIMIT = 1000
@@ -61,6 +67,7 @@ class Turn:
     started: float = field(default_factory=time.monotonic)
     cancelled: bool = False
     answered: bool = False  # the agent has written a message or used a tool
+    is_refused: bool = False  # it did not get a permission, and has done nothing since
     acted: bool = False  # the user may have seen something of it, so it cannot silently start again
     bytes: int = 0  # that the agent sent in it
     last_words: str = ""  # the end of what the agent has said
@@ -68,10 +75,12 @@ class Turn:
     usage: dict[str, Any] = field(default_factory=dict)  # the sum of what single requests reported
     retries: int = 0  # how often it may be sent again
     attempts: int = 0  # how often it has failed so far
+    park: bool = False  # whether its prompt waits for the reset of a usage limit
+    limit: tuple[datetime, str] | None = None  # it was cancelled at a usage limit: the reset and the error
     retry: Retry | None = None
     warned: bool = False
     warned_before: bool = False
-    timed_out: tuple[str, str] | None = None  # stop detail and failure, in case the cancel is ignored
+    timed_out: tuple[str, str] | None = None  # stop detail, and why it was cancelled
     last_progress: float = field(default_factory=time.monotonic)
     last_heartbeat: float = field(default_factory=time.monotonic)
     tools: dict[str, dict[str, Any]] = field(default_factory=dict)  # what the open tool calls are, by id
@@ -93,12 +102,14 @@ class AgentSide:
 
     record: AgentRecord
     environ: dict[str, str] = field(default_factory=dict)
+    mcp_servers: list[dict[str, Any]] = field(default_factory=list)  # of a client, and never stored
     connection: Agent | None = None
     requests: dict[str, PendingRequest] = field(default_factory=dict)  # permissions that wait, by id
     questions: dict[str, PendingQuestion] = field(default_factory=dict)  # that wait for an answer, by id
     compactions: set[str] = field(default_factory=set)  # of its context, that a marker tells of
     terminals: dict[str, Terminal] = field(default_factory=dict)
     released: dict[str, str] = field(default_factory=dict)  # output of terminals that are gone, by id
+    lending: Lending | None = None  # files and terminals of editors
     replaying: bool = False  # until the next prompt, it repeats a conversation that is in the log
     replayed: int = 0
     replayed_message: str | None = None  # the id of the last answer that was replayed, if it has one
@@ -128,6 +139,8 @@ class Turns:
     pause_after: tuple[str, str] | None = None  # stop reason and the limit that was reached
     left_open: dict[str, LeftOpen] = field(default_factory=dict)  # tool calls of turns that ended well, by id
     history: str | None = None  # to be injected into the next prompt
+    attended: set[str] = field(default_factory=set)  # ids of turns whose prompt came from a terminal
+    alarm: Timer | None = None  # looks whether a usage limit has reset
     bytes: int = 0  # of the session's log, and what the agent sent since it was started
     unchecked_bytes: int = 0  # received since the limits were last checked
     dropped_updates: int = 0  # that came after a limit on bytes was reached
@@ -247,11 +260,21 @@ class Live:
             "turn_id": self.turns.current_id or None,
             "pending_permissions": count,
             "pending_questions": len(self.agent.questions),
+            "question": self._open_question(),
             "health": self.activity.health,
             "waiting_for_auth": self.activity.needs_login,
             "last_activity_at": self.activity.last_at,
         }
         self.update(sync=False, activity=activity)
+
+    def _open_question(self) -> str | None:
+        """Return what the agent asks its user, in one line without secrets; None if it asks nothing."""
+        for request in self.agent.requests.values():
+            text = headline(request.subject.fields())
+            break
+        else:
+            text = next((pending.question["message"] for pending in self.agent.questions.values()), "")
+        return self.redactor.beginning(" ".join(text.split()), LINE) if text else None
 
     def end(self, reason: str, detail: str | None = None) -> None:
         """Decide that the session ends; the first decision counts."""

@@ -17,10 +17,14 @@ from typing import Any, NamedTuple
 
 from agh.errors import AghError
 from agh.home import Session, new_session_id, session_of
-from agh.keeper.leash.spawn import spawn
+from agh.keeper.leash.spawn import ORPHAN, spawn
 
 DEFAULT_MODULE = "agh.keeper.main"  # keeps sessions of no plugin's kind
 AHEAD_LIMIT = 5.0  # seconds; a session's id tells when it was created, so it must not be older
+
+
+class RequestUnread(Exception):
+    """The keeper died before it had read its request, so it has done nothing."""
 
 
 class KeeperProcess(NamedTuple):
@@ -33,6 +37,7 @@ class KeeperProcess(NamedTuple):
 
 _ahead: KeeperProcess | None = None
 _since = 0.0
+orphans = False  # whether keepers leave this process's tree, which whoever started it may kill as a whole
 
 
 def start_keeper(module: str, session: Session, log: int | None = None) -> KeeperProcess:
@@ -41,8 +46,12 @@ def start_keeper(module: str, session: Session, log: int | None = None) -> Keepe
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     output = null if log is None else log
     command = [sys.executable, "-P", "-m", module, session.directory, str(theirs.fileno())]
+    environ: Mapping[str, str] = os.environ
+    if orphans:  # perhaps below the leash of another session, which must not take it for a part of that
+        command.append(ORPHAN)
+        environ = {**os.environ, "AGH_LAUNCH": f"keeper-{os.urandom(8).hex()}"}
     try:
-        pid = spawn(command, os.environ, (null, output, output), (theirs.fileno(),))
+        pid = spawn(command, environ, (null, output, output), (theirs.fileno(),))
     finally:
         os.close(null)
         theirs.close()
@@ -98,7 +107,7 @@ def send_request(
 def read_line(keeper: KeeperProcess, received: bytearray, deadline: float) -> bytes | None:
     """Return the next line that the keeper reports: empty if it has ended, None if the deadline has passed.
 
-    The deadline is monotonic. `received` keeps what has come so far.
+    The deadline is monotonic. `received` keeps what has come so far. Raises RequestUnread.
     """
     while b"\n" not in received:
         keeper.connection.settimeout(max(0.001, deadline - time.monotonic()))
@@ -106,8 +115,8 @@ def read_line(keeper: KeeperProcess, received: bytearray, deadline: float) -> by
             data = keeper.connection.recv(1 << 16)
         except TimeoutError:
             return None
-        except ConnectionResetError:  # it died before it had read everything
-            data = b""
+        except ConnectionResetError:  # the system's word for unread data at the other end
+            raise RequestUnread from None
         if not data:
             return b""
         received += data

@@ -40,6 +40,9 @@ def verbs(live: Live) -> dict[str, Handler]:
         "queue": when_ready(queue.queue_verb),
         "update": when_ready(update_verb),
         "redact": when_ready(redact_verb),
+        "lend": when_ready(lend),
+        "lent": when_ready(lent),
+        "pass": when_ready(pass_on),
         "stop": lambda request, answer: ending.stop(live, request, answer),
     }
 
@@ -73,6 +76,27 @@ def redact_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
         redact_tables(live.log.db, request["turn_ids"], request["call_ids"], request["question_ids"])
         live.log.then(lambda: live.update(**request["metadata"]))
     answer({})
+
+
+def lend(live: Live, request: dict[str, Any], answer: Answer) -> None:
+    """Take the offer of an editor to lend its files and terminals to the agent."""
+    from agh.keeper.lending import lend_verb
+
+    lend_verb(live, request, answer)
+
+
+def lent(live: Live, request: dict[str, Any], answer: Answer) -> None:
+    """Take what an editor has done for the agent."""
+    from agh.keeper.lending import lent_verb
+
+    lent_verb(live, request, answer)
+
+
+def pass_on(live: Live, request: dict[str, Any], answer: Answer) -> None:
+    """Pass on what an editor asks of the agent, and agh does not know."""
+    from agh.keeper.lending import pass_verb
+
+    pass_verb(live, request, answer)
 
 
 def describe(live: Live) -> dict[str, Any]:

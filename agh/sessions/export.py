@@ -16,8 +16,8 @@ from agh.adapters import registry
 from agh.core.exchange import Exporter, Snapshot
 from agh.errors import AghError, FileTaken, FormatUnknown, OutputFailed
 from agh.home import Session, sync_directory
+from agh.sessions.new_file import create_private_file, give_name, sync_file
 from agh.store.copy import copy, write_database
-from agh.store.new_file import create_private_file, give_name, sync_file
 
 
 def exporter(name: str | None, path: str | None) -> Exporter:

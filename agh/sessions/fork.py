@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from agh.core.events import CHAT_TYPES, Draft, timestamp
@@ -17,12 +18,16 @@ from agh.store.writer import Writer
 
 
 def fork(
-    session: Session, *, at: int | None = None, name: str | None = None
+    session: Session,
+    *,
+    at: int | None = None,
+    name: str | None = None,
+    mcp_servers: Iterable[dict[str, Any]] = (),
 ) -> tuple[Session, dict[str, Any]]:
     """Copy the log up to `at` (default: all of it) and start a keeper on the copy.
 
     The agent forks its own session if it can, at the last message that is copied; else agh tells it the
-    history.
+    history. The `mcp_servers` of a client are for this start only.
     """
     origin = meta.read(session)
     if origin.get("kind"):
@@ -71,13 +76,15 @@ def fork(
                 publish(lock, metadata)
     with lock:
         agent_session = origin.get("acp_session_id") if until == last or message else None
-        return lock.session, start(lock, fork=agent_session, fork_message=message)
+        return lock.session, start(
+            lock, fork=agent_session, fork_message=message, mcp_servers=list(mcp_servers)
+        )
 
 
 def _last_message(reader: Reader, until: int, agent_session: str | None) -> str | None:
     """Return the agent's id of the answer that the events up to here end with; None if they end elsewhere.
 
-    An answer that goes on after them, that shares its id with a later one, or that was given in another
+    An answer that continues after them, that shares its id with a later one, or that was given in another
     session of the agent's, is none.
     """
     sql = "SELECT type, content ->> '$.message_id', content ->> '$.session_id' FROM events "

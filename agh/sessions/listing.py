@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from agh.core.events import timestamp
 from agh.core.status import BADGES, LIVE_STATES, NOT_RESPONDING, STATES
 from agh.errors import Usage
 from agh.home import session_of
 from agh.store import sessions, workspaces
-from agh.store.views import View, list_views
+from agh.store.views import View, list_briefs, list_views, read_views
 
 RECENT = timedelta(days=7)
 SHOWN_STATES = (*STATES, "unknown")  # unknown is a session whose metadata cannot be read
@@ -24,15 +25,18 @@ def select(
     agent: str | None,
     holder: str | None = None,
     why: bool = False,
+    asks_keepers: bool = True,
+    brief: bool = False,
 ) -> list[View]:
     """Return the sessions that fit, newest activity first; old and archived ones only with `everything`.
 
     `resumable` are those that `holder` can resume or attach to. With `why`, the others stay, and `why_not` of
-    each session says what keeps it from that.
+    each session says what keeps it from that. Without `asks_keepers`, a keeper that does not respond goes
+    unnoticed. With `brief`, the views need have no more fields than a table shows (agh.store.briefs).
     """
     for value, values in ((state, SHOWN_STATES), (badge, BADGES)):
         if value and value not in values:
-            raise Usage(f"{value!r} is none of {', '.join(values)}")
+            raise Usage(f"{value!r} is not one of {', '.join(values)}")
     since = timestamp(datetime.now(UTC) - RECENT)
     registered = workspaces.find(workspace) if workspace else None
 
@@ -46,8 +50,9 @@ def select(
             and (not agent or view.get("agent_name") == agent)
         )
 
-    views = list_views(keep, holder)
-    mark_stuck(views)
+    views = list_briefs(keep, holder) if brief and not resumable else list_views(keep, holder)
+    if asks_keepers:
+        mark_stuck(views)
     if resumable:
         from agh.sessions.resume import Eligibility
 
@@ -59,6 +64,16 @@ def select(
         views = [view for view in views if view["badge"] == badge]
     if workspace and not views:
         workspaces.find_existing(workspace)
+    return views
+
+
+def select_first(limit: int, holder: str, **filters: Any) -> list[View]:
+    """Return the first sessions that `select` returns. Most of the others are not read."""
+    if filters["resumable"]:
+        return select(holder=holder, **filters)[:limit]
+    briefs = select(holder=holder, brief=True, **filters)[:limit]
+    views = list(read_views([session_of(view["id"]) for view in briefs], holder))
+    mark_stuck(views)
     return views
 
 

@@ -44,6 +44,8 @@ def create(
     directories: Iterable[str] = (),
     rules: list[dict[str, str]] | None = None,
     allow_self_answers: bool = False,
+    mcp_servers: Iterable[dict[str, Any]] = (),
+    keep_mcp_servers: bool = False,
     on_request: OnRequest | None = None,
     replace: bool = False,
     discard: bool = False,
@@ -53,18 +55,19 @@ def create(
     """Create a live session; return it and its keeper's hello. Bad input leaves nothing behind.
 
     `on` is the place where the agent runs. With a `branch` (empty: a new one) it has its own worktree. It may
-    work in the `directories`, too. With `replace`, a stopped session that has the name is archived. `discard`
-    leaves nothing behind either if the agent does not start. `announce` is called before the agent is
-    started, with whether it is the default; `check` when it has said what it can do: if it raises, the
-    session is deleted again.
+    work in the `directories`, too. The `mcp_servers` of a client are for this start only, because they may
+    hold tokens; `keep_mcp_servers` stores them. With `replace`, a stopped session that has the name is
+    archived. `discard` leaves nothing behind either if the agent does not start. `announce` is called before
+    the agent is started, with whether it is the default; `check` when it has said what it can do: if it
+    raises, the session is deleted again.
     """
     try:
         registered = workspaces.find_existing(workspace or os.getcwd())
     except FileNotFoundError:
-        raise WorkspaceGone("(new)", "(the working directory)", hint="cd to another directory") from None
+        raise WorkspaceGone("the working directory", hint="cd to another directory") from None
     path = registered.path
     if not os.path.isdir(path):
-        raise WorkspaceGone("(new)", path, hint="name a directory with --workspace")
+        raise WorkspaceGone(path, hint="name a directory with --workspace")
     if permissions is not None:
         check_mode(permissions)
     additional = [check_directory(directory, on) for directory in directories]
@@ -74,6 +77,10 @@ def create(
             agent_name = agent or os.path.basename(command[0])
         else:
             agent_name = registry.default_agent(agent or settings["agent"], path).name
+        if settings["env.file"]:
+            from agh.adapters import env_file  # few have one
+
+            env_file.read(settings["env.file"])
         if on:
             check_place(on, agent_name, command, path, settings)
         session_id = next_id()
@@ -87,14 +94,15 @@ def create(
             metadata["limits"] = limits or None
             metadata["permission_rules"] = rules or []
             metadata["allow_self_answers"] = allow_self_answers
-            metadata["mcp_servers"] = settings["mcp_servers"]
+            metadata["mcp_servers"] = [*settings["mcp_servers"], *(mcp_servers if keep_mcp_servers else ())]
             for key, value in (options or {}).items():
                 meta.choose(metadata, key, value)
             with _archived(replaced):
                 publish(lock, metadata)
         with lock:
             announce(metadata, not (command or agent or settings["agent"]))
-            hello = _first_start(lock, replaced, on_request, discard=discard)
+            passing = {"mcp_servers": list(mcp_servers)} if mcp_servers and not keep_mcp_servers else {}
+            hello = _first_start(lock, replaced, on_request, discard=discard, **passing)
         if check is not None:
             _check_started(lock.session, replaced, check)
         return lock.session, hello
@@ -145,7 +153,7 @@ def check_directory(directory: str, place: str | None) -> str:
 def check_mode(mode: str) -> str:
     """Return a permission mode if it is one."""
     if mode not in PERMISSION_MODES:
-        raise Usage(f"permissions: {mode!r} is none of {', '.join(PERMISSION_MODES)}")
+        raise Usage(f"permissions: {mode!r} is not one of {', '.join(PERMISSION_MODES)}")
     return mode
 
 
@@ -191,7 +199,7 @@ def _archived(session: Session | None) -> Iterator[None]:
 
 
 def _first_start(
-    lock: Lock, replaced: Session | None, on_request: OnRequest | None, *, discard: bool
+    lock: Lock, replaced: Session | None, on_request: OnRequest | None, *, discard: bool, **request: Any
 ) -> dict[str, Any]:
     """Start the keeper of a new session; if that fails, remove the session if nobody has any use for it.
 
@@ -199,7 +207,7 @@ def _first_start(
     has its name back.
     """
     try:
-        return start(lock, on_request=on_request, new=True)
+        return start(lock, on_request=on_request, new=True, **request)
     except AghError as error:
         if error.exit == Usage.exit or discard or replaced:
             import shutil

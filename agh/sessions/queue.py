@@ -51,5 +51,12 @@ def cancel_inputs(session: Session, number: int | None) -> list[int]:
         lock = locks.take(session)
         if lock is None:
             raise SessionBusy(session.id) from None
-        with lock, Writer(lock, meta.read(session)["agent_name"]) as writer, writer.transaction():
-            return inputs.cancel(writer, number)
+        metadata = meta.read(session)
+        with lock:
+            with Writer(lock, metadata["agent_name"]) as writer:
+                with writer.transaction():
+                    cancelled = inputs.cancel(writer, number)
+                is_empty = not inputs.count_queued(writer.connection)
+            if metadata.get("resumes_at") and is_empty:
+                meta.write(session, metadata | {"resumes_at": None, "limited": None})
+            return cancelled

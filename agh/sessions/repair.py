@@ -139,7 +139,7 @@ def _plan_log(reader: Reader, metadata: Meta, thorough: bool, end: Draft | None)
         ended,
     )
     for (turn_id,) in reader.fetch("SELECT turn_id FROM inputs WHERE status = 'dispatching' ORDER BY id"):
-        summary = "the prompt was sent when its keeper died; it is not sent again by itself"
+        summary = "its keeper died while the agent worked on the prompt; agh does not send it again"
         repairs.issues.append(issue("interrupted_input", "warning", summary, turn_id))
         repairs.actions.append(action("interrupt_input", turn_id))
         repairs.drafts.append(marker("prompt_interrupted", summary, severity="warning"))
@@ -218,9 +218,12 @@ def _append(lock: Lock, metadata: Meta, drafts: list[Draft]) -> list[Row]:
 
 
 def _write_metadata(session: Session, metadata: Meta, closed_turns: int, orphaned: int) -> None:
+    from agh.sessions.parked.log import parking_fields  # few sessions are repaired
+
     with Reader(session) as reader:
         last = reader.last_sequence()
-    repaired: Any = status.effective_meta(metadata, lock_held=False)
+        parking = parking_fields(reader, metadata)
+    repaired: Any = status.effective_meta(metadata, lock_held=False) | parking
     repaired |= {"launch": None, "last_sequence": last, "updated_at": timestamp()}
     repaired["turns"] = (metadata.get("turns") or 0) + closed_turns
     repaired["orphaned_questions"] = (metadata.get("orphaned_questions") or 0) + orphaned

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from agh.core.events import timestamp
-from agh.core.status import LIVE_STATES, is_attachable
+from agh.core.status import LIVE_STATES, describe_holder, is_attachable, is_leased
 from agh.errors import (
     AghError,
     KeeperNotResponding,
@@ -46,7 +47,7 @@ def resume(session: Session, attach_only: bool, lease: dict[str, Any] | None, **
     """
     session_id = session.id
     if attach_only and not locks.is_held(session):
-        raise SessionNotAttachable(session_id, "it is stopped")
+        raise SessionNotAttachable(session_id, "cannot be attached to: it is stopped")
     hello = ensure_live(session, **request)
     if not hello["started"] and request.get("agent") not in (None, session_view(session).get("agent_name")):
         raise SessionLive(session_id, hint=f"agh session stop {session_id}, then resume it with --agent")
@@ -112,11 +113,12 @@ class Eligibility:
         if view["state"] in LIVE_STATES:
             if view["state"] != "active" or self._steal or is_attachable(view, self._now, self._holder):
                 return None
-            lease = view.get("attached_to")
-            reason = (
-                f"{lease} holds it until {view['attach_expires_at']}" if lease else f"it is {view['badge']}"
-            )
-            return SessionNotAttachable(session_id, reason)
+            name = view.get("name") or session_id
+            if is_leased(view.get("attach"), self._now, self._holder):
+                reason = f"is in use by {describe_holder(view['attach'], datetime.now(UTC))}"
+            else:
+                reason = f"cannot be attached to: it is {view['badge']}"
+            return SessionNotAttachable(name, reason)
         try:
             check_log_and_workspace(view)
         except AghError as error:
@@ -133,7 +135,7 @@ def check_log_and_workspace(view: View) -> None:
     check(metadata, session_of(view["id"]))
     origin = (view.get("worktree") or {}).get("origin")
     if view.get("worktree") and not os.path.isdir(view["workspace_path"]) and not os.path.isdir(str(origin)):
-        raise WorkspaceGone(view["id"], view["workspace_path"])
+        raise WorkspaceGone(f"session {view['id']}: its workspace {view['workspace_path']}")
 
 
 def _check_agent(view: View) -> AghError | None:

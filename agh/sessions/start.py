@@ -86,6 +86,7 @@ def start(
     """
     metadata = meta.read(lock.session)
     module = keeper_module(metadata.get("kind"))
+    report: dict[str, Any] = {}
     log = open_private(os.path.join(lock.session, "keeper.log"), os.O_WRONLY | os.O_APPEND)
     try:
         process = spawn.take_or_start_keeper(module, lock.session, log)
@@ -98,14 +99,20 @@ def start(
             raise
         finally:
             children.append(process.pid)
+        try:
+            report = _read_report(process, limit, on_request)
+        except spawn.RequestUnread:  # started ahead, it had no log to say why: the next one has
+            process = spawn.start_keeper(module, lock.session, log)
+            children.append(process.pid)
+            process = spawn.send_request(process, module, lock.fd, log, request)
+            with suppress(spawn.RequestUnread):
+                report = _read_report(process, limit, on_request)
     finally:
         os.close(log)
-    with process.connection:
-        report = _read_report(process, limit, on_request)
     if not report:
         from agh.keeper.failures import explain_end, last_line
 
-        reason = last_line(lock.session) or "it said nothing"
+        reason = last_line(lock.session) or "keeper.log has no reason"
         raise explain_end(lock.session, KeeperFailed(lock.session.id, reason))
     if "error" in report:
         raise Relayed(report["error"])
@@ -119,12 +126,13 @@ def _read_report(
     """Return how the start ended, ok or error, or nothing if the keeper died; pass on what the agent asks."""
     deadline = None if limit is None else time.monotonic() + limit
     received = bytearray()
-    while line := _read_line(process, received, limit, deadline):
-        report: dict[str, Any] = orjson.loads(line)
-        if report.keys() & {"ok", "error"}:
-            return report
-        if "request" in report and on_request is not None:
-            on_request(process.session, report["request"])
+    with process.connection:
+        while line := _read_line(process, received, limit, deadline):
+            report: dict[str, Any] = orjson.loads(line)
+            if report.keys() & {"ok", "error"}:
+                return report
+            if "request" in report and on_request is not None:
+                on_request(process.session, report["request"])
     return {}
 
 
@@ -141,7 +149,8 @@ def _read_line(
         if limit is not None and until == deadline:
             raise TimedOut(f"the start of {process.session.id}", limit)
         if not client.responds(process.session):
-            os.kill(process.pid, 9)  # our child, not waited for: the pid is still its own
+            if not spawn.orphans:
+                os.kill(process.pid, 9)  # our child, not waited for: the pid is still its own
             raise KeeperNotResponding(process.session.id)
 
 
@@ -184,7 +193,7 @@ def check_workspace(metadata: Meta) -> None:
     try:
         is_directory = stat.S_ISDIR(os.stat(path).st_mode)
     except (FileNotFoundError, NotADirectoryError):
-        raise WorkspaceGone(metadata["id"], path) from None
+        raise WorkspaceGone(f"session {metadata['id']}: its workspace {path}") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise WorkspaceUnresolved(metadata["id"], path, reason) from None

@@ -91,7 +91,9 @@ def _append_redactions(session: Session, rows: list[Row], redactions: list[dict[
     call_ids = {str(row.parsed()["tool_call_id"]) for row in rows if row.parsed().get("tool_call_id")}
     title = meta.read(session).get("title")
     prompts = [str(row.parsed().get("text")) for row in rows if row.type == "user_message"]
-    metadata = {"title": None} if title and any(title.rstrip("…") in text for text in prompts) else {}
+    metadata: dict[str, Any] = {"last_message": None}  # it may be of one of these rows
+    if title and any(title.rstrip("…") in text for text in prompts):
+        metadata["title"] = None
     question_ids = {str(row.parsed().get("request_id")) for row in rows if row.type == "question"}
     tables: Any = {"turn_ids": turn_ids, "call_ids": sorted(call_ids), "question_ids": sorted(question_ids)}
     try:

@@ -156,7 +156,7 @@ def release(tree: Tree, users: Iterable[str]) -> list[str]:
             _remove_folder(tree)
             return _drop_branch(tree)
     except WorktreeUnclear as error:
-        return [f"worktree {path}: whether it is there cannot be told: {error.args[2]}"]
+        return [f"worktree {path}: cannot find out whether it exists: {error.args[2]}"]
     except AghError as error:
         return [f"worktree {path}: {error.message}"]
 

@@ -245,8 +245,8 @@ class _Home:
             self._positions[session.id] = sequence
             return []
         with Reader(session) as reader:
-            self._positions[session.id] = reader.last_sequence()
-            return reader.newest(self._query, last or 0, self._after) if last else []
+            self._positions[session.id] = position = reader.last_sequence()
+            return reader.newest(self._query, last, self._after, position) if last else []
 
     def _is_too_old(self, session: Session) -> bool:
         """Tell whether a stopped session has nothing since the time that is asked for."""

@@ -2,7 +2,8 @@
 writer's open transaction.
 
 Statuses: queued → dispatching → sent or failed; cancelled and interrupted are final too. A prompt that was
-dispatching when its keeper died becomes interrupted and is never sent again automatically.
+dispatching when its keeper died becomes interrupted and is never sent again automatically. A prompt that met
+a usage limit may be queued again.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Input(NamedTuple):
     prompt: list[dict[str, Any]]
     turn_id: str
     retries: int  # how often it may be sent again
+    park: int = 0  # whether it waits for the reset of a usage limit instead of failing
 
 
 _COLUMNS = ", ".join(Input._fields)
@@ -42,6 +44,7 @@ def add(
     turn_id: str,
     key: str | None,
     retries: int = 0,
+    park: bool = False,
 ) -> Input:
     """Append a prompt to the queue and return it with its id."""
     now = timestamp()
@@ -53,10 +56,11 @@ def add(
         "idempotency_key": key,
         "turn_id": turn_id,
         "retries": retries,
+        "park": int(park),
         "created_at": now,
         "updated_at": now,
     }
-    return Input(insert(db, "inputs", row), generation, mode, "queued", prompt, turn_id, retries)
+    return Input(insert(db, "inputs", row), generation, mode, "queued", prompt, turn_id, retries, int(park))
 
 
 def by_key(db: sqlite3.Connection, key: str) -> Input | None:
@@ -98,6 +102,14 @@ def set_status(db: sqlite3.Connection, input_id: int, status: str, detail: str |
     db.execute(
         "UPDATE inputs SET status = ?, detail = ?, updated_at = ? WHERE id = ?",
         [status, detail, timestamp(), input_id],
+    )
+
+
+def queue_again(db: sqlite3.Connection, input_id: int, turn_id: str, detail: str) -> None:
+    """Put a prompt back into the queue; it gets another turn, since its own has ended."""
+    db.execute(
+        "UPDATE inputs SET status = 'queued', turn_id = ?, detail = ?, updated_at = ? WHERE id = ?",
+        [turn_id, detail, timestamp(), input_id],
     )
 
 

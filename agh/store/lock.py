@@ -13,12 +13,12 @@ import fcntl
 import os
 import struct
 import time
-from typing import TYPE_CHECKING
 
-from agh.home import Session, open_private
-
+TYPE_CHECKING = False  # `agh inbox --count` imports this module: typing would double its time
 if TYPE_CHECKING:
     from typing import Self
+
+    from agh.home import Session
 
 _OFD = hasattr(fcntl, "F_OFD_SETLK")
 _FLOCK_RETRY = 0.1
@@ -62,8 +62,8 @@ def take_directory(directory: str) -> DirectoryLock | None:
     return None if fd is None else DirectoryLock(fd)
 
 
-def is_held(session: Session) -> bool:
-    """Tell whether anyone holds the lock now. Never takes it, never creates the file."""
+def is_held(session: Session | str) -> bool:
+    """Tell whether anyone holds the lock of a session now. Never takes it, never creates the file."""
     try:
         fd = os.open(os.path.join(session, "lock"), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError as error:
@@ -84,6 +84,8 @@ def is_held(session: Session) -> bool:
 
 
 def _take(directory: str) -> int | None:
+    from agh.home import open_private
+
     fd = open_private(os.path.join(directory, "lock"), os.O_RDWR)
     if _try_lock(fd):
         return fd

@@ -28,6 +28,7 @@ class Meta(TypedDict, total=False):
     kind: str | None
     name: str | None
     title: str | None
+    last_message: str | None
     agent_name: str
     agent_version: str | None
     agent_pin: dict[str, Any] | None
@@ -68,6 +69,8 @@ class Meta(TypedDict, total=False):
     attach: dict[str, Any] | None
     limits: dict[str, Any] | None
     spent: dict[str, Any] | None
+    resumes_at: str | None
+    limited: dict[str, Any] | None
     activity: dict[str, Any] | None
     last_sequence: int
     turns: int
@@ -83,12 +86,14 @@ _NONE, _NUMBERS = type(None), (int, float)
 # The types that readers rely on: of each field, and of the values inside lists and objects.
 _FIELD_TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("agent_name", "workspace_path", "created_at", "updated_at"), (str,)),
-    **dict.fromkeys(("kind", "name", "title", "agent_version", "model", "mode"), (str, _NONE)),
+    **dict.fromkeys(
+        ("kind", "name", "title", "last_message", "agent_version", "model", "mode"), (str, _NONE)
+    ),
     **dict.fromkeys(("permissions", "workspace_id", "place", "cwd"), (str, _NONE)),
-    **dict.fromkeys(("stop_reason", "stop_detail", "acp_session_id"), (str, _NONE)),
+    **dict.fromkeys(("stop_reason", "stop_detail", "acp_session_id", "resumes_at"), (str, _NONE)),
     **dict.fromkeys(("options", "offers", "system_prompt", "worktree", "failure", "acp_caps"), (dict, _NONE)),
     **dict.fromkeys(("forked_from", "imported", "restore", "attach", "limits", "spent"), (dict, _NONE)),
-    **dict.fromkeys(("agent_pin", "activity", "keeper", "launch", "current"), (dict, _NONE)),
+    **dict.fromkeys(("agent_pin", "activity", "keeper", "launch", "current", "limited"), (dict, _NONE)),
     **dict.fromkeys(("command", "permission_rules", "allowed_tools", "acp_session_ids"), (list, _NONE)),
     **dict.fromkeys(("auth_methods", "mcp_servers", "additional_directories", "commands"), (list, _NONE)),
     **dict.fromkeys(("archived", "inject_history", "allow_self_answers"), (bool, _NONE)),

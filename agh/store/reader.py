@@ -16,9 +16,9 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from agh.core.events import Row
+from agh.core.events import RawRow, Row
 from agh.errors import (
     EventsDamaged,
     EventsEmpty,
@@ -31,7 +31,8 @@ from agh.errors import (
     Usage,
 )
 from agh.home import Session, check_descriptors
-from agh.store.rows import shown
+from agh.store.rows import Query as Query
+from agh.store.rows import read_spliced, shown
 from agh.store.schema import APPLICATION_ID, VERSION
 
 FILE = "events.db"
@@ -50,35 +51,6 @@ this_thread = _thread._local()
 WRITTEN_HERE: set[tuple[int, int]] = set()
 
 T = TypeVar("T")
-
-
-class Query(NamedTuple):
-    """Which events to read: those that meet every condition."""
-
-    types: tuple[str, ...] = ()
-    agent: str | None = None
-    turn: str | None = None
-    since: str | None = None
-    where: str | None = None
-
-    def conditions(self) -> tuple[str, list[Any]]:
-        """Return a WHERE clause and its values. Its first two marks are for the range of sequences."""
-        terms = ["sequence > ?", "sequence <= ?"]
-        values: list[Any] = []
-        if self.types:
-            terms.append(f"type IN ({','.join('?' * len(self.types))})")
-            values += self.types
-        for column, operator, value in (
-            ("agent_name", "=", self.agent),
-            ("turn_id", "=", self.turn),
-            ("timestamp", ">=", self.since),
-        ):
-            if value is not None:
-                terms.append(f"{column} {operator} ?")
-                values.append(value)
-        if self.where is not None:
-            terms.append(f"({self.where}\n)")
-        return " AND ".join(terms), values
 
 
 EVERYTHING = Query()
@@ -137,11 +109,12 @@ class Reader:
         sql = f"SELECT {_COLUMNS} FROM events WHERE {terms} ORDER BY sequence LIMIT {limit}"
         return self._select(query, sql, [after, until, *values], PAGE_BYTES)
 
-    def newest(self, query: Query, count: int, after: int = 0) -> list[Row]:
-        """Return the newest `count` matching rows, in ascending order."""
+    def newest(self, query: Query, count: int, after: int = 0, until: int | None = None) -> list[Row]:
+        """Return the newest `count` matching rows with after < sequence <= until, in ascending order."""
         terms, values = query.conditions()
         sql = f"SELECT {_COLUMNS} FROM events WHERE {terms} ORDER BY sequence DESC LIMIT {count}"
-        return self._select(query, sql, [after, self.last_sequence(), *values])[::-1]
+        until = self.last_sequence() if until is None else until
+        return self._select(query, sql, [after, until, *values])[::-1]
 
     def pages(self, query: Query = EVERYTHING, after: int = 0) -> Iterator[list[Row]]:
         """Yield all matching rows up to the current end of the log, page by page."""
@@ -154,6 +127,23 @@ class Reader:
         """Yield all matching rows up to the current end of the log."""
         for page in self.pages(query, after):
             yield from page
+
+    def spliced(
+        self, splice: Callable[[list[RawRow]], bytes], query: Query = EVERYTHING, after: int = 0
+    ) -> Iterator[bytes]:
+        """Yield what `splice` makes of the rows of `pages`, a few at a time."""
+        until = self.last_sequence()
+        terms, values = query.conditions()
+        sql = f"SELECT sequence, {_COLUMNS} FROM events WHERE {terms} ORDER BY sequence"
+
+        def read() -> tuple[bytes, int]:
+            return read_spliced(self._connection, sql, [after, until, *values], splice)
+
+        if query.where is not None:
+            self._check_where(query.where)
+        while after < until:
+            text, after = self._consistent(read, query.where is not None)
+            yield text
 
     def _select(self, query: Query, sql: str, values: list[Any], max_bytes: int | None = None) -> list[Row]:
         def read() -> list[Row]:

@@ -173,6 +173,11 @@ def keep_questions(db: Database) -> None:
     questions.create_index(["status"])
 
 
+@migration
+def park_inputs(db: Database) -> None:
+    db.table("inputs").add_column("park", int, not_null_default=0)
+
+
 VERSION = len(MIGRATIONS)
 
 

@@ -1,7 +1,7 @@
 """The sessions of this home: listing them, and finding the one that a user means.
 
-Listing reads one small meta.json per session; there is no index that could be wrong. A session whose
-metadata cannot be read is listed as such and never hides the others.
+The metadata in each session's own meta.json is what counts; there is no index that could be wrong. A session
+whose metadata cannot be read is listed as such and never hides the others.
 """
 
 from __future__ import annotations
@@ -34,11 +34,15 @@ def session_ids() -> list[str]:
     return sorted(filter(SESSION_ID.fullmatch, names))
 
 
+def all_sessions() -> list[Session]:
+    """List all sessions, oldest first."""
+    base = sessions_path()
+    return [Session(session_id, f"{base}/{session_id}") for session_id in session_ids()]
+
+
 def scan() -> Iterator[tuple[Session, Meta | MetaInvalid]]:
     """Yield every session, oldest first, with its metadata or the error of reading it."""
-    base = sessions_path()
-    for session_id in session_ids():
-        session = Session(session_id, f"{base}/{session_id}")
+    for session in all_sessions():
         try:
             yield session, meta.read(session)
         except MetaInvalid as error:
@@ -175,7 +179,7 @@ def _is_above(path: str, workspace: str) -> bool:
 def _last(workspace: str) -> Session:
     session = newest(workspace) or newest(workspace, archived=True)
     if session is None:
-        raise SessionNotFound("@last", hint="agh session new")
+        raise SessionNotFound(f"@last: there is none in {workspace} yet", hint="agh session new")
     return session
 
 

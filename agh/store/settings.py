@@ -10,13 +10,16 @@ import errno
 import os
 from typing import Any, NamedTuple
 
+import orjson
+
 from agh import config
-from agh.config import SETTINGS, TABLES
+from agh.config import OWN_ONLY, SETTINGS, TABLES
 from agh.errors import ConfigInvalid, Usage
 from agh.home import ensure_home, home_path, replace_file
 from agh.store.sessions import lock_names
 
 LISTS = ("mcp_servers", "permissions.rules", "hooks", "trusted_workspaces", *TABLES)
+NOTIFY = "notify."  # how the keys inside that table begin
 
 
 class EffectiveSetting(NamedTuple):
@@ -29,7 +32,9 @@ class EffectiveSetting(NamedTuple):
 
 def check_key(key: str) -> None:
     """Raise Usage if there is no setting with this key."""
-    if key not in SETTINGS:
+    if key.startswith(NOTIFY):
+        _check_notify_key(key)
+    elif key not in SETTINGS:
         raise Usage(f"there is no setting {key!r}", hint=config.suggest(key))
 
 
@@ -48,14 +53,46 @@ def settings(workspace: str | None) -> list[EffectiveSetting]:
     return [effective[key] for key in sorted(effective)]
 
 
+def _check_notify_key(key: str) -> None:
+    from agh.core.settings.notify import Notify
+    from agh.core.suggest import closest
+
+    name = key.removeprefix(NOTIFY)
+    if name not in Notify._fields:
+        close = closest(name, Notify._fields, cutoff=0.5)
+        hint = f"did you mean {NOTIFY}{close}?" if close else f"known keys: {', '.join(Notify._fields)}"
+        raise Usage(f"there is no setting {key!r}", hint=hint)
+
+
+def table_of(key: str) -> str:
+    """Return the setting that a key belongs to: `notify` for each key of that table, else itself."""
+    return "notify" if key.startswith(NOTIFY) else key
+
+
+def setting(workspace: str | None, key: str) -> EffectiveSetting:
+    """Return one setting, or one key of `[notify]`."""
+    check_key(key)
+    table, name = table_of(key), key.removeprefix(NOTIFY)
+    (value,) = [value for value in settings(workspace) if value.key == table]
+    if table == key:
+        return value
+    from agh.core.settings.notify import Notify
+
+    is_set = name in value.value
+    inner = value.value[name] if is_set else Notify._field_defaults[name]
+    return EffectiveSetting(key, inner, value.source if is_set else "default")
+
+
 def change(path: str, key: str, value: str | None) -> Any:
     """Set a key in one file, or delete it if the value is None. Return the value written."""
     from agh.core.settings.toml_text import CannotEdit, set_value
 
     by_hand = f"edit it by hand: {path}"
-    if key in LISTS or key.partition(".")[0] in TABLES:
+    if key in LISTS or (key.partition(".")[0] in TABLES and not key.startswith(NOTIFY)):
         raise Usage(f"{key} is not set by a single value", hint=by_hand)
     check_key(key)
+    if path != config.own_file() and (key in OWN_ONLY or key.startswith(NOTIFY)):
+        raise Usage(f"{key} can only be set in your own {config.own_file()}", hint="leave out --workspace")
     new_value = None if value is None else _parse(key, value)
     ensure_home()
     with lock_names():
@@ -76,8 +113,10 @@ def change(path: str, key: str, value: str | None) -> Any:
     return new_value
 
 
-def _parse(key: str, text: str) -> str | int | float:
+def _parse(key: str, text: str) -> str | bool | int | float | list[str]:
     """Return the text as a number if the setting accepts one, else as it is. Raise Usage if it is invalid."""
+    if key.startswith(NOTIFY):
+        return _parse_notify(key.removeprefix(NOTIFY), text)
     reasons = []
     for convert in (int, float, str):
         try:
@@ -90,6 +129,30 @@ def _parse(key: str, text: str) -> str | int | float:
         except ValueError as error:
             reasons.append(error)
     raise Usage(f"{key}: {reasons[0]}", hint=f"agh config show {key}")
+
+
+def _parse_notify(name: str, text: str) -> str | bool | int | float | list[str]:
+    """Return the text as what a key of `[notify]` takes: true or false, a number, a list, or as it is.
+
+    A list is written as JSON, or as words with commas between them.
+    """
+    from agh.core.settings.notify import read_notify
+
+    readings: list[Any] = [orjson.loads(text)] if text in ("true", "false") else []
+    for convert in (int, float, orjson.loads):
+        try:
+            readings.append(convert(text))
+        except ValueError:
+            continue
+    readings = [value for value in readings if not isinstance(value, dict)]
+    reason: ValueError | None = None
+    for value in (*readings, text, text.split(",")):
+        try:
+            read_notify({name: value})
+            return value  # type: ignore[no-any-return]
+        except ValueError as error:
+            reason = reason or error if value is not text else error
+    raise Usage(f"{NOTIFY}{reason}", hint="agh notify --help")
 
 
 def _write(path: str, text: str) -> None:

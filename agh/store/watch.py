@@ -12,7 +12,6 @@ import errno
 import os
 import select
 import time
-from typing import Any
 
 _IN_MODIFY, _IN_CLOSE_WRITE, _IN_MOVED_TO, _IN_CREATE = 0x2, 0x8, 0x80, 0x100
 _IN_ONLYDIR = 0x01000000
@@ -56,7 +55,7 @@ class Watch:
         """Watch this directory too."""
         if self._fd < 0:
             return
-        watch = _libc().inotify_add_watch(self._fd, os.fsencode(directory), _MASK)
+        watch = _call("inotify_add_watch", self._fd, os.fsencode(directory), _MASK)
         if watch < 0:
             self.close()  # no watches left: poll all directories instead
         else:
@@ -66,7 +65,7 @@ class Watch:
         """Stop watching this directory."""
         watch = self._watches.pop(os.fspath(directory), None)
         if self._fd >= 0 and watch is not None:
-            _libc().inotify_rm_watch(self._fd, watch)
+            _call("inotify_rm_watch", self._fd, watch)
 
     def note_change(self) -> None:
         """Make the next waits short: more changes may have been announced together with this one."""
@@ -117,12 +116,14 @@ class Watch:
 
 def _inotify_init() -> int:
     try:
-        return int(_libc().inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
-    except (AttributeError, OSError):
+        return _call("inotify_init1", os.O_CLOEXEC | os.O_NONBLOCK)
+    except (ImportError, AttributeError, OSError):
         return -1
 
 
-def _libc() -> Any:
-    import ctypes
+def _call(function: str, *arguments: int | bytes) -> int:
+    """Call a function of the C library. The module ctypes would take 2 ms of each prompt to import."""
+    import _ctypes
 
-    return ctypes.CDLL(None)
+    address = _ctypes.dlsym(_ctypes.dlopen(None, 0), function)  # type: ignore[arg-type]
+    return int(_ctypes.call_function(address, arguments))

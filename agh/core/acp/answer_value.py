@@ -49,7 +49,7 @@ def choose(field: Mapping[str, Any], text: str) -> str:
                 return choice["value"]
     if text.isascii() and text.isdecimal() and 1 <= int(text) <= len(choices):
         return choices[int(text) - 1]["value"]
-    raise ValueError(f"{text!r} is none of {', '.join(choice['value'] for choice in choices)}")
+    raise ValueError(f"{text!r} is not one of {', '.join(choice['value'] for choice in choices)}")
 
 
 def _check_string(field: Mapping[str, Any], value: Any) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -187,6 +188,10 @@ def redacted_error(error: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
 def encode_error(id: Id, code: int, message: str, data: Any = None) -> bytes:
     error = {"code": code, "message": message} | _optional_field("data", data)
     return _encode({"jsonrpc": "2.0", "id": id, "error": error})
+
+
+def encode_answer(id: Id, answer: Mapping[str, Any]) -> bytes:
+    return _encode({"jsonrpc": "2.0", "id": id, **answer})
 
 
 def only_dicts(value: Any) -> list[dict[str, Any]]:

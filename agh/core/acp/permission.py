@@ -31,20 +31,24 @@ _DIFF_LINES, _DIFF_LENGTH = 2_000, 50_000
 
 
 def headline(fields: Mapping[str, Any]) -> str:
-    """Say in one line what the agent wants to do: the action, the whole command, every path."""
+    """Say in one line what the agent wants to do: the action, the whole command, every path.
+
+    The lines of a command stay apart: joined, the second command would look like arguments of the first.
+    """
     if fields.get("unclear"):
         return "do something that it does not specify"
     action = str(fields.get("action") or "other")
     verb = _VERBS.get(action, "use a tool" if action == "other" else action)
     paths = _paths(fields)
     command = fields.get("command") or (fields.get("resource") if action == "execute" else None)
-    about = ", ".join(filter(None, [str(command) if command else "", *paths]))
+    about = ", ".join(filter(None, [str(command) if command else "", *paths])).replace("\n", " ⏎ ")
     return f"{verb}: {about}" if about else verb
 
 
 def description(fields: Mapping[str, Any]) -> list[str]:
     """Describe a request in lines: what it is about, the change of a file, then the agent's own title."""
-    lines = [headline(fields), *str(fields.get("diff") or "").splitlines()]
+    diff = fields.get("diff")
+    lines = [headline(fields), *(str(diff).split("\n") if diff else [])]
     if title := fields.get("title"):
         lines.append(f"the agent calls it: {title}")
     return lines
@@ -59,21 +63,36 @@ def digest(request_id: str, fields: Mapping[str, Any], options: Sequence[Any]) -
     return sha256(orjson.dumps([request_id, subject, offers], default=str)).hexdigest()
 
 
+_VERDICTS = {
+    "allow_once": "allow",
+    "allow_always": "allow_always",
+    "reject_once": "deny",
+    "reject_always": "deny_always",
+}
+
+
 def offered(options: Sequence[Any]) -> list[str]:
     """Return the answers that an agent's options allow, such as allow and deny_always."""
     kinds = {option.get("kind") for option in options if isinstance(option, dict)}
-    verdicts = {
-        "allow": {"allow_once"},
-        "allow_always": {"allow_always"},
-        "deny": {"reject_once"},
-        "deny_always": {"reject_always"},
-    }
-    return [verdict for verdict, fitting in verdicts.items() if fitting & kinds]
+    return [verdict for kind, verdict in _VERDICTS.items() if kind in kinds]
+
+
+def named_options(options: Sequence[Any]) -> list[dict[str, str]]:
+    """Return the agent's own options: the id, the name it gives each, and the answer that it means."""
+    return [
+        {
+            "option_id": str(option.get("optionId")),
+            "name": str(option.get("name") or ""),
+            "verdict": _VERDICTS[option["kind"]],
+        }
+        for option in options
+        if isinstance(option, dict) and option.get("kind") in _VERDICTS
+    ]
 
 
 def show_edits(edits: Sequence[Edit]) -> str | None:
     """Return the changes of files as a unified diff; a part of it if it is very long."""
-    from difflib import unified_diff
+    from agh.core.diff import split_lines, unified
 
     lines: list[str] = []
     for edit in edits:
@@ -81,11 +100,12 @@ def show_edits(edits: Sequence[Edit]) -> str | None:
         if edit.new is None:
             lines.append(f"{path}: the change is too long to be shown here")
             continue
-        old, new = (edit.old or "").splitlines(), edit.new.splitlines()
-        if len(old) + len(new) > _DIFF_LINES:
-            lines.append(f"{path}: {len(old)} lines become {len(new)}, too many to be shown here")
+        old, new = edit.old or "", edit.new
+        before, after = len(split_lines(old)), len(split_lines(new))
+        if before + after > _DIFF_LINES:
+            lines.append(f"{path}: {before} lines become {after}, too many to be shown here")
             continue
-        lines += unified_diff(old, new, path, path, lineterm="", n=2)
+        lines += unified(old, new, path)
     text = "\n".join(lines)
     if len(text) > _DIFF_LENGTH:
         text = text[:_DIFF_LENGTH] + "\n… the rest is too long to be shown here"

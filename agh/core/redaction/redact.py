@@ -217,9 +217,14 @@ def text_blocks(value: Any) -> Iterator[dict[str, Any]]:
                 yield from text_blocks(item)
 
 
+def secret_variables(environ: Mapping[str, str]) -> list[str]:
+    """List the names of the variables whose values count as secrets."""
+    return sorted(name for name in environ if re.match(_ENVIRON_NAME, name.lower()))
+
+
 def redactor(environ: Mapping[str, str] = {}, extra: Iterable[re.Pattern[str]] = ()) -> Redactor:
     """Make a redactor for this environment; if an extra pattern has a group `secret`, only that is hidden."""
-    values = {value.strip() for name, value in environ.items() if re.match(_ENVIRON_NAME, name.lower())}
+    values = {environ[name].strip() for name in secret_variables(environ)}
     return Redactor(
         sorted(v for v in values if len(v) >= _SHORTEST and not re.fullmatch(_ORDINARY, v)), extra
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from agh.core.settings.values import seconds
+from agh.core.settings.values import command_words, seconds
 
 HOOK_EVENTS = (
     "session_start",
@@ -46,7 +46,7 @@ def _read_hook(table: dict[str, Any], number: int) -> Hook:
         raise ValueError(
             f"hook {number}: unknown key {sorted(unknown)[0]!r}; known are {', '.join(HOOK_KEYS)}"
         )
-    command, argv = _read_command(table.get("command"))
+    command, argv = command_words(table.get("command"))
     hook = Hook(str(table.get("event")), command, argv)
     hook = hook._replace(
         mode=str(table.get("mode", hook.mode)),
@@ -58,15 +58,3 @@ def _read_hook(table: dict[str, Any], number: int) -> Hook:
             f"hook {number} needs a command, an event of {', '.join(HOOK_EVENTS)}, mode sync or async"
         )
     return hook
-
-
-def _read_command(value: Any) -> tuple[str, tuple[str, ...]]:
-    """Return a command for people and for the system: a line for the shell, or a list of words."""
-    if isinstance(value, str):
-        return value, ("/bin/sh", "-c", value)
-    words = value if isinstance(value, list) and all(isinstance(word, str) for word in value) else []
-    if not words or not words[0]:
-        return "", ()
-    from shlex import join  # few have such a hook
-
-    return join(words), tuple(words)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from agh.core.settings.values import PERMISSION_MODES
+from agh.core.settings.values import AUTO, PERMISSION_MODES, UNATTENDED
 
 if TYPE_CHECKING:
     from agh.core.rules import Rule
@@ -18,6 +18,7 @@ _LEAST = (
     "session.limits.max_time",
     "session.limits.max_bytes",
     "session.limits.max_turn_bytes",
+    "session.limits.max_windows",
     "session.supervision.inactivity_timeout",
     "session.supervision.tool_inactivity_timeout",
     "session.supervision.prompt_deadline",
@@ -35,6 +36,8 @@ def join(name: str, own: Any, theirs: Any, read: Callable[[Any], Any]) -> Any:
     """
     if name == "permissions.mode":
         return stricter(own, theirs)
+    if name == "permissions.timeout" and own == AUTO:
+        return theirs if 0 < (read(theirs) or 0.0) < UNATTENDED else own
     if name in _LEAST:
         limits = [value for value in (own, theirs) if read(value)]
         return min(limits, key=read) if limits else own

@@ -15,7 +15,7 @@ class CannotEdit(Exception):
     """The value cannot be changed without changing something else."""
 
 
-def set_value(text: str, key: str, value: str | bool | int | float | None) -> str:
+def set_value(text: str, key: str, value: str | bool | int | float | list[str] | None) -> str:
     """Return the text with the dotted `key` set to `value`, or without it if that is None."""
     import tomlkit
     from tomlkit.exceptions import TOMLKitError

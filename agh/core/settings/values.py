@@ -5,14 +5,18 @@ or raises ValueError with a message for the user. Pure.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agh.core.rules import Rule
     from agh.core.settings.hooks import Hook
+    from agh.core.settings.notify import Notify
 
 PERMISSION_MODES = ("deny-all", "approve-reads", "approve-all")  # from the strictest to the loosest
+THEMES = ("auto", "light", "dark", "none")
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw]?)")
+AUTO, UNATTENDED = "auto", 300.0  # seconds that a request waits if nobody is there to answer it
 SECONDS_PER_UNIT = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
@@ -24,10 +28,29 @@ def seconds(value: Any) -> float:
     return float(match[1]) * SECONDS_PER_UNIT[match[2]]
 
 
+def request_timeout(value: Any) -> float | None:
+    """Return how many seconds a request waits: 0 never ends, None (`auto`) depends on who is there."""
+    return None if value == AUTO else seconds(value)
+
+
 def permission_mode(value: Any) -> str:
     """Return one of PERMISSION_MODES."""
     if value not in PERMISSION_MODES:
-        raise ValueError(f"{value!r} is none of {', '.join(PERMISSION_MODES)}")
+        raise ValueError(f"{value!r} is not one of {', '.join(PERMISSION_MODES)}")
+    return str(value)
+
+
+def theme(value: Any) -> str:
+    """Return one of THEMES."""
+    if value not in THEMES:
+        raise ValueError(f"{value!r} is not one of {', '.join(THEMES)}")
+    return str(value)
+
+
+def limit_reaction(value: Any) -> str:
+    """Return what to do with a prompt that meets a usage limit: `park` or `fail`."""
+    if value not in ("park", "fail"):
+        raise ValueError(f"{value!r} is neither park nor fail")
     return str(value)
 
 
@@ -62,7 +85,7 @@ def tables(value: Any) -> dict[str, dict[str, Any]]:
 def patterns(value: Any) -> list[re.Pattern[str]]:
     """Return a list of compiled regular expressions."""
     if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-        raise ValueError("it is a list of regular expressions")
+        raise ValueError("must be a list of regular expressions")
     try:
         return [re.compile(item) for item in value]
     except re.error as error:
@@ -94,3 +117,53 @@ def read_hooks(value: Any) -> list[Hook]:
     from agh.core.settings import hooks
 
     return hooks.read_hooks(value)
+
+
+def read_notify(value: Any) -> Notify | None:
+    """Return who is notified, and of what."""
+    if value == {}:  # nearly always, so the import is skipped
+        return None
+    from agh.core.settings import notify
+
+    return notify.read_notify(value)
+
+
+def command_words(value: Any) -> tuple[str, tuple[str, ...]]:
+    """Return a command for people and for the system: a line for the shell, or a list of words.
+
+    Both are empty if it is neither.
+    """
+    if isinstance(value, str):
+        return value, ("/bin/sh", "-c", value) if value else ()
+    words = value if isinstance(value, list) and all(isinstance(word, str) for word in value) else []
+    if not words or not words[0]:
+        return "", ()
+    from shlex import join  # few have such a command
+
+    return join(words), tuple(words)
+
+
+# The settings of parking: default, how to read a value, help text.
+PARKING: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
+    "session.limits.on_usage_limit": (
+        "fail",
+        limit_reaction,
+        "what happens to a prompt that meets a usage limit with a reset time: fail, or park until then",
+    ),
+    "session.limits.max_windows": (5, count, "a prompt is parked this many times at most; 0 is no limit"),
+    "session.limits.jitter": ("60s", seconds, "a parked prompt waits up to this much longer, by chance"),
+    "session.limits.continue_with": (
+        "Continue where you stopped.",
+        text,
+        "sent after the reset if the agent had begun to work; empty sends the same prompt again",
+    ),
+}
+
+# The settings of what people see, in the same form.
+DISPLAY: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
+    "ui.theme": (
+        "auto",
+        theme,
+        "the colours for a terminal: auto, light, dark or none; only in your config.toml",
+    ),
+}

@@ -1,4 +1,4 @@
-"""What a command line runs, as far as it can be told without running it. Pure.
+"""What a command line runs, as far as one can see without running it. Pure.
 
 Promises: a rule that denies sees every command in the line, also behind another spelling of its name, behind
 `env`, `sudo`, `sh -c` and the like, or in a substitution; what may be anything is a text with ANY in it. A

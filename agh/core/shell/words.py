@@ -261,7 +261,7 @@ class _Scanner:
 
 
 class _Nested(_Scanner):
-    """Reads what is in parentheses of an outer scanner, which then goes on behind them."""
+    """Reads what is in parentheses of an outer scanner, which then continues behind them."""
 
     def __init__(self, outer: _Scanner) -> None:
         super().__init__(outer._text, outer._line, outer._depth + 1)

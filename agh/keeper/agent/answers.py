@@ -55,7 +55,8 @@ def decide_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
     if verdict != "deny" and select(verdict, pending.options) is None:
         offers = ", ".join(offered(pending.options)) or "nothing that agh knows"
         raise PermissionNotOffered(request_id, repr(verdict.replace("_", " ")), offers.replace("_", " "))
-    answer(decide(live, request_id, verdict, str(request.get("by") or "user")))
+    by, option_id = str(request.get("by") or "user"), request.get("option_id")
+    answer(decide(live, request_id, verdict, by, option_id=option_id))
 
 
 def answer_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:

@@ -23,6 +23,7 @@ from agh.core.acp.frames import (
     Malformed,
     Response,
     Splitter,
+    encode_answer,
     encode_error,
     encode_notification,
     encode_request,
@@ -74,9 +75,11 @@ class Agent:
         on_frames: Callable[[Agent, list[Frame]], None] | None = None,
         on_end: Callable[[Agent], None] | None = None,
         is_waiting: Callable[[], bool] = lambda: False,
+        on_stderr: Callable[[bytes], None] | None = None,
     ) -> None:
         self.name, self.argv, self.cwd = launch.agent.name, launch.argv, launch.workspace
         self._loop, self._on_frames, self._on_end = loop, on_frames, on_end
+        self._on_stderr = on_stderr
         self._is_waiting = is_waiting  # for the user, so that a late answer is not the agent's fault
         self._stderr = bytearray()
         self._stray: list[str] = []  # the last lines on stdout that were not messages
@@ -134,6 +137,10 @@ class Agent:
 
     def refuse(self, request_id: int | str | None, code: int, message: str) -> None:
         self.process.write(encode_error(request_id, code, message))
+
+    def answer_with(self, request_id: int | str | None, answer: Mapping[str, Any]) -> None:
+        """Answer a request with what somebody else has answered: a result, or an error as it is."""
+        self.process.write(encode_answer(request_id, answer))
 
     def answer(self, request_id: int | str | None, work: Callable[[], None]) -> None:
         """Run the work that answers a request. If it fails, send the agent an error and raise the cause."""
@@ -235,6 +242,8 @@ class Agent:
         if stream == 2:
             self._stderr += data
             del self._stderr[: max(0, len(self._stderr) - STDERR_TAIL - LONGEST)]
+            if self._on_stderr is not None:
+                self._on_stderr(data)
             return
         frames = self._splitter.feed(data) if data else self._splitter.close()
         self._keep_stray_lines(frames)

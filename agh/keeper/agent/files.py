@@ -3,7 +3,8 @@
 Symbolic links are resolved before the boundary is checked; a path that does not exist yet is judged by its
 first existing ancestor. What lies outside is always refused; what lies inside is subject to the session's
 permissions. What was judged is what is opened, whatever is swapped meanwhile: see exact.py. Only regular
-files are opened, so nothing can make the keeper wait.
+files are opened, so nothing can make the keeper wait. An editor that has the session open does the work
+instead, with what is not saved yet: see keeper/lending.py.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def read(live: Live, frame: Request, params: dict[str, Any]) -> None:
     path, line, limit = str(params["path"]), params.get("line"), params.get("limit")
     start = 0 if line is None else min(max(0, int(line) - 1), _ANY_LINE)
     stop = None if limit is None else start + min(max(0, int(limit)), _ANY_LINE)
-    _guarded(live, frame, "read", path, lambda real: {"content": _read(real, start, stop)})
+    lines = {name: params[name] for name in ("line", "limit") if params.get(name) is not None}
+    _guarded(live, frame, "read", path, lambda real: {"content": _read(real, start, stop)}, lines)
 
 
 def write(live: Live, frame: Request, params: dict[str, Any]) -> None:
@@ -44,7 +46,7 @@ def write(live: Live, frame: Request, params: dict[str, Any]) -> None:
     path, text = str(params["path"]), params["content"]
     if not isinstance(text, str):
         raise ValueError("content is a text")
-    _guarded(live, frame, "edit", path, lambda real: _write(real, text), new_text=text)
+    _guarded(live, frame, "edit", path, lambda real: _write(real, text), {"content": text})
 
 
 def refuse(live: Live, frame: Request, action: str, resource: str, why: str) -> None:
@@ -69,10 +71,12 @@ def _guarded(
     action: str,
     path: str,
     work: Callable[[str], dict[str, Any]],
-    *,
-    new_text: str | None = None,
+    params: dict[str, Any],
 ) -> None:
-    """Inside a batch: run the work if it is allowed, or once someone allows it."""
+    """Inside a batch: run the work if it is allowed, or once someone allows it.
+
+    `params` are those of the request beside the path, for an editor that does the work instead.
+    """
     agent, workspace = live.agent.connected, live.cwd
     if not os.path.isabs(path) or "\0" in path:
         raise ValueError(f"{path!r} is not an absolute path")
@@ -86,6 +90,12 @@ def _guarded(
         if not permissions.is_allowed(option):
             agent.refuse(frame.id, REFUSED, f"not allowed to {action} {path}")
             return
+        lending = live.agent.lending
+        lend = (lending.read if action == "read" else lending.write) if lending is not None else None
+        if lend is None or not lend(frame.id, {"path": real, **params}, work_here):
+            work_here()
+
+    def work_here() -> None:
         try:
             agent.reply(frame.id, work(real))
         except FileNotFoundError:
@@ -101,7 +111,7 @@ def _guarded(
         raw=frame.raw,
         finish=finish,
         rpc_id=frame.id,
-        diff=None if new_text is None else lambda: _show_change(real, new_text),
+        diff=(lambda: _show_change(real, params["content"])) if action == "edit" else None,
     )
 
 

@@ -53,8 +53,7 @@ REPLAYED = (
     "compaction_summary_chunk",
 )
 MALFORMED_RECORDED, MALFORMED_COUNTED = 100, 100_000
-LAST_WORDS = 500  # characters
-METHOD_NOT_FOUND = -32601
+LAST_WORDS = 16_400  # characters; as many as a secret may have, before those that are used
 INVALID_PARAMS = -32602
 _SHOWN = ("agent_message", "thought", "tool_call", "tool_result", "plan")
 _ANSWERS = ("agent_message", "tool_call", "tool_result")
@@ -81,8 +80,9 @@ def take_frames(live: Live, frames: list[Frame]) -> None:
 def _take(live: Live, frame: Frame) -> None:
     agent = live.agent.connected
     if isinstance(frame, Notification):
-        with live.log.as_child(_child_session(live, frame)):
-            _take_notification(live, frame)
+        child = _child_session(live, frame)
+        with live.log.as_child(child):
+            _take_notification(live, frame, child)
     elif isinstance(frame, Response):
         if not agent.deliver(frame):
             number = agent.redactor.beginning(repr(frame.id), 80)
@@ -94,7 +94,7 @@ def _take(live: Live, frame: Frame) -> None:
         _take_malformed(live, agent, frame)
 
 
-def _take_notification(live: Live, frame: Notification) -> None:
+def _take_notification(live: Live, frame: Notification, child: str | None = None) -> None:
     params = frame.params if isinstance(frame.params, dict) else {}
     update = params.get("update")
     if frame.method == "$/cancel_request":
@@ -112,7 +112,7 @@ def _take_notification(live: Live, frame: Notification) -> None:
             live.agent.replayed_message = update.get("messageId")
         live.agent.replayed += 1
         return
-    if _child_session(live, frame) is not None:
+    if child is not None:
         _take_child_update(live, frame, update)
         return
     if live.agent.user_message is not None or update.get("sessionUpdate") == user_messages.CHUNK:
@@ -212,13 +212,16 @@ def _note(live: Live, turn: Turn, type: str, fields: dict[str, Any], update: dic
     if type == "system" and (status := thread_status(update)) is not None:
         turn.failed_by_agent = status == "systemError"
     if type == "agent_message":
-        turn.last_words = (turn.last_words + fields["text"][-LAST_WORDS:])[-LAST_WORDS:]
+        words = turn.last_words + fields["text"][-LAST_WORDS:]  # cut only now and then: that copies them
+        turn.last_words = words if len(words) <= 2 * LAST_WORDS else words[-LAST_WORDS:]
     if "_meta" in update and (used := request_usage(update)) is not None:
         turn.usage = add_usage(turn.usage, used)
         spending.store_usage(live.log.db, turn.turn_id, turn.usage)
     if type not in _SHOWN or not (fields.get("text", True) or "title" in fields):
         return
     turn.acted = True
+    if type == "agent_message" or (type == "tool_result" and not fields.get("tool_error")):
+        turn.is_refused = False
     if type in _ANSWERS:
         turn.answered = True
         if live.turns.history is not None:  # it answers, so it has the prompt, and with it the history
@@ -248,7 +251,7 @@ def _take_request(live: Live, agent: Agent, frame: Request) -> None:
     handler = _HANDLERS.get(frame.method)
     if handler is None or (live.is_elsewhere and frame.method.startswith(("fs/", "terminal/"))):
         live.log.record("system", turn_id=_turn_id(live, "system"), title=frame.method, raw=frame.raw)
-        live.log.then(lambda: agent.refuse(frame.id, METHOD_NOT_FOUND, f"agh does not serve {frame.method}"))
+        live.log.then(lambda: waiting.pass_on(live, frame))
         return
     try:
         with live.step():

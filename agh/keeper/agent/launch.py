@@ -67,8 +67,13 @@ def prepare(
         if record.source != "--command" and not place:
             raise not_installed(record)
         argv = list(record.argv)
+    variables: Mapping[str, str] = os.environ
+    if settings["env.file"]:
+        from agh.adapters.env_file import add_variables  # few have one
+
+        variables = add_variables(settings["env.file"], os.environ)
     marks = {orphans.COOKIE_VARIABLE: cookie, "AGH_SESSION_ID": session_id}
-    environ = {**record.environment(os.environ), **{key: value for key, value in marks.items() if value}}
+    environ = {**record.environment(variables), **{key: value for key, value in marks.items() if value}}
     launch = Launch(
         record,
         [*argv, *extra],

@@ -62,7 +62,7 @@ def requested_options(session: Meta) -> dict[str, str]:
 def apply(live: Live, *, resuming: bool = False) -> list[str]:
     """Set everything that the session asks for; used before it is ready.
 
-    A session that is resumed goes on without what its agent refuses now; return what that is.
+    A session that is resumed continues without what its agent refuses now; return what that is.
     """
     refusals = []
     for name, value in requested_options(live.meta).items():

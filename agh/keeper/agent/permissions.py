@@ -20,10 +20,11 @@ from agh.core.acp.frames import Request
 from agh.core.acp.permission import digest, headline
 from agh.core.acp.tool_calls import ToolCall, read_tool_call
 from agh.core.events import marker, timestamp
+from agh.core.refusal import WITHDRAWN
 from agh.core.rules import Asking
 from agh.errors import PermissionUnknown
 from agh.keeper import hooks
-from agh.keeper.agent.policy import Grant, Verdict, decide_beforehand, rules_to_remember
+from agh.keeper.agent.policy import Grant, Verdict, decide_beforehand, rules_to_remember, time_to_answer
 from agh.keeper.agent.tool_call import Subject, outside_of, subject_of
 from agh.keeper.loop import Timer
 from agh.keeper.session import Live
@@ -74,10 +75,10 @@ def request_permission(live: Live, frame: Request, params: dict[str, Any]) -> No
     tool = params["toolCall"]
     options = [option for option in params["options"] if isinstance(option["optionId"], str)]
     if not isinstance(tool, dict) or not isinstance(params["options"], list):
-        raise ValueError("toolCall is an object, options are a list")
+        raise ValueError("toolCall must be an object, options a list")
     title, call_id = tool.get("title"), tool.get("toolCallId")
     if not isinstance(title, str | None) or not isinstance(call_id, str | None):
-        raise ValueError("title and toolCallId are texts")
+        raise ValueError("title and toolCallId must be strings")
     own = read_tool_call(tool)
     subject = find_subject(live, own, title, call_id)
     ask_about(live, subject, options, frame.raw, _replies(live, frame.id), frame.id, own=own)
@@ -161,9 +162,9 @@ def ask_about(
         "permission", turn_id=turn_id, raw=raw, request_id=request_id, **fields, steps=verdict.steps or None
     )
     insert(log.db, "permissions", row)
-    limit = live.settings["permissions.timeout"]
-    timer = live.loop.later(limit, lambda: expire(live, request_id))
-    deadline = time.monotonic() + limit
+    limit = time_to_answer(live)
+    timer = live.loop.later(limit, lambda: expire(live, request_id)) if limit else Timer(lambda: None)
+    deadline = time.monotonic() + (limit or float("inf"))
     live.agent.requests[request_id] = PendingRequest(
         request_id, turn_id, subject, options, finish, timer, deadline, rpc_id, raw, own
     )
@@ -184,7 +185,12 @@ def _run_hooks(live: Live, fields: dict[str, Any]) -> None:
 
 
 def decide(
-    live: Live, request_id: str, verdict: str, decided_by: str, beforehand: Verdict | None = None
+    live: Live,
+    request_id: str,
+    verdict: str,
+    decided_by: str,
+    beforehand: Verdict | None = None,
+    option_id: str | None = None,
 ) -> dict[str, Any]:
     """Record the decision on a pending request, then answer the agent."""
     if verdict not in _OPTION_KINDS:
@@ -194,7 +200,7 @@ def decide(
     request, log = live.agent.requests.pop(request_id), live.log
     fields = request.subject.fields()
     request.timer.cancel()
-    option = select(verdict, request.options)
+    option = select(verdict, request.options, option_id)
     decision = "cancelled" if option is None else "allowed" if is_allowed(option) else "denied"
     with log.batch():
         log.record(
@@ -216,6 +222,10 @@ def decide(
         if verdict.endswith("_always") and option is not None:
             _remember(live, request.subject.asking, "allow" if decision == "allowed" else "deny")
         turn = live.turns.current
+        if turn is not None and (
+            decision == "denied" or (decision != "allowed" and decided_by not in WITHDRAWN)
+        ):
+            turn.is_refused = True
         if decision == "allowed" and request.own is not None and turn is not None:
             turn.grants.append(Grant(request.subject.tool_call_id, request.subject))
         log.then(lambda: _finish(live, request, option))
@@ -272,12 +282,12 @@ def expire(live: Live, request_id: str) -> None:
                 marker("permission_timeout", summary, severity="warning", turn=request.turn_id or None)
             )
             live.meta["unanswered_permissions"] = (live.meta.get("unanswered_permissions") or 0) + 1
+            live.log.then(lambda: hooks.notify(live, "timeout", request_id=request_id, text=summary))
 
 
-def select(verdict: str, options: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return the agent's option that fits a verdict; None if it offers none."""
-    for kind in _OPTION_KINDS[verdict]:
-        for option in options:
-            if option.get("kind") == kind:
-                return option
-    return None
+def select(
+    verdict: str, options: list[dict[str, Any]], option_id: str | None = None
+) -> dict[str, Any] | None:
+    """Return the agent's option that fits a verdict, of several the one with this id; None if none fits."""
+    fitting = [option for kind in _OPTION_KINDS[verdict] for option in options if option.get("kind") == kind]
+    return next((option for option in fitting if option["optionId"] == option_id), next(iter(fitting), None))

@@ -2,7 +2,7 @@
 
 Promises: no mode, and no rule without a path, allows what lies outside the workspace (and the directories of
 `--add-dir`) or in a directory that agh itself obeys; no rule allows anything in a session whose own mode is
-deny-all; what a rule of a workspace says only ever makes it stricter; what cannot be told is asked.
+deny-all; what a rule of a workspace says only ever makes it stricter; what is unclear is asked.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from agh.adapters.agents import is_users_own
 from agh.core import rules
 from agh.core.rules import Asking, Judgement
 from agh.core.settings.layers import stricter
+from agh.core.settings.values import UNATTENDED
 from agh.core.shell.commands import canonical
 from agh.keeper.agent.boundary import is_open
 from agh.keeper.agent.tool_call import Subject
@@ -178,3 +179,15 @@ def rules_to_remember(asking: Asking, decision: str) -> list[dict[str, Any]]:
     if not asking.paths and asking.command is None and asking.name:
         rule["name"] = rules.exactly(asking.name)
     return [rule | {"path": rules.exactly(path)} for path in asking.paths] or [rule]
+
+
+def time_to_answer(live: Live) -> float:
+    """Return how many seconds a request waits; 0 is as long as it takes.
+
+    By default that is so if somebody is at a terminal, or gets a notification.
+    """
+    limit: float | None = live.settings["permissions.timeout"]
+    if limit is not None:
+        return limit
+    is_attended = live.turns.current_id in live.turns.attended or live.settings.get("notify")
+    return 0.0 if is_attended else UNATTENDED

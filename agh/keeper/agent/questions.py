@@ -131,6 +131,7 @@ def expire(live: Live, request_id: str) -> None:
             close(live, request_id, "declined", "timeout")
             event = marker("question_timeout", summary, severity="warning", turn=pending.turn_id or None)
             live.log.add(event)
+            live.log.then(lambda: hooks.notify(live, "timeout", request_id=request_id, text=summary))
 
 
 def read_content(question: Question, request: dict[str, Any]) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class LiveConversation:
         live = self._live
         params["cwd"] = live.cwd
         if method != "session/list":
-            params["mcpServers"] = live.meta.get("mcp_servers") or []
+            params["mcpServers"] = [*(live.meta.get("mcp_servers") or []), *live.agent.mcp_servers]
             params |= self._opening()
             params |= directories(self.capabilities, live.folders[1:])
         if method == "session/fork" and self.fork_message is not None:
@@ -107,7 +107,7 @@ class LiveConversation:
             if live.before_start.get("agent_name") in (None, record.name):
                 raise
             with live.log.batch():  # another agent takes over: better without it than not at all
-                live.log.record("runtime_warning", text=f"{error.message}; the session goes on without it")
+                live.log.record("runtime_warning", text=f"{error.message}; the session continues without it")
             live.meta["system_prompt"] = None
             return opening(record, caps, None, tools)
 
@@ -132,7 +132,8 @@ class LiveConversation:
     def new(self) -> dict[str, Any]:
         answer = self.call("session/new")
         if not isinstance(answer, dict) or not isinstance(answer.get("sessionId"), str):
-            raise AgentFailed(self._live.meta["agent_name"], "session/new gave no session id")
+            text = "session/new gave no session id"
+            raise AgentFailed(self._live.meta["agent_name"], text, failure_kind="protocol_failure")
         return answer
 
     def replayed(self, load: Callable[[], Any]) -> tuple[Any, int]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from agh.core.acp.frames import Frame
 from agh.core.events import timestamp
 from agh.errors import AgentFailed, AghError, PlaceGone
 from agh.keeper.agent.connection import Agent, RpcError
-from agh.keeper.agent.incoming import take_frames
 from agh.keeper.agent.launch import (
     PROTOCOL,
     auth_methods_in,
@@ -42,16 +42,22 @@ def start_agent(live: Live, extra_argv: Sequence[str] = ()) -> None:
         stop_detail=None,
         failure=None,
         attach=None,
-        launch=mark._asdict(),
+        launch={**mark._asdict(), "path": launch.environ.get("PATH")},
         cwd=launch.cwd if launch.elsewhere else None,
         keeper={"pid": os.getpid(), "started_at": timestamp()},
     )
+    on_stderr = None
+    if live.agent.record.error_log:
+        from agh.keeper.turns.error_log import ErrorLog  # few agents have one
+
+        on_stderr = ErrorLog(live).take
     live.agent.connection = Agent(
         live.loop,
         launch,
-        on_frames=lambda agent, frames: take_frames(live, frames),
+        on_frames=lambda agent, frames: _take(live, frames),
         on_end=lambda agent: _fail(live, agent.death()),
         is_waiting=lambda: live.agent.is_waiting,
+        on_stderr=on_stderr,
     )
 
 
@@ -66,7 +72,8 @@ def initialize_agent(live: Live) -> None:
     answer = answer if isinstance(answer, dict) else {}
     version = answer.get("protocolVersion")
     if version != PROTOCOL:
-        raise AgentFailed(agent.name, f"it speaks protocol version {version!r}; agh speaks 1")
+        text = f"it speaks protocol version {version!r}; agh speaks 1"
+        raise AgentFailed(agent.name, text, failure_kind="protocol_failure")
     live.meta["agent_version"] = version_in(answer)
     live.meta["agent_pin"] = dict(live.agent.record.pin) or None
     live.meta["acp_caps"] = capabilities_in(answer)
@@ -79,6 +86,13 @@ def restart_agent(live: Live, extra_argv: list[str]) -> None:
         live.agent.connection.stop_quietly(eof=1.0, term=1.0)
     start_agent(live, extra_argv)
     initialize_agent(live)
+
+
+def _take(live: Live, frames: list[Frame]) -> None:
+    """Take what the agent sent; the first of it comes long after its start."""
+    from agh.keeper.agent.incoming import take_frames
+
+    take_frames(live, frames)
 
 
 def _fail(live: Live, death: AghError) -> None:

@@ -1,4 +1,7 @@
-"""Terminals for the agent: the commands it asks us to run, each below its own leash, so none outlives us."""
+"""Terminals for the agent: the commands it asks us to run, each below its own leash, so none outlives us.
+
+An editor that has the session open may run them instead: see keeper/lending.py.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from agh.keeper.agent.exact import open_directory
 from agh.keeper.agent.files import REFUSED, refuse
 from agh.keeper.agent.tool_call import words_of
 from agh.keeper.leash.child import Leashed
+from agh.keeper.leash.orphans import COOKIE_VARIABLE
 from agh.keeper.loop import Loop
 from agh.keeper.session import AgentSide, Live
 
@@ -28,6 +32,7 @@ OUTPUT_LIMIT = 1 << 20
 RESOURCE_NOT_FOUND = -32002
 RESERVED_DESCRIPTORS = 64
 MAX_RELEASED = 100
+MARKS = (COOKIE_VARIABLE, "AGH_SESSION_ID")  # what tells that a process is the agent's, wherever it runs
 _RISKY_VARIABLES = re.compile(
     r"PATH|IFS|ENV|BASH_\w+|SHELL\w*|PS4|(LD|DYLD|GIT|NODE|NPM|PYTHON|PERL|RUBY|JAVA|SSH)_?\w*|\w*(PRELOAD|PAGER|"
     r"EDITOR|BROWSER|ASKPASS)"
@@ -83,7 +88,7 @@ def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
     """Inside a batch: serve `terminal/create`."""
     args = params.get("args") or []
     if not isinstance(params["command"], str) or not isinstance(args, list):
-        raise ValueError("a command is a text, its arguments are a list")
+        raise ValueError("command must be a string, args a list")
     argv = [params["command"], *map(str, args)]
     extra = {str(variable["name"]): str(variable["value"]) for variable in params.get("env") or []}
     cwd = os.path.abspath(str(params.get("cwd") or live.cwd))
@@ -92,7 +97,7 @@ def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
     if any("\0" in text for text in (*argv, *extra, *extra.values(), cwd)) or any(
         "=" in name or not name for name in extra
     ):
-        raise ValueError("a command, its environment and its directory are plain texts")
+        raise ValueError("command, env and cwd must be plain strings")
     is_line = len(argv) == 1 and find_program(argv[0]) is None  # agents send whole shell lines as the command
     line = with_environment(argv[0] if is_line else shlex.join(argv), extra)
     agent = live.agent.connected
@@ -108,6 +113,19 @@ def create(live: Live, frame: Request, params: dict[str, Any]) -> None:
         if not permissions.is_allowed(option):
             agent.refuse(frame.id, REFUSED, f"not allowed to run {line}")
             return
+        lending = live.agent.lending
+        marks = {name: live.agent.environ[name] for name in MARKS if name in live.agent.environ}
+        request = {
+            "command": argv[0],
+            "args": argv[1:],
+            "env": [{"name": name, "value": value} for name, value in (extra | marks).items()],
+            "cwd": real,
+            "outputByteLimit": limit,
+        }
+        if lending is None or not lending.create_terminal(frame.id, request, run_here):
+            run_here()
+
+    def run_here() -> None:
         try:
             _reserve_descriptors()
             terminal_id = "term-" + os.urandom(4).hex()
@@ -200,7 +218,8 @@ def wait_for_exit(live: Live, frame: Request, params: dict[str, Any]) -> None:
 def output_of(agent: AgentSide, name: str) -> str | None:
     """Return what the command in a terminal has printed; None if there is no such terminal."""
     terminal = agent.terminals.get(name)
-    return terminal.text() if terminal else agent.released.get(name)
+    lent = agent.lending.output_of(name) if agent.lending is not None and terminal is None else None
+    return terminal.text() if terminal else agent.released.get(name, lent)
 
 
 def kill_all(agent: AgentSide) -> None:
@@ -216,7 +235,9 @@ def _use(
     agent, name = live.agent.connected, str(params["terminalId"])
 
     def answer() -> None:
-        terminal = live.agent.terminals.get(name)
+        terminal, lending = live.agent.terminals.get(name), live.agent.lending
+        if terminal is None and lending is not None and lending.use_terminal(frame, name):
+            return
         if terminal is None:
             agent.refuse(frame.id, RESOURCE_NOT_FOUND, f"there is no terminal {name}")
             return

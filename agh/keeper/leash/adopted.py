@@ -3,6 +3,7 @@
 A leash ends everything below it. If it is itself killed, its orphans become children of the keeper, which is
 a subreaper like the leash: whatever they did to their environment, session or parents, they are found there.
 What other leashes have below them is theirs, and a process that started before the leash was never below it.
+The keeper of another session, which an `agh acp` below the leash has started, is spared as by the leash.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def _find(leashes: Collection[int], since: int) -> set[int]:
             with suppress(OSError, ValueError, IndexError):
                 parent, start = _parent_and_start(name)
                 children.setdefault(parent, []).append(int(name))
-                if parent == os.getpid() and int(name) not in leashes and start >= since:
+                is_adopted = parent == os.getpid() and int(name) not in leashes and start >= since
+                if is_adopted and not leash.is_keeper(int(name)):
                     adopted.append(int(name))
     return set(adopted) | leash.descend(list(adopted), children)
 

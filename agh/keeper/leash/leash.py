@@ -7,6 +7,8 @@ it could not be started; `{"exit":N,"signal":null}` or `{"exit":null,"signal":N}
 whatever remains below is killed; when STATUS_FD closes, all is over.
 
 It never reads or writes stdin, stdout or stderr: it passes them on and closes its own copies.
+It spares keepers that an `agh acp` below it has started, and what is below those: they have sessions and
+leashes of their own. A mark in their environment tells.
 Out of its reach: a process that took another uid (sudo), one in uninterruptible sleep until it wakes, and a
 hostile chain of them that each fork, leave their session and die faster than /proc can be read.
 """
@@ -28,6 +30,7 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 END_LIMIT = 5.0  # seconds
 EXEC_FAILED = 127
+KEEPER_MARK = b"\0AGH_LAUNCH=keeper-"
 
 
 def prctl(option: int, value: int) -> None:
@@ -102,11 +105,20 @@ def descend(roots: list[int], children: dict[int, list[int]]) -> set[int]:
     return below
 
 
-def groups_below(agent: int, strangers: set[int]) -> set[int]:
+def is_keeper(pid: int) -> bool:
+    """Tell whether a process is the keeper of a session that is not this one's."""
+    try:
+        with open(f"{PROC}/{pid}/environ", "rb") as environ:
+            return KEEPER_MARK in b"\0" + environ.read()
+    except OSError:
+        return False
+
+
+def groups_below(agent: int, strangers: set[int], keepers: set[int]) -> set[int]:
     """Return the process groups of all descendants: a subreaper adopts every orphan, so none leaves the tree.
 
     `strangers` collects the processes outside the tree, which are not read again: only a quick scan catches a
-    process that lives just long enough to fork another.
+    process that lives just long enough to fork another. `keepers` are those among them that we have adopted.
     """
     try:
         pids = {int(name) for name in os.listdir(PROC) if name.isdigit()}
@@ -121,6 +133,10 @@ def groups_below(agent: int, strangers: set[int]) -> set[int]:
             children.setdefault(parent, []).append(pid)
         except (OSError, IndexError):
             pass  # it ended while we looked
+    ours = children.get(os.getpid(), [])
+    keepers.update(pid for pid in ours if is_keeper(pid))
+    strangers |= keepers
+    children[os.getpid()] = [pid for pid in ours if pid not in keepers]
     below = descend([os.getpid()], children)
     strangers |= descend([0, *strangers], children)
     return {groups[pid] for pid in below} - {0, 1, os.getpgrp()}  # killpg(1) would be kill(-1): everybody
@@ -160,13 +176,16 @@ def end_below(agent: int, status: int, wake: int) -> None:
     """Kill everything below, and return when it is gone or the time is up."""
     limit = time.monotonic() + END_LIMIT
     strangers: set[int] = set()
+    keepers: set[int] = set()
     send({agent}, signal.SIGKILL)
     while reap(agent, status)[1] and time.monotonic() < limit:
         frozen: set[int] = set()
         # Freeze them first: killing a fork bomb piece by piece only makes room for new pieces.
-        while (fresh := groups_below(agent, strangers) - frozen) and time.monotonic() < limit:
+        while (fresh := groups_below(agent, strangers, keepers) - frozen) and time.monotonic() < limit:
             send(fresh, signal.SIGSTOP)
             frozen |= fresh
+        if keepers and not frozen:
+            return  # only they are left
         send(frozen, signal.SIGKILL)
         if ready([wake], 10):
             os.read(wake, 4096)
@@ -198,7 +217,7 @@ def main() -> int:
         if not orders or b"K" in orders:
             break
         if b"T" in orders:
-            groups = groups_below(agent, set())
+            groups = groups_below(agent, set(), set())
             send(groups, signal.SIGTERM)
             send(groups, signal.SIGCONT)  # a stopped process gets SIGTERM only when it continues
     end_below(agent, status, wake)

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 PIPE_SIZE = 1 << 20
+ORPHAN = "orphan"  # the argument of a keeper that is to leave the tree of the process that starts it
 PR_SET_CHILD_SUBREAPER = 36
 LEASH = os.path.join(os.path.dirname(__file__), "leash.py")
 RUN_SOURCE = "exec(compile(open({}, 'rb').read(), 'leash.py', 'exec'))"

@@ -15,14 +15,22 @@ from agh.store import inputs
 def cancel_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
     """Cancel the running turn; if the agent does not end it within the grace, end the session."""
     turn = live.turns.current
+    if turn is None and live.meta.get("resumes_at"):
+        from agh.keeper.turns import parking
+
+        turn_id = parking.cancel(live, request.get("turn_id"))
+        if turn_id is not None:
+            answer({"turn_id": turn_id})
+            return
     if turn is None or request.get("turn_id") not in (None, turn.turn_id):
         raise NoTurn(live.session_id)
+    turn.limit = None  # the user gives the prompt up
     grace = request.get("grace")
     ask_to_cancel(live, None if grace is None else float(grace))
     answer({"turn_id": turn.turn_id})
 
 
-def ask_to_cancel(live: Live, grace: float | None = None) -> None:
+def ask_to_cancel(live: Live, grace: float | None = None, summary: str = "the turn was cancelled") -> None:
     """Ask the agent to end its turn; if it does not within the grace, the session ends.
 
     Some agents answer a cancelled prompt only after their open permission request or question was answered.
@@ -37,7 +45,7 @@ def ask_to_cancel(live: Live, grace: float | None = None) -> None:
         return
     turn.cancelled = True
     with log.batch():
-        log.add(marker("prompt_cancel", "the turn was cancelled", turn=turn.turn_id))
+        log.add(marker("prompt_cancel", summary, turn=turn.turn_id))
         log.then(lambda: agent.notify("session/cancel", {"sessionId": live.meta["acp_session_id"]}))
         cancel_waiting(live, decided_by="cancel")
         if turn.retry is not None:
@@ -57,7 +65,8 @@ def _end_overdue(live: Live, turn: Turn, grace: float) -> None:
     if live.turns.pause_after is not None:
         live.end(*live.turns.pause_after)
     elif turn.timed_out is not None:
-        detail, summary = turn.timed_out
+        detail, why = turn.timed_out
+        summary = f"{why}, and the agent did not end its turn when it was cancelled"
         live.fail("timeout", "timeout", summary, detail=detail)
     else:
         summary = f"the agent did not end its turn within {grace:g} s of the cancel"

@@ -40,8 +40,9 @@ def accept(live: Live, request: dict[str, Any], answer: Answer) -> None:
             raise KeyConflict(live.session_id, key)
         answer(_receipt(live, earlier, after=_sequence_before(live, earlier), repeated=True))
         return
-    busy = live.turns.current is not None or live.turns.finishing
-    interrupts = busy and mode == "interrupt"
+    running, parked = live.turns.current is not None or live.turns.finishing, live.meta.get("resumes_at")
+    interrupts = mode == "interrupt" and bool(running or parked)
+    busy = running or (bool(parked) and not interrupts)
     cap = live.settings["session.queue_cap"]
     if busy and not interrupts and inputs.count_queued(log.db) >= cap:
         raise QueueFull(live.session_id, cap)
@@ -49,6 +50,7 @@ def accept(live: Live, request: dict[str, Any], answer: Answer) -> None:
     with log.batch():
         if interrupts:
             _drop_queued(live)
+            live.meta["resumes_at"] = live.meta["limited"] = None
         input = inputs.add(
             log.db,
             generation=inputs.generation(log.db) + interrupts,
@@ -57,7 +59,10 @@ def accept(live: Live, request: dict[str, Any], answer: Answer) -> None:
             turn_id="turn-" + os.urandom(6).hex(),
             key=key,
             retries=int(request.get("retries") or 0),
+            park=bool(request.get("park")),
         )
+        if request.get("attended"):
+            live.turns.attended.add(input.turn_id)
         if not busy:
             turn.start(live, input)
         else:
@@ -65,7 +70,7 @@ def accept(live: Live, request: dict[str, Any], answer: Answer) -> None:
         log.then(lambda: answer(_receipt(live, input, after=after)))
         if not busy:
             log.then(lambda: turn.send(live, input))
-    if interrupts:
+    if interrupts and running:
         ask_to_cancel(live)
 
 
@@ -73,9 +78,9 @@ def _read_request(live: Live, request: dict[str, Any]) -> tuple[list[dict[str, A
     """Return the prompt, its mode and its idempotency key, or refuse the request."""
     prompt, mode, key = request["prompt"], str(request.get("mode") or "queue"), request.get("idempotency_key")
     if mode not in MODES:
-        raise Usage(f"the mode {mode!r} is none of {', '.join(MODES)}")
+        raise Usage(f"the mode {mode!r} is not one of {', '.join(MODES)}")
     if not isinstance(prompt, list) or not isinstance(key, str | None):
-        raise ValueError("a prompt is a list of content blocks, its key a text")
+        raise ValueError("a prompt must be a list of content blocks, its key a string")
     check_size(prompt, live.settings["session.input_bytes"])
     return prompt, mode, key
 
@@ -104,4 +109,5 @@ def _receipt(live: Live, input: Input, *, after: int, repeated: bool = False) ->
         "status": "dispatching" if running else input.status,
         "after": after,
         "repeated": repeated,
+        "resumes_at": None if running else live.meta.get("resumes_at"),
     }

@@ -6,6 +6,7 @@ from typing import Any
 
 from agh.keeper.server import Answer
 from agh.keeper.session import Live
+from agh.keeper.turns.parking import give_up
 from agh.store import inputs
 
 
@@ -13,4 +14,6 @@ def queue_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
     """Cancel the queued prompt that is named, or all, and answer with what was cancelled."""
     with live.log.batch():
         cancelled = inputs.cancel(live.log.writer, request.get("input_id"))
+    if not inputs.count_queued(live.log.db):
+        give_up(live)
     answer({"cancelled": cancelled})

@@ -81,7 +81,7 @@ def _time_out(live: Live, turn: Turn, detail: str, why: str, idle: float, elapse
     """Cancel the turn; if the agent does not end it within the grace, end the session."""
     if turn.timed_out is not None:
         return
-    turn.timed_out = (detail, f"{why}, and the agent did not end its turn when it was cancelled")
+    turn.timed_out = (detail, why)
     _record(live, turn, "runtime_warning", f"Cancelled: {why}", idle, elapsed)
     _set_health(live, "hung", marker("prompt_timeout", f"the turn is cancelled: {why}", severity="warning"))
     ask_to_cancel(live, live.settings["session.supervision.timeout_cancel_grace"])

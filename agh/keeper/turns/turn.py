@@ -6,26 +6,33 @@ input and its usage are a single transaction.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from datetime import datetime
+from functools import partial
 from typing import Any
 
 from agh.core.acp.frames import Response, redacted_error
 from agh.core.acp.reasons import error_text, is_about_mcp, is_auth_failure, says_auth
 from agh.core.acp.updates import known_usage, request_usage, token_usage
-from agh.core.events import marker
+from agh.core.events import marker, timestamp
 from agh.core.inject import with_history
-from agh.core.prompt import title_of
+from agh.core.parking import NOT_PARKED
+from agh.core.prompt import last_line, title_of
 from agh.errors import AghError
 from agh.keeper import hooks
 from agh.keeper.agent.open_calls import close_calls, leave_open
 from agh.keeper.agent.user_messages import end_message
 from agh.keeper.agent.waiting import cancel_waiting
 from agh.keeper.session import Live, Turn, cause_of
-from agh.keeper.turns import retry, supervise
+from agh.keeper.turns import parking, retry, supervise
 from agh.keeper.turns import usage as spending
+from agh.keeper.turns.failure import describe_failure, kind_of_end, kind_of_error
 from agh.keeper.turns.usage import check_limits
 from agh.store import inputs, milestones
 from agh.store.inputs import Input
+
+ERROR_WORDS = 500  # characters
 
 
 def start(live: Live, input: Input) -> None:
@@ -33,7 +40,9 @@ def start(live: Live, input: Input) -> None:
     turns, log = live.turns, live.log
     if live.agent.user_message is not None:
         end_message(live)
-    turns.current = Turn(input.turn_id, input.id, after=log.last_sequence, retries=input.retries)
+    turns.current = Turn(
+        input.turn_id, input.id, after=log.last_sequence, retries=input.retries, park=bool(input.park)
+    )
     turns.last_id, live.agent.replaying = input.turn_id, False
     live.activity.note("prompt")
     live.meta["unanswered_permissions"] = 0
@@ -63,17 +72,21 @@ def start_next(live: Live) -> None:
     live.turns.finishing = False
     agent = live.agent.connection
     if live.turns.current is None and not live.is_ending and agent and not agent.process.over:
+        if live.meta.get("resumes_at") and parking.holds(live, lambda: start_next(live)):
+            return
         queued = inputs.next_queued(live.log.db)
         if queued is not None:
             with live.log.batch():
                 live.log.add(marker("prompt_accepted", "the queued prompt is sent", turn=queued.turn_id))
+                if live.meta.get("limited"):
+                    queued = parking.what_to_send(live, queued)
                 start(live, queued)
-                live.log.then(lambda: send(live, queued))
+                live.log.then(partial(send, live, queued))
 
 
-def abandon(live: Live, turn: Turn, why: str) -> None:
+def abandon(live: Live, turn: Turn, why: str, kind: str | None = None) -> None:
     """Inside a batch: close a turn that the agent will not answer any more."""
-    _close(live, turn, "failed", error=why, stop_reason="interrupted")
+    _close(live, turn, "failed", error=why, stop_reason="interrupted", failure_kind=kind)
 
 
 def _send(live: Live, turn: Turn, input: Input) -> None:
@@ -113,13 +126,19 @@ def _take_answer(live: Live, turn: Turn, result: Response | AghError, send: Call
         return
     if isinstance(result, AghError):
         failure = live.ending.failure
-        abandon(live, turn, failure["summary"] if failure else result.message)
+        abandon(live, turn, failure["summary"] if failure else result.message, kind_of_end(live, result))
+    elif turn.limit is not None:
+        _close_limited(live, turn, *turn.limit, result.raw)
     elif result.error is not None:
         if retry.plan_retry(live, turn, result, send, lambda: _close_cancelled(live, turn)):
             return
         agent = live.agent.connected
         error = agent.with_last_words(error_text(redacted_error(result.error, agent.redactor)))
+        if reset := parking.find_reset(result.error):
+            _close_limited(live, turn, reset, error, result.raw)
+            return
         kind = _note_refused_login(live, error) if is_auth_failure(result.error) else None
+        kind = kind or kind_of_error(result.error)
         _close(live, turn, "failed", error=error, stop_reason="error", failure_kind=kind, raw=result.raw)
     else:
         answer = result.result if isinstance(result.result, dict) else {}
@@ -134,10 +153,16 @@ def _take_answer(live: Live, turn: Turn, result: Response | AghError, send: Call
         if usage is not None:
             spending.store_usage(live.log.db, turn.turn_id, usage)
         if turn.failed_by_agent and reason == "end_turn":
-            words = live.agent.connected.redactor.text(turn.last_words.strip())
+            words = live.agent.connected.redactor.end(turn.last_words.strip(), ERROR_WORDS)
             error = f"the agent reports a system error{words and ': '}{words}"
+            if reset := parking.find_reset_in_words(turn):
+                _close_limited(live, turn, reset, error, result.raw)
+                return
             kind = _note_refused_login(live, words) if says_auth(words) else None
             _close(live, turn, "failed", error=error, stop_reason="error", failure_kind=kind, raw=result.raw)
+        elif "limit" in turn.last_words and (reset := parking.find_reset_in_notice(turn, reason)):
+            words = live.agent.connected.redactor.text(turn.last_words.strip())
+            _close_limited(live, turn, reset, words, result.raw)
         else:
             live.activity.needs_login = False
             known = known_usage(usage) if usage else None
@@ -155,6 +180,22 @@ def _note_refused_login(live: Live, error: str) -> str | None:
         return None
     live.activity.needs_login = True
     return "provider_auth_failure"
+
+
+def _close_limited(live: Live, turn: Turn, reset: datetime, error: str, raw: Any) -> None:
+    """Inside a batch: close a turn that met a usage limit; its prompt waits for the reset, or has failed."""
+    why_not = parking.objection(live, turn, reset)
+    if why_not is None:
+        fields = parking.park(live, turn, reset)
+        kind = "usage_limit"
+        _close(
+            live, turn, "limited", error=error, stop_reason="limited", failure_kind=kind, raw=raw, **fields
+        )
+        parking.note(live, turn)
+        return
+    error = f"{error}{NOT_PARKED}{why_not}" if why_not else error
+    fields = {"failure_kind": "usage_limit", "resets_at": timestamp(reset)}
+    _close(live, turn, "failed", error=error, stop_reason="error", raw=raw, **fields)
 
 
 def _close_cancelled(live: Live, turn: Turn) -> None:
@@ -180,26 +221,43 @@ def _close(live: Live, turn: Turn, status: str, **fields: Any) -> None:
         ended_well = status == "sent" and fields.get("stop_reason") != "cancelled"
         (leave_open if ended_well else close_calls)(live, turn)
     turns.current, turns.finishing, live.activity.health = None, True, None
-    if turn.warned and not turn.timed_out:
+    if status != "sent" or fields.get("stop_reason") == "cancelled":
+        fields = describe_failure(live, turn, status, fields)
+    if turn.warned and not live.is_ending:
         log.add(marker("session_recovered", "the silent turn has ended"))
     if turns.history is not None and status == "sent":
         turns.history, live.meta["inject_history"] = None, False
-    log.record("error" if status == "failed" else "done", turn_id=turn.turn_id, **fields)
-    inputs.set_status(log.db, turn.input_id, status, fields.get("error"))
-    live.meta["turns"] = live.meta.get("turns", 0) + 1
+    log.record("error" if status in ("failed", "limited") else "done", turn_id=turn.turn_id, **fields)
+    if status == "limited":
+        inputs.queue_again(log.db, turn.input_id, fields["next_turn_id"], fields["error"])
+    else:
+        inputs.set_status(log.db, turn.input_id, status, fields.get("error"))
+        live.meta["turns"] = live.meta.get("turns", 0) + 1
+        if live.meta.get("limited"):
+            parking.forget(live, turn)
     check_limits(live)
     live.activity.note("turn_end")
+    log.then(lambda: _note_last_message(live, turn))
     log.then(live.show_activity)
     log.then(lambda: milestones.mark(log.writer, turn.after))
-    log.then(lambda: _finish(live, turn, fields.get("stop_reason")))
+    log.then(lambda: _finish(live, turn, fields))
     log.then(lambda: start_next(live))
 
 
-def _finish(live: Live, turn: Turn, stop_reason: Any) -> None:
+def _note_last_message(live: Live, turn: Turn) -> None:
+    """Let a list show how the agent's answer ended."""
+    if turn.last_words:
+        agent = live.agent.connection
+        live.meta["last_message"] = last_line(turn.last_words, agent.redactor if agent else live.redactor)
+
+
+def _finish(live: Live, turn: Turn, fields: dict[str, Any]) -> None:
     """Pause the session if a limit was reached, and run the hooks of the turn's end."""
     if live.turns.pause_after is not None:
         live.end(*live.turns.pause_after)
-    objection = hooks.fire(live, "turn_end", turn_id=turn.turn_id, stop_reason=stop_reason)
+    end = {"stop_reason": fields.get("stop_reason"), "error": fields.get("error")}
+    duration = round(time.monotonic() - turn.started, 3)
+    objection = hooks.fire(live, "turn_end", turn_id=turn.turn_id, duration_seconds=duration, **end)
     if objection is not None:
         live.end("hook_stopped", objection)
 

@@ -16,7 +16,6 @@ from agh.core.events import timestamp
 from agh.errors import DiskFull, LimitReached
 from agh.home import Session, free_bytes
 from agh.keeper.session import Live
-from agh.keeper.turns.cancel import ask_to_cancel
 from agh.store.meta import Meta
 from agh.store.reader import FILE, Reader
 from agh.store.rows import upsert
@@ -135,6 +134,8 @@ def is_over_bytes(live: Live) -> bool:
 
 def check_limits(live: Live) -> None:
     """Inside a batch: once a limit is reached, end the turn, and then pause the session."""
+    from agh.keeper.turns.cancel import ask_to_cancel
+
     reached = _reached(live)
     if reached is None or live.turns.pause_after is not None:
         return
@@ -151,6 +152,16 @@ def watch_time(live: Live) -> None:
     if limit:
         due = live.activity.started + limit - time.monotonic()
         live.loop.later(max(0.0, due), lambda: _check_in_batch(live))
+
+
+def reached_within(live: Live, seconds: float) -> str | None:
+    """Return the limit of the session that is reached now or in so many seconds, if any."""
+    reached = _reached(live)
+    if reached is not None:
+        return reached[1]
+    limit = limits_of(live.meta, live.agent.record, live.settings)["max_time"]
+    elapsed = time.monotonic() - live.activity.started
+    return "max_time" if limit and elapsed + seconds >= limit else None
 
 
 def _check_in_batch(live: Live) -> None:

@@ -114,7 +114,7 @@ def _describe_status(status: Mapping[str, Any]) -> str:
 
 
 def _login(methods: list[dict[str, Any]], environ: Mapping[str, str]) -> str:
-    """Say how an agent that has opened a session is logged in, as far as that can be told."""
+    """Say how an agent that has opened a session is logged in, as far as it says so."""
     keys = [
         variable["name"]
         for method in methods

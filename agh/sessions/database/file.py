@@ -24,9 +24,9 @@ from agh.errors import (
 )
 from agh.home import cache_path, make_private_dir, sync_directory
 from agh.sessions.database.schema import APPLICATION_ID, VERSION
+from agh.sessions.new_file import create_private_file, give_name, sync_file
 from agh.store import lock as locks
 from agh.store.lock import DirectoryLock
-from agh.store.new_file import create_private_file, give_name, sync_file
 from agh.store.reader import escape_uri_path
 
 NAME = "sessions.db"

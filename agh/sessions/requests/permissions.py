@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from agh.core.acp.permission import SUBJECT, description, digest, headline, offered
+from agh.core.acp.permission import SUBJECT, description, digest, headline, named_options, offered
 from agh.errors import AghError, KeeperGone, PermissionAmbiguous, PermissionUnknown
 from agh.home import Session
 from agh.keeper import client
@@ -44,8 +44,13 @@ def find_request(session: Session, request_id: str) -> dict[str, Any] | None:
     return rows[0] if rows else None
 
 
-def decide(session: Session, request: dict[str, Any], verdict: str, by: str = "user") -> dict[str, Any]:
-    """Answer a request that was shown; return its id and the decision."""
+def decide(
+    session: Session, request: dict[str, Any], verdict: str, by: str = "user", option_id: str | None = None
+) -> dict[str, Any]:
+    """Answer a request that was shown; return its id and the decision.
+
+    `option_id` names one of several options of the agent that mean the same verdict.
+    """
     return client.call(
         session,
         "decide",
@@ -53,6 +58,7 @@ def decide(session: Session, request: dict[str, Any], verdict: str, by: str = "u
         digest=request["digest"],
         verdict=verdict,
         by=by,
+        option_id=option_id,
     )
 
 
@@ -116,6 +122,7 @@ def _describe(row: dict[str, Any], question: dict[str, Any], decision: dict[str,
         **subject,
         "description": description(subject),
         "offered": offered(options),
+        "options": named_options(options),
         "steps": question.get("steps"),
         "decision": row["decision"],
         "decided_by": row["decided_by"],

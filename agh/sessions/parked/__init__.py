@@ -1,0 +1,1 @@
+"""Sessions whose prompt waits for the reset of a usage limit."""
