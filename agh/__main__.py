@@ -1,4 +1,5 @@
-"""The entry point. `--version` and Tab completion run before click is imported; the rest is `agh.cli.main`.
+"""The entry point. `--version`, `inbox --count` and Tab completion run before click is imported; the rest is
+`agh.cli.main`.
 
 The standard streams are usable before click is imported, however the program was started.
 
@@ -20,14 +21,13 @@ def main() -> None:
     if sys.argv[1:] in (["--version"], ["version"]):
         from agh import __version__
 
-        try:
-            print(f"agh {__version__}", flush=True)
-        except OSError as error:
-            _exit_for(error)
+        _print(f"agh {__version__}")
         return
     import gc
 
     gc.disable()  # a command is short-lived; collecting costs more than it frees
+    if sys.argv[1:] == ["inbox", "--count"]:
+        _count_inbox()
     if sys.argv[1:2] == ["__complete"]:
         from agh.cli.complete import main as complete
 
@@ -42,6 +42,26 @@ def main() -> None:
     except (ImportError, OSError) as error:
         _exit_unstarted(error)
     main()
+
+
+def _print(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        _exit_for(error)
+
+
+def _count_inbox() -> None:
+    """Print how much waits for the user and exit, or return if the command has to find out."""
+    from agh.store.inbox.count import count
+
+    try:
+        number = count()
+    except OSError:  # the command says what is wrong
+        return
+    if number is not None:
+        _print(str(number))
+        os._exit(0 if number else 1)
 
 
 def _open_standard_streams() -> None:

@@ -13,19 +13,23 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from agh import trust
-from agh.core.settings.values import PERMISSION_MODES as PERMISSION_MODES
 from agh.core.settings.values import (
+    DISPLAY,
+    PARKING,
     amount,
     count,
     patterns,
     permission_mode,
     read_hooks,
+    read_notify,
     read_rules,
     read_servers,
+    request_timeout,
     seconds,
     tables,
     text,
 )
+from agh.core.settings.values import PERMISSION_MODES as PERMISSION_MODES
 from agh.core.suggest import closest
 from agh.errors import ConfigInvalid
 from agh.home import agent_files, home_path
@@ -59,14 +63,14 @@ SETTINGS: Mapping[str, Setting] = {
     "mcp_servers": Setting([], read_servers, "MCP servers for new sessions"),
     "permissions.mode": Setting("approve-reads", permission_mode, "what an agent may do without asking"),
     "permissions.rules": Setting([], read_rules, "decisions made beforehand; the first that matches counts"),
-    "permissions.timeout": Setting("5m", seconds, "an unanswered request is rejected after this"),
+    "permissions.timeout": Setting("auto", request_timeout, "an unanswered request is rejected after this"),
     "questions.timeout": Setting("1h", seconds, "an unanswered question is declined after this"),
     "places": Setting({}, tables, "where agents run, by the names that --on takes"),
     "hooks": Setting([], read_hooks, "commands to run on what happens in a session"),
+    "notify": Setting({}, read_notify, "how you are notified; counts only in your own config.toml"),
+    "env.file": Setting("", directory, "a private file with variables for agents, as NAME=VALUE lines"),
     "redaction.patterns": Setting([], patterns, "more secrets to hide: regular expressions"),
-    "session.limits.max_cost": Setting(
-        0.0, amount, "a session pauses when it has cost this much; 0 is no limit"
-    ),
+    "session.limits.max_cost": Setting(0.0, amount, "a session pauses at this cost; 0 is no limit"),
     "session.limits.max_turns": Setting(0, count, "a session pauses after this many turns; 0 is no limit"),
     "session.limits.max_time": Setting(
         0, seconds, "a session pauses after being live for this long; 0 is no limit"
@@ -77,6 +81,7 @@ SETTINGS: Mapping[str, Setting] = {
     "session.limits.max_turn_bytes": Setting(
         1 << 30, count, "a session pauses when its agent has sent this many bytes in a turn; 0 is no limit"
     ),
+    **{name: Setting(*fields) for name, fields in PARKING.items()},
     "session.reserve_bytes": Setting(
         32 << 20, count, "a session pauses when less than this is free on its disk"
     ),
@@ -123,15 +128,13 @@ SETTINGS: Mapping[str, Setting] = {
         text,
         "where the list of agents comes from; empty never asks the network",
     ),
-    "trusted_workspaces": Setting(
-        [], directories, "workspaces whose .agh/ is used; counts only in your own config.toml"
-    ),
+    **{name: Setting(*fields) for name, fields in DISPLAY.items()},
+    "trusted_workspaces": Setting([], directories, "where .agh/ is used; only in your own config.toml"),
 }
 
-
-TABLES = ("places",)  # tables whose entries the user names; the entries of all files are merged
+TABLES = ("notify", "places")  # tables that are read as a whole; the entries of all files are merged
 WORKSPACE_FOLDER = trust.FOLDER
-OWN_ONLY = ("trusted_workspaces",)  # settings that only the user's own config.toml can set
+OWN_ONLY = ("trusted_workspaces", "notify", "env.file", "ui.theme")  # what no workspace can set
 
 
 def load(workspace: str | None = None) -> dict[str, Any]:
@@ -270,7 +273,7 @@ def examine(path: str) -> tuple[dict[str, Any], list[ConfigInvalid]]:
             problems.append(ConfigInvalid(path, f"unknown key {name!r}", hint=suggest(name)))
             continue
         if name in OWN_ONLY and path != own_file():
-            problems.append(ConfigInvalid(path, f"{name} counts only in your own {own_file()}"))
+            problems.append(ConfigInvalid(path, f"{name} can only be set in your own {own_file()}"))
             continue
         try:
             SETTINGS[name].read(value)

@@ -4,8 +4,9 @@ A class is a kind of failure: its docstring is the message, `{0}` and `{1}` fill
 arguments; its name, in snake case, is the stable code that scripts match; `exit` is the process's
 exit number; `hint` names the next command to run. Only the funnel in `agh.cli.main` prints one.
 
-Exit numbers: 1 agent or turn failed, or nothing found, 2 usage, 3 timeout, 4 no such thing, 5 permission,
-6 busy, 7 died but resumable, 8 stored data damaged, 9 agent not usable, 70 a bug, 130 interrupted, 141 pipe.
+Exit numbers: 1 agent or turn failed, nothing found, or nothing waits, 2 usage, 3 timeout, 4 no such thing,
+5 permission, 6 busy, 7 died but resumable, 8 stored data damaged, 9 agent not usable, 10 a usage limit,
+70 a bug, 130 interrupted, 141 pipe.
 """
 
 from __future__ import annotations
@@ -122,11 +123,32 @@ class ConfigInvalid(AghError):
     hint = "correct the file"
 
 
+class EnvFileUnsafe(AghError):
+    """{0} may have keys in it and is not private: {1}"""
+
+    exit = 5
+    hint = "chmod 600 {0}"
+
+
 class SessionNotFound(AghError):
     """no session matches {0}"""
 
     exit = 4
     hint = "agh session list --all"
+
+
+class AnswerMissing(AghError):
+    """session {0} has no {1}"""
+
+    exit = 4
+    hint = "agh session transcript {0}"
+
+
+class ClipboardMissing(AghError):
+    """there is no clipboard here: no pbcopy, wl-copy, xclip or xsel that works, and no terminal"""
+
+    exit = 4
+    hint = "agh session last > answer"
 
 
 class NothingToContinue(AghError):
@@ -335,7 +357,7 @@ class DatabaseBusy(AghError):
 
 
 class DatabaseRedacted(AghError):
-    """the database {0} was built without --redact, and has what should be hidden"""
+    """the database {0} was built without --redact, so its text is not redacted"""
 
     exit = 2
     hint = "name another file"
@@ -432,7 +454,14 @@ class KeeperGone(AghError):
 
 
 class KeeperFailed(AghError):
-    """session {0}: its keeper ended while it was starting: {1}"""
+    """session {0}: its keeper died while it was starting: {1}"""
+
+    exit = 7
+    hint = "agh session resume {0}"
+
+
+class StartStopped(AghError):
+    """session {0} was stopped while it was starting"""
 
     exit = 7
     hint = "agh session resume {0}"
@@ -466,8 +495,15 @@ class TurnInterrupted(AghError):
     hint = "agh session resume {0}"
 
 
+class TurnTimedOut(AghError):
+    """session {0}: the turn was cancelled: {1}"""
+
+    exit = 3
+    hint = "agh session recap {0}"
+
+
 class TimedOut(AghError):
-    """{0} did not answer within {1:g} s"""
+    """timed out after {1:g} s waiting for {0}"""
 
     exit = 3
     hint = "agh session list"
@@ -481,7 +517,7 @@ class QueryStopped(AghError):
 
 
 class SessionNotAttachable(AghError):
-    """session {0} cannot be attached to: {1}"""
+    """{0} {1}"""
 
     exit = 6
     hint = "agh session recap {0}"
@@ -506,6 +542,27 @@ class InputTooLarge(AghError):
 
     exit = 2
     hint = "write it to a file in the workspace and name the file"
+
+
+class SessionLimited(AghError):
+    """the usage limit is reached: session {0} is limited until {1}; the prompt waits in its queue"""
+
+    exit = 10
+    hint = "agh session wait {0}"
+
+
+class DueFailed(AghError):
+    """{0} of {1} sessions could not be started"""
+
+    exit = 1
+    hint = "agh session due"
+
+
+class InputStillOpen(AghError):
+    """standard input is a pipe that is still open after {0:g} s"""
+
+    exit = 3
+    hint = "--no-stdin ignores it, < /dev/null closes it"
 
 
 class LimitReached(AghError):
@@ -537,10 +594,10 @@ class NoTurn(AghError):
 
 
 class AgentNotFound(AghError):
-    """no agent is called {0}"""
+    """no agent is {0}"""
 
     exit = 4
-    hint = "agh agent list; agh agent search {0}"
+    hint = "agh agent list; agh agent search {1}"
 
 
 class WorkspaceUnreadable(AghError):
@@ -614,7 +671,7 @@ class NameMismatch(AghError):
 
 
 class WorkspaceGone(AghError):
-    """session {0}: its workspace {1} is not there"""
+    """{0} does not exist"""
 
     exit = 4
     hint = "restore the directory, or start a new session: agh session new"
@@ -663,7 +720,7 @@ class WorktreeGone(AghError):
 
 
 class WorktreeUnclear(AghError):
-    """session {0}: whether its worktree {1} is there cannot be told: {2}"""
+    """session {0}: cannot find out whether its worktree {1} exists: {2}"""
 
     exit = 1
     hint = "git -C {1} status"
@@ -729,7 +786,7 @@ class DownloadFailed(AghError):
     """{0} could not be downloaded: {1}"""
 
     exit = 1
-    hint = "try again with a network; agh agent search works without one"
+    hint = "check the network and try again; agh agent search works offline"
 
 
 class CatalogInvalid(AghError):
@@ -830,6 +887,27 @@ class TurnFailed(AghError):
     hint = ""
 
 
+class InboxEntryUnknown(AghError):
+    """nothing that waits in the inbox is called {0}; it may have been answered"""
+
+    exit = 4
+    hint = "agh inbox"
+
+
+class InboxAmbiguous(AghError):
+    """{0} means more than one entry of the inbox: {1}"""
+
+    exit = 2
+    hint = "agh inbox"
+
+
+class NotifyFailed(AghError):
+    """not notified by: {0}"""
+
+    exit = 1
+    hint = "agh config show notify"
+
+
 class PermissionUnknown(AghError):
     """no permission request {0} waits for an answer"""
 
@@ -845,7 +923,7 @@ class PermissionAmbiguous(AghError):
 
 
 class PermissionChanged(AghError):
-    """what {0} is about has changed since it was shown; nothing was decided"""
+    """request {0} has changed since it was shown; nothing was decided"""
 
     exit = 4
     hint = "agh session permissions {1}"

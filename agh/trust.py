@@ -164,7 +164,7 @@ class Proposal(NamedTuple):
 
     def show(self) -> list[str]:
         """Return all files, and the whole text of those that are new or have changed."""
-        from difflib import unified_diff
+        from agh.core.diff import unified
 
         lines: list[str] = []
         for name in sorted(self.files.keys() | self.trusted.keys()):
@@ -172,12 +172,11 @@ class Proposal(NamedTuple):
             if before == after:
                 lines.append(f"{name}: as it was trusted")
                 continue
-            old, new = (
-                (entry[0].decode(errors="replace") if entry else "").splitlines() for entry in (before, after)
-            )
+            old, new = (entry[0].decode(errors="replace") if entry else "" for entry in (before, after))
             change = "is gone" if after is None else "is new" if before is None else "has changed"
             lines.append(f"{name} {change}" + (", can be run" if after is not None and after[1] else ""))
-            lines += [f"    {line}" for line in unified_diff(old, new, lineterm="", n=2)][2:]
+            diff = unified(old, new, name)
+            lines += [f"    {line}" for line in (diff[2:] if diff[:1] == [f"--- {name}"] else diff)]
         return lines
 
 

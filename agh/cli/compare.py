@@ -197,7 +197,7 @@ def _answer(row: dict[str, Any]) -> str:
     text = str(row["text"] or "").strip()
     if row["error"] or (len(text) <= 40 and "\n" not in text):
         return ""
-    return f"\n{terminal.styled('== ' + terminal.clean(_name(row)), 'bold')}\n{terminal.clean(text)}\n"
+    return f"\n{terminal.styled('== ' + terminal.clean(_name(row)), 'title')}\n{terminal.clean(text)}\n"
 
 
 def _name(row: dict[str, Any]) -> str:

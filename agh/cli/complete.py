@@ -92,7 +92,7 @@ def _offered(
             yield from below
     elif entry["arguments"]:
         arguments = entry["arguments"]
-        if "--continue" in used and not positional and arguments[-1]["takes"] == "prompt":
+        if "--continue" in used and not positional and any(each["takes"] == "prompt" for each in arguments):
             yield from _slash_commands(None)
         elif len(positional) < len(arguments) or arguments[-1]["many"]:
             takes = arguments[min(len(positional), len(arguments) - 1)]["takes"]

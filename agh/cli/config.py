@@ -23,11 +23,13 @@ _target_option = click.option(
     metavar="W",
     help="Write to .agh/config.toml of this workspace (a name, an id or a path; . is this one).",
 )
+SECRETS = ("ntfy_token", "webhook", "apprise")  # keys of [notify] whose values may be secrets
+HIDDEN = "(hidden; agh config get notify.KEY prints it)"
 
 
 @click.group("config", epilog="Example:  agh config set permissions.mode deny-all --workspace .")
 def config() -> None:
-    """See and change settings. A trusted workspace's only make yours stricter; flags win over both."""
+    """See and change settings. A trusted workspace can only make yours stricter; flags override both."""
 
 
 @config.command("show", epilog="Example:  agh config show timeouts -o json | jq -r '.settings[].key'")
@@ -40,7 +42,9 @@ def show(key: str | None, workspace: str | None, output: str) -> None:
     KEY limits the list to settings whose key begins so.
     """
     directory = workspaces.find_existing(workspace).path
-    rows = [describe(value) for value in settings.settings(directory) if _is_below(value.key, key)]
+    rows = [
+        _hide_secrets(describe(value)) for value in settings.settings(directory) if _is_below(value.key, key)
+    ]
     if not rows:
         settings.check_key(str(key))
     write_result("settings", rows, output, lambda: _table(rows, bool(key)))
@@ -55,7 +59,7 @@ def get(key: str, workspace: str | None, output: str) -> None:
     """Print the value of one setting, as it is written."""
     settings.check_key(key)
     directory = workspaces.find_existing(workspace).path
-    (row,) = [describe(value) for value in settings.settings(directory) if value.key == key]
+    row = describe(settings.setting(directory, key))
     write_result("setting", row, output, lambda: terminal.clean(_text(row["value"])))
     tell_ignored(directory)
 
@@ -109,6 +113,13 @@ def validate(workspace: str | None, output: str) -> None:
 def check(path: str) -> dict[str, Any]:
     """Check one file: count its settings and list everything that is wrong with it."""
     values, problems = settings_table.examine(path)
+    if values.get("env.file"):
+        from agh.adapters import env_file  # few have one
+
+        try:
+            env_file.read(SETTINGS["env.file"].read(values["env.file"]))
+        except AghError as error:
+            problems.append(ConfigInvalid(path, f"env.file: {error.message}", hint=error.hint))
     messages = [{"message": str(problem.args[1]), "hint": problem.hint} for problem in problems]
     return {
         "path": path,
@@ -136,7 +147,7 @@ def _tell_if_hidden(key: str) -> None:
     try:
         for path in settings_table.config_files(workspaces.find(None).path)[1:]:
             if key in settings_table.written(path):
-                remark(f"note: {path} sets {key} too; what holds here: agh config get {key}")
+                remark(f"note: {path} also sets {key}; see the value in use here: agh config get {key}")
     except AghError:
         pass
 
@@ -146,8 +157,16 @@ def _is_below(key: str, prefix: str | None) -> bool:
 
 
 def describe(value: settings.EffectiveSetting) -> dict[str, Any]:
-    setting = SETTINGS[value.key]
+    setting = SETTINGS[settings.table_of(value.key)]
     return {**value._asdict(), "default": setting.default, "meaning": setting.meaning}
+
+
+def _hide_secrets(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row without tokens and URLs of notifiers: a list of settings is often shown to others."""
+    if row["key"] != "notify" or not isinstance(row["value"], dict):
+        return row
+    value = {name: HIDDEN if name in SECRETS else inner for name, inner in row["value"].items()}
+    return row | {"value": value}
 
 
 def _text(value: Any) -> str:

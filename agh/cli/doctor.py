@@ -11,7 +11,7 @@ from typing import NamedTuple
 import click
 
 from agh import __version__
-from agh.adapters import registry
+from agh.adapters import env_file, registry
 from agh.config import load
 from agh.console import terminal
 from agh.console.output import output_option, write_result
@@ -64,7 +64,7 @@ def examine() -> Iterator[Check]:
         return
     yield Check("home", True, home)
     try:
-        load()
+        env_file.add_variables(load()["env.file"], {})
         yield Check("settings", True, f"{os.path.join(home, 'config.toml')}")
     except AghError as error:
         yield Check("settings", False, f"{error.message}; {error.hint}")
@@ -76,7 +76,9 @@ def examine() -> Iterator[Check]:
     megabytes = free.f_bavail * free.f_frsize >> 20
     yield Check("disk", megabytes >= 100, f"{megabytes} MB free")
     installed = [agent.name for agent in registry.agents().values() if agent.state() == "installed"]
-    yield Check("agents", bool(installed), ", ".join(installed) or "none is installed; see: agh agent list")
+    yield Check(
+        "agents", bool(installed), ", ".join(installed) or "no agent is installed; see: agh agent list"
+    )
     yield from _sessions()
 
 
@@ -132,5 +134,5 @@ def _file_system(path: str) -> str:
 
 
 def _line(check: Check) -> str:
-    mark = terminal.styled("ok  ", "green") if check.ok else terminal.styled("FAIL", "red")
+    mark = terminal.styled("ok  ", "success") if check.ok else terminal.styled("FAIL", "error")
     return f"{mark}  {check.name:<12} {terminal.clean(check.detail)}"

@@ -31,11 +31,14 @@ COMMANDS = {
     "db": "agh.cli.db.group:db",
     "doctor": "agh.cli.doctor:doctor",
     "help": "agh.cli.guide.help:help_command",
+    "inbox": "agh.cli.inbox.group:inbox",
     "man": "agh.cli.manual.command:man",
+    "notify": "agh.cli.inbox.notify:notify",
     "plugins": "agh.cli.plugins:plugins",
     "run": "agh.cli.run:run",
     "session": "agh.cli.session.group:session",
     "skill": "agh.cli.skill:skill",
+    "top": "agh.cli.top.command:top",
     "version": "agh.cli.guide.help:version_command",
     "workspace": "agh.cli.workspace:workspace",
 }
@@ -127,6 +130,8 @@ def run(args: Sequence[str]) -> int:
     except click.exceptions.NoArgsIsHelpError as help:
         click.echo(help.format_message())
         return 0
+    except click.MissingParameter as error:
+        return _ask_for_session(error, args)
     except click.ClickException as error:
         return report(_usage(error, args), args)
     except BrokenPipeError:
@@ -141,6 +146,31 @@ def run(args: Sequence[str]) -> int:
         if os.environ.get("AGH_DEBUG"):
             raise
         return report(Bug(f"{type(error).__name__}: {error}"), args)
+
+
+def _ask_for_session(error: click.MissingParameter, args: Sequence[str]) -> int:
+    """Let the user pick the session that the command lacks, if this is a terminal, and run the command."""
+    if (
+        _lacks_session(error)
+        and sys.stdin
+        and sys.stdin.isatty()
+        and sys.stderr.isatty()
+        and not _wants_json(args)
+    ):
+        from agh.cli.top.pick import pick_session
+
+        try:
+            session_id = pick_session(error.ctx)
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        if session_id:
+            return run([*args, session_id])
+    return report(_usage(error, args), args)
+
+
+def _lacks_session(error: click.MissingParameter) -> bool:
+    """Tell whether what a command lacks is its session, or its sessions."""
+    return error.ctx is not None and error.param is not None and error.param.name in ("id", "ids")
 
 
 def _explained(error: Exception) -> AghError | None:
@@ -196,7 +226,7 @@ def _usage(error: click.ClickException, args: Sequence[str]) -> Usage:
     """Turn click's error into ours; the hint is what was probably meant, else the help."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "agh"
-    if isinstance(error, click.MissingParameter) and context and error.param and error.param.name == "id":
+    if isinstance(error, click.MissingParameter) and context and _lacks_session(error):
         from agh.cli.guide.which import session_missing
 
         return session_missing(context)

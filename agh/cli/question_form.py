@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from agh.cli.ask import can_ask, read_line
+from agh.cli.ask import TERMINAL, Dialog, can_ask
 from agh.console import terminal
 from agh.console.link import open_link
 from agh.console.output import remark
@@ -32,7 +32,9 @@ class _Escape(Exception):
         self.decision = decision
 
 
-def ask_question(session: Session, request_id: str, deadline: float | None = None) -> dict[str, Any] | None:
+def ask_question(
+    session: Session, request_id: str, deadline: float | None = None, dialog: Dialog = TERMINAL
+) -> dict[str, Any] | None:
     """Ask until the form is filled in, or the question is answered elsewhere; return the receipt, if any."""
     question = find_question(session, request_id)
     if question is None or question["status"] not in OPEN:
@@ -43,7 +45,7 @@ def ask_question(session: Session, request_id: str, deadline: float | None = Non
         return current is not None and current["status"] in OPEN
 
     try:
-        decision, content = _fill_in(question, is_open, deadline)
+        decision, content = _Form(is_open, deadline, dialog).fill_in(question)
         receipt = answer(session, question, decision, content, by="terminal")
     except _Escape as escape:
         if escape.decision is None:
@@ -71,10 +73,12 @@ def answer_early_question(refuse: bool, session: Session, request_id: str) -> No
         remark(f"  {answer_hint(question)}")
 
 
-def ask_and_tell(session: Session, request_id: str, deadline: float | None = None) -> None:
+def ask_and_tell(
+    session: Session, request_id: str, deadline: float | None = None, dialog: Dialog = TERMINAL
+) -> None:
     """Ask; an answer that cannot be sent is a remark, not the end of the turn."""
     try:
-        ask_question(session, request_id, deadline)
+        ask_question(session, request_id, deadline, dialog)
     except AghError as error:
         remark(f"agh: {error.message}")
 
@@ -119,52 +123,57 @@ def answer_command(session_id: str, request_id: str, fields: list[dict[str, Any]
     return terminal.clean(f"agh session answer {session_id} {request_id} {values} | --decline")
 
 
-def _fill_in(
-    question: dict[str, Any], is_open: Callable[[], bool], deadline: float | None
-) -> tuple[str, dict[str, Any]]:
-    if question["mode"] == "url":
-        remark(f"  link: {terminal.clean(question['url'])}")
-        return _agree("open it? [y]es, [n]o: ", is_open, deadline), {}
-    fields = question["fields"]
-    if not fields:
-        return _agree("accept? [y]es, [n]o: ", is_open, deadline), {}
-    remark(f"  ({', '.join(_ESCAPES)} or {_LATER} instead of an answer; Enter skips what is not required)")
-    content = {}
-    for field in fields:
-        value = _ask_field(field, is_open, deadline)
-        if value is not None:
-            content[field["name"]] = value
-    return "accepted", content
+class _Form:
+    """A form that is being filled in, until it is answered elsewhere or the deadline is there."""
 
+    def __init__(self, is_open: Callable[[], bool], deadline: float | None, dialog: Dialog) -> None:
+        self._is_open, self._deadline, self._dialog = is_open, deadline, dialog
 
-def _agree(words: str, is_open: Callable[[], bool], deadline: float | None) -> str:
-    while True:
-        key = _read(f"  {words}", is_open, deadline).lower()[:1]
-        if key in ("y", "n"):
-            return "accepted" if key == "y" else "declined"
+    def fill_in(self, question: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Return the decision and the values of the fields."""
+        if question["mode"] == "url":
+            remark(f"  link: {terminal.clean(question['url'])}")
+            return self._agree("open it? [y]es, [n]o: "), {}
+        fields = question["fields"]
+        if not fields:
+            return self._agree("accept? [y]es, [n]o: "), {}
+        escapes = f"{', '.join(_ESCAPES)} or {_LATER} instead"
+        remark(f"  ({escapes}; Enter skips what is not required)")
+        content = {}
+        for field in fields:
+            value = self._ask_field(field)
+            if value is not None:
+                content[field["name"]] = value
+        return "accepted", content
 
+    def _agree(self, words: str) -> str:
+        from agh.cli.approval import key_of
 
-def _ask_field(field: dict[str, Any], is_open: Callable[[], bool], deadline: float | None) -> Any:
-    for line in describe_field(field):
-        remark(f"  {terminal.one_line(line, LONGEST)}")
-    while True:
-        text = _read(f"  {terminal.one_line(field['name'], 100)}: ", is_open, deadline)
-        if not text:
-            if not field["required"] or field.get("default") is not None:
-                return field.get("default")
-            remark("  an answer is required")
-            continue
-        try:
-            return check_value(field, text)
-        except ValueError as error:
-            remark(f"  {terminal.one_line(str(error), 400)}")
+        while True:
+            key = key_of(self._read(words, ("y", "n")), ("y", "n"))
+            if key is not None:
+                return "accepted" if key == "y" else "declined"
 
+    def _ask_field(self, field: dict[str, Any]) -> Any:
+        for line in describe_field(field):
+            remark(f"  {terminal.one_line(line, LONGEST)}")
+        while True:
+            text = self._read(f"{terminal.one_line(field['name'], 100)}: ")
+            if not text:
+                if not field["required"] or field.get("default") is not None:
+                    return field.get("default")
+                remark("  an answer is required")
+                continue
+            try:
+                return check_value(field, text)
+            except ValueError as error:
+                remark(f"  {terminal.one_line(str(error), 400)}")
 
-def _read(words: str, is_open: Callable[[], bool], deadline: float | None) -> str:
-    line = read_line(words, is_open, deadline)
-    text = _LATER if line is None else line.strip()
-    if text in _ESCAPES:
-        raise _Escape(_ESCAPES[text])
-    if text == _LATER:
-        raise _Escape(None)
-    return text
+    def _read(self, words: str, keys: tuple[str, ...] = ()) -> str:
+        line = self._dialog.read(words, self._is_open, self._deadline, keys)
+        text = _LATER if line is None else line.strip()
+        if text in _ESCAPES:
+            raise _Escape(_ESCAPES[text])
+        if text == _LATER:
+            raise _Escape(None)
+        return text

@@ -9,13 +9,14 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from agh.cli.ask import can_ask
 from agh.cli.session.new import agent_options, name_options, new_session
 from agh.cli.session.prompt import attachments, continue_option, newest_here, prompt_blocks, prompt_options
-from agh.cli.turn import TimeLimit, send_and_tell, show_turn
+from agh.cli.turn import TimeLimit, send_and_tell, show_turns
 from agh.console.attachments import check_file
 from agh.console.output import remark
 from agh.console.when import parse_duration
-from agh.errors import AghError, KeeperDied, SessionLive, Usage
+from agh.errors import AghError, KeeperDied, SessionLimited, SessionLive, Usage
 from agh.home import Session
 from agh.keeper import client
 from agh.sessions.stop import stop_session
@@ -29,21 +30,27 @@ from agh.store.reader import Reader
     epilog="\b\nExamples:\n  agh run 'explain the failing test' -o text\n"
     "  agh run --continue 'now fix it'\n"
     "  agh run --file task.md --agent codex --timeout 10m --permissions deny-all\n"
+    "  git diff | agh run 'review this'\n"
     "  agh run - --rm < task.md",
 )
 @agent_options
 @name_options
 @prompt_options
 @continue_option
+@click.option("--no-stdin", is_flag=True, help="Do not read standard input, even if it is a pipe.")
 @click.option("--keep", is_flag=True, help="Leave the session live afterwards.")
 @click.option("--rm", "remove", is_flag=True, help="Delete the session afterwards.")
 def run(
     text: str | None,
+    input: str | None,
+    no_stdin: bool,
     file: Any,
     continues: bool,
     attach: tuple[str, ...],
     timeout: str | None,
     retries: int,
+    park: bool,
+    wait: bool,
     no_ask: bool,
     keep: bool,
     remove: bool,
@@ -52,15 +59,23 @@ def run(
 ) -> None:
     """Send one prompt in a session of its own. Exits as the turn ended.
 
+    If standard input is a pipe, it is sent behind TEXT, between fences; --no-stdin leaves it alone, as a loop
+    needs that reads its list from a pipe. A file is read only if - stands for TEXT or behind it.
+
     The session is then stopped, and stays in the list: resume it, or `agh run --continue`. --rm deletes it
     instead, whether the turn succeeded, failed, timed out or was cancelled. It stays even so if it can be
     resumed after a crash (exit 7), if it has got other prompts, or if a second Ctrl-C ended this command.
 
+    With --park, a session whose prompt meets a usage limit stays live until the limit has reset and the
+    prompt is done; the command says until when and exits 10. --wait stays with it.
+
     With --continue the newest session here gets the prompt. It is left as it was: live, or stopped again.
     """
     _check_options(continues, keep, remove, options)
-    blocks = prompt_blocks(text, file)
+    if no_stdin and "-" in (text, input):
+        raise Usage("--no-stdin and -: give one of them")
     seconds = parse_duration(timeout, "--timeout") if timeout else None
+    blocks = prompt_blocks(text, file, input, limit=seconds, takes_pipe=not no_stdin)
     for path in attach:
         check_file(path)
     if continues:
@@ -78,10 +93,13 @@ def run(
     with ending, TimeLimit(seconds) as limit:
         if continues:
             deadline = limit.deadline
-            receipt = send_and_tell(session, blocks, refuse=no_ask, deadline=deadline, retries=retries)
+            receipt = send_and_tell(
+                session, blocks, refuse=no_ask, deadline=deadline, retries=retries, park=park or wait
+            )
         else:
-            receipt = client.call(session, "prompt", prompt=blocks, retries=retries)
-        code = show_turn(session, receipt, output, limit, refuse=no_ask, stops=not keep)
+            options = {"retries": retries, "park": park or wait, "attended": not no_ask and can_ask()}
+            receipt = client.call(session, "prompt", prompt=blocks, **options)
+        code = show_turns(session, receipt, output, limit, wait=wait, refuse=no_ask, stops=not keep)
     raise click.exceptions.Exit(code)
 
 
@@ -105,9 +123,12 @@ def _check_options(continues: bool, keep: bool, remove: bool, options: dict[str,
 
 @contextmanager
 def _stopping(session: Session, *, stop: bool) -> Iterator[None]:
-    """Stop the session when the block has ended, if that is wanted."""
+    """Stop the session when the block has ended, if that is wanted; leave it if its prompt is parked."""
     try:
         yield
+    except SessionLimited:
+        stop = False
+        raise
     finally:
         if stop:
             stop_session(session, kill=True)
@@ -116,9 +137,12 @@ def _stopping(session: Session, *, stop: bool) -> Iterator[None]:
 @contextmanager
 def _deleting(session: Session) -> Iterator[None]:
     """Stop the session when the block has ended, and delete it if nothing is lost by that."""
-    keep_because = ""
+    keep_because, stays = "", False
     try:
         yield
+    except SessionLimited:
+        stays = True
+        raise
     except AghError as error:
         keep_because = "it can be resumed" if error.exit == KeeperDied.exit else _find_work(session)
         if not keep_because and session.id in error.hint:
@@ -130,8 +154,11 @@ def _deleting(session: Session) -> Iterator[None]:
     else:
         keep_because = _find_work(session)
     finally:
-        stop_session(session, kill=True)
-        _delete(session, keep_because)
+        if stays:
+            remark(f"{session.id} was not deleted: its prompt waits")
+        else:
+            stop_session(session, kill=True)
+            _delete(session, keep_because)
 
 
 def _find_work(session: Session) -> str:
@@ -149,7 +176,7 @@ def _delete(session: Session, keep_because: str) -> None:
     except SessionLive:
         keep_because = "another command has resumed it"
     if keep_because:
-        remark(f"{session.id} is not removed: {keep_because}")
+        remark(f"{session.id} was not deleted: {keep_because}")
         return
     for leftover in leftovers:
-        remark(f"not removed: {leftover}")
+        remark(f"not deleted: {leftover}")

@@ -52,7 +52,7 @@ def install(agents: tuple[str, ...], folder: str | None, force: bool, output: st
     older version is brought up to date.
     """
     if bool(agents) == bool(folder):
-        raise Usage("say for which agent, or --dir", hint="agh skill install claude")
+        raise Usage("name an agent, or a directory with --dir", hint="agh skill install claude")
     folders = dict.fromkeys([folder] if folder else [FOLDERS[agent] for agent in agents])
     paths = [os.path.join(os.path.expanduser(str(path)), NAME, FILE) for path in folders]
     before = [state(path) for path in paths]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from typing import Any, NamedTuple
 
-from agh.cli.ask import answer_early, take_request
-from agh.cli.turn_view import View, view_for
-from agh.console.output import remark
+from agh.cli.ask import answer_early, answer_outside_turns, can_ask, take_request
+from agh.cli.look.turn_view import View, tell_restored, view_for
+from agh.console.output import remark, starting
 from agh.core.events import MARKER_CREATED, TURN_END_TYPES, Row
 from agh.core.refusal import Refusal, RefusalTracker
 from agh.errors import (
@@ -19,6 +20,7 @@ from agh.errors import (
     KeeperDied,
     KeeperNotResponding,
     PromptDropped,
+    SessionLimited,
     TimedOut,
 )
 from agh.home import Session
@@ -30,6 +32,8 @@ from agh.store.views import session_view
 
 INTERRUPTED = 130
 LAST_WAIT = 5.0  # seconds for a turn cancelled at its timeout to show its end
+RING_AFTER = 1.0  # seconds; a shorter turn rings no bell, and so needs no settings
+OnRow = Callable[[Row, View], bool]
 CANCEL_LIMIT, CANCEL_VALID = 2.0, 600.0  # a keeper that was frozen still cancels the turn
 
 
@@ -67,31 +71,24 @@ class Outcome(NamedTuple):
 
 
 def send_and_tell(
-    session: Session, prompt: list[dict[str, Any]], *, refuse: bool = False, **args: Any
+    session: Session,
+    prompt: list[dict[str, Any]],
+    *,
+    refuse: bool = False,
+    watched: bool = True,
+    **args: Any,
 ) -> dict[str, Any]:
     """Queue a prompt, say so if the session had to be started for it, and return the keeper's receipt.
 
-    `refuse` refuses what the agent asks for while it starts.
+    `refuse` refuses what the agent asks for while it starts. `watched` is whether the turn will be shown.
     """
-    receipt, started = send(session, prompt, on_request=partial(answer_early, refuse), **args)
+    args["attended"] = watched and not refuse and can_ask()
+    with starting(session) as spinner:
+        on_request = spinner.aside(partial(answer_early, refuse))
+        receipt, started = send(session, prompt, on_request=on_request, **args)
     if started is not None:
         tell_restored(started)
     return receipt
-
-
-def tell_restored(hello: dict[str, Any]) -> None:
-    """Say how the session was resumed, and warn if the agent lost its context."""
-    for text in hello.get("remarks") or []:
-        remark(text)
-    text = f"resumed by {hello.get('strategy')}"
-    if hello.get("meant"):
-        has_history = hello.get("strategy") == "inject_history"
-        text = f"{hello['meant']}; the agent " + (
-            "gets the history with the next prompt" if has_history else "starts without the history"
-        )
-    elif hello.get("context_lost"):
-        text = f"warning: the agent lost its memory of this session ({hello.get('reason')}); {text}"
-    remark(text)
 
 
 def show_turn(
@@ -102,12 +99,15 @@ def show_turn(
     *,
     refuse: bool = False,
     stops: bool = False,
+    wait: bool = False,
+    on_row: OnRow | None = None,
 ) -> int:
     """Show a turn until it ends, and return the command's exit number.
 
     Ctrl-C cancels the turn; a second one ends the command, which then `stops` the session or leaves the turn
     running. `refuse` refuses the agent's requests for permission and declines its questions at once instead
-    of asking.
+    of asking. `wait` leaves out the document of a turn that met a usage limit. With `on_row`, other turns are
+    shown too: it gets each row first, and returns False to hide it.
     """
     with Presses(
         session, receipt, stops=stops
@@ -115,20 +115,42 @@ def show_turn(
         metadata = session_view(session)
         activity = metadata.get("activity") or {}
         if activity.get("pending_permissions") or activity.get("pending_questions"):
-            _answer_outside_turns(session, refuse)
+            answer_outside_turns(session, refuse)
         view = view_for(output, metadata)
-        outcome = _watch_turn(session, receipt, view, presses, limit or TimeLimit(None), refuse=refuse)
+        view.waits = wait
+        outcome = _watch_turn(session, receipt, view, presses, limit or TimeLimit(None), refuse, on_row)
     return exit_code(outcome, session, receipt["input_id"])
 
 
-def _answer_outside_turns(session: Session, refuse: bool) -> None:
-    """Show what the agent asked for outside any turn, and answer it if that is possible here."""
-    from agh.sessions.requests.permissions import requests
-    from agh.sessions.requests.questions import questions
+def show_turns(
+    session: Session,
+    receipt: dict[str, Any],
+    output: str,
+    limit: TimeLimit | None = None,
+    *,
+    wait: bool = False,
+    **options: Any,
+) -> int:
+    """Show the turn of a prompt. With `wait`, also those after a usage limit, until the prompt is done.
 
-    for request in [*requests(session, everything=False), *questions(session, everything=False)]:
-        if not request["turn_id"]:
-            answer_early(refuse, session, request["request_id"])
+    Raise SessionLimited if the prompt is parked, and nobody waits for it.
+    """
+    while True:
+        if receipt["status"] != "queued" or not receipt.get("resumes_at"):
+            try:
+                return show_turn(session, receipt, output, limit, wait=wait, **options)
+            except SessionLimited as error:
+                parked = error
+        else:
+            from agh.cli.guide.turn_failure import limited
+
+            parked = limited(session, receipt["resumes_at"])
+        if not wait:
+            raise parked
+        from agh.sessions.parked.wait import await_turn
+
+        remark(parked.message)
+        receipt = await_turn(session, receipt["input_id"], limit.deadline if limit else None)
 
 
 def _watch_turn(
@@ -137,14 +159,14 @@ def _watch_turn(
     view: View,
     presses: Presses,
     limit: TimeLimit,
-    *,
     refuse: bool,
+    on_row: OnRow | None,
 ) -> Outcome:
     turn_id, deadline = receipt["turn_id"], limit.deadline
     late: AghError = _timed_out(session, limit.seconds)
-    timed_out, tracker = False, RefusalTracker(turn_id)
+    timed_out, tracker, start = False, RefusalTracker(turn_id), time.monotonic()
     if receipt["status"] == "cancelled":
-        raise PromptDropped(_name(session))
+        raise PromptDropped(session.id)
     silence = None
     if sys.stderr.isatty():  # a person watches
         from agh.cli.silence import Silence
@@ -164,11 +186,11 @@ def _watch_turn(
                     raise late
                 timed_out, deadline = True, deadline + LAST_WAIT
                 if not presses.cancel(limit=CANCEL_LIMIT, valid=CANCEL_VALID):
-                    late = KeeperNotResponding(_name(session))
+                    late = KeeperNotResponding(session.id)
             for row in rows:
                 if _is_drop(row, turn_id):
-                    raise late if timed_out else PromptDropped(_name(session))
-                if row.turn_id not in (turn_id, ""):
+                    raise late if timed_out else PromptDropped(session.id)
+                if not (on_row(row, view) if on_row else row.turn_id in (turn_id, "")):
                     continue
                 presses.started = presses.started or row.turn_id == turn_id
                 tracker.feed(row)
@@ -179,6 +201,8 @@ def _watch_turn(
                 else:
                     view.show(row)
                 if row.turn_id == turn_id and row.type in TURN_END_TYPES:
+                    if silence and (elapsed := time.monotonic() - start) >= RING_AFTER:
+                        _ring_for_end(session, row, elapsed)
                     if timed_out:
                         raise late
                     stop_reason = str(row.parsed().get("stop_reason") or "")
@@ -188,7 +212,16 @@ def _watch_turn(
     from agh.keeper.failures import explain_end
 
     hint = retry_command(session, receipt["input_id"]) if presses.started else None
-    raise explain_end(session, KeeperDied(_name(session), hint=hint))
+    raise explain_end(session, KeeperDied(session.id, hint=hint))
+
+
+def _ring_for_end(session: Session, row: Row, elapsed: float) -> None:
+    """Ring this terminal at the end of a turn, if the settings say so."""
+    from agh.cli.inbox.ring import ring_for_row
+
+    is_limited = row.parsed().get("stop_reason") == "limited"
+    event = "limited" if is_limited else "failed" if row.type == "error" else "turn_end"
+    ring_for_row(event, session, row, elapsed)
 
 
 def _is_drop(row: Row, turn_id: str) -> bool:
@@ -199,7 +232,7 @@ def _is_drop(row: Row, turn_id: str) -> bool:
 
 
 def _timed_out(session: Session, seconds: float | None) -> TimedOut:
-    return TimedOut("the turn", seconds or 0.0, hint=f"agh session recap {_name(session)}")
+    return TimedOut("the turn", seconds or 0.0, hint=f"agh session recap {session.id}")
 
 
 def exit_code(outcome: Outcome, session: Session, input_id: int) -> int:
@@ -211,10 +244,6 @@ def exit_code(outcome: Outcome, session: Session, input_id: int) -> int:
     from agh.cli.guide.turn_failure import failure_of
 
     raise failure_of(session, input_id, outcome.row.parsed(), outcome.refusal)
-
-
-def _name(session: Session) -> str:
-    return session.id
 
 
 class Presses:
@@ -238,7 +267,7 @@ class Presses:
     def _pressed(self, *_: object) -> None:
         self.count += 1
         if self.count > 1:
-            remark("stopping the session" if self.stops else "detached; the agent goes on")
+            remark("stopping the session" if self.stops else "detached; the agent keeps working")
             raise KeyboardInterrupt
         again = "stop the session" if self.stops else "leave it running"
         remark(f"cancelling the turn; press Ctrl-C again to {again}")

@@ -13,7 +13,7 @@ from agh.errors import Usage
 
 IMAGE_BYTES = 10 << 20
 TEXT_BYTES = 256 << 10
-_IMAGES = {
+IMAGES = {
     ".png": "image/png",
     ".jpg": "image/jpeg",
     ".jpeg": "image/jpeg",
@@ -25,15 +25,15 @@ _IMAGES = {
 def check_file(path: str) -> None:
     """Refuse what no agent could be given: a file that is not there, or too large an image."""
     if not os.path.isfile(path):
-        raise Usage(f"--attach: {path} is not a file", hint="name a file that exists")
-    if os.path.splitext(path)[1].lower() in _IMAGES and os.path.getsize(path) > IMAGE_BYTES:
-        raise Usage(f"--attach: {path} is larger than {IMAGE_BYTES >> 20} MiB", hint="make it smaller")
+        raise Usage(f"{path} is not a file", hint="name a file that exists")
+    if os.path.splitext(path)[1].lower() in IMAGES and os.path.getsize(path) > IMAGE_BYTES:
+        raise Usage(f"{path} is larger than {IMAGE_BYTES >> 20} MiB", hint="make it smaller")
 
 
 def attachment(path: str, session: Mapping[str, Any]) -> dict[str, Any]:
     """Make the content block of a file, of a kind that the session's agent accepts."""
     check_file(path)
-    kind = _IMAGES.get(os.path.splitext(path)[1].lower())
+    kind = IMAGES.get(os.path.splitext(path)[1].lower())
     offered = (session.get("acp_caps") or {}).get("promptCapabilities")
     offered = offered if isinstance(offered, dict) else {}
     if kind is None:
@@ -42,18 +42,16 @@ def attachment(path: str, session: Mapping[str, Any]) -> dict[str, Any]:
             return {"type": "resource", "resource": {"uri": uri, "mimeType": "text/plain", "text": text}}
         return {"type": "resource_link", "uri": uri, "name": os.path.basename(path)}
     if not offered.get("image"):
-        why = f"--attach: agent {session.get('agent_name')} takes no images ({path})"
+        why = f"agent {session.get('agent_name')} takes no images ({path})"
         raise Usage(why, hint="leave it out, or use an agent that takes images")
     from base64 import b64encode
 
-    with open(path, "rb") as file:
-        return {"type": "image", "mimeType": kind, "data": b64encode(file.read()).decode()}
+    return {"type": "image", "mimeType": kind, "data": b64encode(_read(path, IMAGE_BYTES)).decode()}
 
 
 def _read_text(path: str) -> str | None:
     """Return the text of a file; None if it is too long, or no text."""
-    with open(path, "rb") as file:
-        data = file.read(TEXT_BYTES + 1)
+    data = _read(path, TEXT_BYTES + 1)
     if len(data) > TEXT_BYTES or b"\0" in data:
         return None
     try:
@@ -62,12 +60,20 @@ def _read_text(path: str) -> str | None:
         return None
 
 
+def _read(path: str, most: int) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(most)
+    except OSError as error:
+        raise Usage(f"{path} cannot be read: {error.strerror}", hint=f"ls -l {path}") from None
+
+
 def path_for_agent(path: str, session: Mapping[str, Any]) -> str:
     """Return where the agent finds a local file; in another place it sees only the workspace."""
     if session.get("cwd") is None:
         return path
     workspace = os.path.realpath(session["workspace_path"])
     if not path.startswith(f"{workspace}/"):
-        why = f"--attach: {path} is not in the workspace, and the agent runs in {session.get('place')}"
+        why = f"{path} is not in the workspace, and the agent runs in {session.get('place')}"
         raise Usage(why, hint=f"copy it to {workspace} first")
     return f"{session['cwd']}{path.removeprefix(workspace)}"

@@ -9,13 +9,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import orjson
 
 from agh.console import terminal
 from agh.errors import OutputFailed
+
+if TYPE_CHECKING:
+    from agh.home import Session
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,9 +43,13 @@ def write_text(text: str) -> None:
 
 def write_utf8(text: str) -> None:
     """Write text as UTF-8 to stdout, whatever the locale."""
+    write_bytes(text.encode())
+
+
+def write_bytes(data: bytes) -> None:
     with _reporting_failure():
         sys.stdout.flush()
-        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
 
 
@@ -98,3 +105,29 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def remark(text: str) -> None:
     """Print a remark for the user on stderr."""
     print(terminal.clean(text), file=sys.stderr, flush=True)
+
+
+class Spinner:
+    """Shows that a session starts; this one shows nothing, as nobody watches."""
+
+    def __enter__(self) -> Spinner:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+    def begin(self, agent: str) -> None:
+        """Note that an agent starts now."""
+
+    def aside(self, callback: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the callback so that the spinner is gone while it prints and asks."""
+        return callback
+
+
+def starting(session: Session | None = None) -> Spinner:
+    """Return a block in which a session may start: a spinner says so if that takes long, on a terminal."""
+    if not sys.stderr.isatty():
+        return Spinner()
+    from agh.console.starting import Starting
+
+    return Starting(session)

@@ -9,6 +9,10 @@ from __future__ import annotations
 import os
 import re
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agh.console.theme import Role
 
 # C0 but \t \n, DEL and C1; then bidi controls, line separators, invisible operators and tags.
 _HOSTILE = re.compile(
@@ -29,8 +33,50 @@ def clean_json(text: str) -> str:
 
 def one_line(text: str, width: int) -> str:
     """Clean the text, put it on one line and cut it to `width` characters."""
+    if len(text) <= width and text.isascii() and text.isprintable() and "  " not in text:
+        return text.strip()  # most texts; the rest takes five times as long
     text = clean(" ".join(text[: width * 4].split()))
     return text if len(text) <= width else text[: max(0, width - 1)] + "…"
+
+
+def display_width(text: str) -> int:
+    """Return how many columns a cleaned text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def cut(text: str, width: int) -> str:
+    """Cut a cleaned line to this many columns."""
+    if display_width(text) <= width:
+        return text
+    while text and display_width(text) > width - 1:
+        text = text[: -max(1, (display_width(text) - width + 1) // 2)]
+    return text + "…"
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Break a cleaned line before it is too wide: behind a ` · ` if possible, else between words."""
+    lines: list[str] = []
+    for part in text.replace(" · ", " ·\0").split("\0"):
+        if lines and display_width(f"{lines[-1]} {part.rstrip()}") <= width:
+            lines[-1] += f" {part}"
+        else:
+            lines += _wrap_words(part, width)
+    return lines
+
+
+def _wrap_words(text: str, width: int) -> list[str]:
+    lines, line = [], ""
+    for word in text.split(" "):
+        if line and word and display_width(f"{line} {word}") > width:
+            lines.append(line)
+            line = word
+        else:
+            line = f"{line} {word}" if line else word
+    return [*lines, line]
 
 
 def is_terminal() -> bool:
@@ -43,7 +89,11 @@ def is_fancy() -> bool:
 
 
 def has_colour() -> bool:
-    return is_fancy() and not os.environ.get("NO_COLOR")
+    if not is_fancy():
+        return False
+    from agh.console import theme
+
+    return theme.name() != "none"
 
 
 def width() -> int:
@@ -54,12 +104,14 @@ def width() -> int:
         return 80
 
 
-_STYLES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+def styled(text: str, role: Role) -> str:
+    """Style text that has already been cleaned by what it is, if the terminal has colour."""
+    if not text or not is_fancy():
+        return text
+    from agh.console import theme
 
-
-def styled(text: str, style: str) -> str:
-    """Style text that has already been cleaned, if the terminal has colour."""
-    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if has_colour() else text
+    start = theme.sgr(role)
+    return f"{start}{text}\x1b[0m" if start else text
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -36,6 +36,16 @@ def parse_time(text: str, option: str) -> str:
     return timestamp(when)
 
 
+def clock(at: str, now: datetime | None = None) -> str:
+    """Format a moment in local time: `15:00` within a day, else with the date."""
+    try:
+        moment = datetime.fromisoformat(at).astimezone()
+    except ValueError:
+        return at
+    near = abs(moment - (now or datetime.now(UTC))) < timedelta(hours=20)
+    return f"{moment:%H:%M}" if near else f"{moment:%Y-%m-%d %H:%M}"
+
+
 def age(at: str | None, now: datetime) -> str:
     """Format how long ago it was in one unit: 5s, 12m, 3h, 4d."""
     try:
@@ -46,3 +56,11 @@ def age(at: str | None, now: datetime) -> str:
         if elapsed >= SECONDS_PER_UNIT[unit]:
             return f"{int(elapsed // SECONDS_PER_UNIT[unit])}{unit}"
     return f"{max(0, int(elapsed))}s"
+
+
+def local(at: str | None, now: datetime) -> str:
+    """Format a time as local time, and how long ago it was: `2026-04-16 03:10:06 (5m ago)`."""
+    try:
+        return f"{datetime.fromisoformat(at or '').astimezone():%Y-%m-%d %H:%M:%S} ({age(at, now)} ago)"
+    except ValueError:
+        return str(at or "-")

@@ -61,7 +61,7 @@ def search(words: tuple[str, ...], refresh: bool, offline: bool, output: str) ->
 @click.option("--via", type=click.Choice(WAYS), help="How, if there is more than one way.")
 @click.option("--sha256", metavar="HEX", default="", help="The archive's checksum, instead of the list's.")
 @click.option("--dry-run", is_flag=True, help="Show what would be downloaded and run, and do nothing.")
-@click.option("--offline", is_flag=True, help="Use the copy of the list at hand.")
+@click.option("--offline", is_flag=True, help="Use the local copy of the list of agents.")
 @output_option()
 def install(entry: str, via: str | None, sha256: str, dry_run: bool, offline: bool, output: str) -> None:
     """Install one version of an agent from the public registry.
@@ -95,7 +95,7 @@ def install(entry: str, via: str | None, sha256: str, dry_run: bool, offline: bo
 
 @click.command("update", epilog="Example:  agh agent update")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--offline", is_flag=True, help="Use the copy of the list at hand.")
+@click.option("--offline", is_flag=True, help="Use the local copy of the list of agents.")
 @output_option()
 def update(names: tuple[str, ...], offline: bool, output: str) -> None:
     """Update installed agents to the registry's version.

@@ -18,9 +18,9 @@ from agh.sessions.agent.login import log_in, log_out
 @click.argument("method", required=False)
 @output_option()
 def login(name: str, method: str | None, output: str) -> None:
-    """Log in to an agent, by METHOD or the first way that it offers.
+    """Log in to an agent with METHOD, or the first method it offers.
 
-    `agh agent doctor NAME` lists the methods. A login on the terminal is the agent's own program.
+    `agh agent doctor NAME` lists the methods. A terminal login runs the agent's own program.
     Exit 9 if the agent still wants a login afterwards.
     """
     report = log_in(name, method, run_on_terminal)

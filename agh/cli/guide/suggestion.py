@@ -34,7 +34,7 @@ MEANINGS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("load", "pull", "fetch"), ("import",)),
     **dict.fromkeys(("allow", "accept", "grant", "yes"), ("approve",)),
     **dict.fromkeys(("reject", "refuse", "no"), ("deny",)),
-    **dict.fromkeys(("stats", "top", "cost", "costs", "tokens"), ("usage",)),
+    **dict.fromkeys(("stats", "cost", "costs", "tokens"), ("usage",)),
     **dict.fromkeys(("summary", "summarize", "summarise"), ("recap",)),
     **dict.fromkeys(("hide", "close"), ("archive",)),
     **dict.fromkeys(("release", "leave", "disconnect"), ("detach",)),

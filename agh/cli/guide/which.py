@@ -34,7 +34,7 @@ def session_missing(context: click.Context) -> Usage:
         elsewhere = "; agh list --all shows those of other workspaces" if anywhere else ""
         return Usage(f"{verb} needs a session, and there is none here yet", hint=f"agh new{elsewhere}")
     rows = [_row(view) for view in views[:MOST]]
-    text = columns(("ID", "BADGE", "ACTIVE", "NAME OR TITLE"), rows).rstrip("\n")
+    text = columns(("NAME", "ID", "STATUS", "ACTIVE"), rows).rstrip("\n")
     reference = views[0].get("name") or views[0]["id"]
     return Usage(
         f"{verb} needs a session. Recent ones here:\n{text}",
@@ -45,4 +45,4 @@ def session_missing(context: click.Context) -> Usage:
 
 def _row(view: View) -> tuple[str, str, str, str]:
     title = terminal.one_line(str(view.get("name") or view.get("title") or "-"), 40)
-    return view["id"], view["badge"], age(view.get("updated_at"), datetime.now(UTC)), title
+    return title, view["id"], view["badge"], age(view.get("updated_at"), datetime.now(UTC))

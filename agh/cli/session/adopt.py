@@ -23,7 +23,7 @@ def adopt_command(
 
     directory = os.path.realpath(cwd or os.getcwd())
     if not os.path.isdir(directory):
-        raise WorkspaceGone("(import)", directory, hint="name a directory with --cwd")
+        raise WorkspaceGone(directory, hint="name a directory with --cwd")
     if only_list:
         if ids:
             raise Usage("--list takes no ID", hint=f"agh session import --from-agent {agent} --list")
@@ -38,11 +38,11 @@ def adopt_command(
         raise errors[0]
     for error in errors:
         remark(error.message)
-    shown = [
+    rows = [
         outcome | ({"error": outcome["error"].as_dict()} if "error" in outcome else {})
         for outcome in outcomes
     ]
-    write_result("imports", shown, output, lambda: "".join(map(_line, shown)))
+    write_result("imports", rows, output, lambda: "".join(map(_line, rows)))
     if not outcomes:
         _tell_nothing(agent, directory, everywhere)
     if errors:

@@ -6,6 +6,7 @@ import click
 
 from agh.console.output import output_option, write_result
 from agh.console.when import parse_duration
+from agh.errors import KeeperGone
 from agh.keeper import client
 from agh.store import sessions
 
@@ -15,8 +16,15 @@ from agh.store import sessions
 @click.option("--grace", metavar="TIME", help="How long the agent may take before it is ended (30s).")
 @output_option()
 def cancel_command(id: str, grace: str | None, output: str) -> None:
-    """Cancel the turn that is running. The session stays live."""
-    receipt = client.call(
-        sessions.resolve(id), "cancel", grace=parse_duration(grace, "--grace") if grace else None
-    )
+    """Cancel the turn that is running. The session stays live.
+
+    Of a session that is limited, cancel the prompt that waits for the reset, also if it is stopped.
+    """
+    session, seconds = sessions.resolve(id), parse_duration(grace, "--grace") if grace else None
+    try:
+        receipt = client.call(session, "cancel", grace=seconds)
+    except KeeperGone:
+        from agh.sessions.parked.due import cancel_parked
+
+        receipt = cancel_parked(session)
     write_result("turn", receipt, output, lambda: f"{receipt['turn_id']}  cancelling")

@@ -18,6 +18,6 @@ def delete_command(id: str, keep_agent_session: bool, output: str) -> None:
     session = sessions.resolve(id)
     leftovers = delete(session, agent_session=not keep_agent_session)
     for leftover in leftovers:
-        remark(f"not removed: {leftover}")
+        remark(f"not deleted: {leftover}")
     result = {"id": session.id, "not_removed": leftovers}
     write_result("deleted", result, output, lambda: f"{result['id']}  deleted")

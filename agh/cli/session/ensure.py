@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
 
 from agh.cli.session.new import agent_options, announce, check_options, tell_remarks
-from agh.console.output import output_option, write_json, write_text
+from agh.console.output import output_option, starting, write_json, write_text
 from agh.sessions.new import ensure
 from agh.store.views import session_view
 
@@ -27,7 +28,8 @@ def ensure_command(name: str, output: str, **options: Any) -> None:
     next prompt does that.
     """
     session_options = check_options(**options)
-    session, hello = ensure(name, **session_options, announce=announce)
+    with starting() as spinner:
+        session, hello = ensure(name, **session_options, announce=partial(announce, spinner))
     created = hello is not None
     view = session_view(session)
     if hello is not None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from agh.cli.turn import tell_restored
-from agh.console.output import output_option, write_result
+from agh.cli.look.turn_view import tell_restored
+from agh.console.output import output_option, starting, write_result
 from agh.sessions.fork import fork
-from agh.store import sessions
+from agh.store import meta, sessions
 from agh.store.views import session_view
 
 
@@ -22,7 +22,10 @@ def fork_command(id: str, at: int | None, name: str | None, output: str) -> None
     The agent copies its own memory if it can: all of it, or up to an answer that --at ends with. Otherwise it
     gets the history with the next prompt.
     """
-    session, hello = fork(sessions.resolve(id), at=at, name=name)
+    source = sessions.resolve(id)
+    with starting() as spinner:
+        spinner.begin(meta.read(source)["agent_name"])
+        session, hello = fork(source, at=at, name=name)
     tell_restored(hello)
     view = session_view(session)
     write_result("session", view, output, lambda: str(view["id"]))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import click
 
 from agh.cli.session.events import _workspace
 from agh.console import terminal
 from agh.console.output import output_option, write_lines, write_text
+from agh.console.when import local
 from agh.core.history import Turn, turn_json, turns
 from agh.core.transcript import transcript
 from agh.store import sessions
@@ -26,7 +28,8 @@ def history_command(id: str, last: int | None, output: str) -> None:
         selection = turns(reader.rows())
     selection = selection[-last:] if last else selection
     if output == "human":
-        write_text("".join(f"{describe(turn)}\n" for turn in selection))
+        now = datetime.now(UTC)
+        write_text("".join(f"{describe(turn, now)}\n" for turn in selection))
         return
     envelope = (reader.session_id, *_workspace(session))
     if output == "jsonl":
@@ -35,14 +38,15 @@ def history_command(id: str, last: int | None, output: str) -> None:
         write_lines(['{"turns":[' + ",".join(turn_json(turn, envelope) for turn in selection) + "]}"])
 
 
-def describe(turn: Turn) -> str:
-    return "\n".join([_headline(turn), *_conversation(turn)])
+def describe(turn: Turn, now: datetime) -> str:
+    """Return a turn in lines: when it was in local time and how it ended, then what was said."""
+    return "\n".join([_headline(turn, now), *_conversation(turn)])
 
 
-def _headline(turn: Turn) -> str:
+def _headline(turn: Turn, now: datetime) -> str:
     state = turn.stop_reason or "open"
-    line = f"{turn.turn_id}  {turn.started_at[:19].replace('T', ' ')}  {state}  {len(turn.rows)} events"
-    return terminal.styled(terminal.clean(line), "bold")
+    line = f"{turn.turn_id}  {local(turn.started_at, now)}  {state}  {len(turn.rows)} events"
+    return terminal.styled(terminal.clean(line), "title")
 
 
 def _conversation(turn: Turn) -> Iterator[str]:

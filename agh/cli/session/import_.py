@@ -94,7 +94,7 @@ def import_command(
     if workspace is not None:
         workspace = workspaces.find_existing(workspace).path
         if not os.path.isdir(workspace):
-            raise WorkspaceGone("(import)", workspace, hint="name a directory with --workspace")
+            raise WorkspaceGone(workspace, hint="name a directory with --workspace")
     known_kinds = registry.importers()
     if source is not None and source not in known_kinds:
         raise FormatUnknown(source, ", ".join(known_kinds))
@@ -141,7 +141,7 @@ def _kind(path: str, kinds: dict[str, Importer], source: str | None) -> Importer
     for kind in kinds.values():
         if kind.recognises(path, head):
             return kind
-    raise ImportInvalid(path, f"it is none of {', '.join(kinds)}", hint="say what it is with --from KIND")
+    raise ImportInvalid(path, f"it is not one of {', '.join(kinds)}", hint="say what it is with --from KIND")
 
 
 def _files(paths: tuple[str, ...], kind: Importer | None) -> list[str]:

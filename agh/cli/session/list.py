@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
 from typing import Any
 
 import click
 
 from agh.console import terminal
-from agh.console.output import columns, output_option, remark, write_result
-from agh.console.when import age
+from agh.console.output import output_option, remark, write_result
 from agh.core.status import BADGES
 from agh.errors import Usage
-from agh.sessions.listing import SHOWN_STATES, select
+from agh.sessions.listing import SHOWN_STATES, select, select_first
 from agh.store.sessions import session_ids
-from agh.store.views import View
-
-_ALARMING = ("failed", "hung", "not-responding", "unknown")
-_STYLES = {"running": "green", "idle": "cyan", **dict.fromkeys(_ALARMING, "red")}
 
 
 @click.command(
     "list",
     epilog="\b\nExamples:\n  agh session list --resumable --workspace .\n"
-    "  agh session list --all --badge failed -o json | jq -r '.sessions[].id'",
+    "  agh session list --watch\n"
+    "  agh session list --all --status failed -o json | jq -r '.sessions[].id'",
 )
 @click.option("-a", "--all", "everything", is_flag=True, help="Also old and archived sessions.")
 @click.option("--resumable", is_flag=True, help="Only sessions that can be resumed or attached to.")
@@ -33,23 +28,61 @@ _STYLES = {"running": "green", "idle": "cyan", **dict.fromkeys(_ALARMING, "red")
 @click.option(
     "--state", type=click.Choice(SHOWN_STATES), metavar="STATE", help="Only sessions in this state."
 )
-@click.option("--badge", type=click.Choice(BADGES), metavar="BADGE", help="Only sessions with this badge.")
+@click.option(
+    "--status",
+    "--badge",
+    "badge",
+    type=click.Choice(BADGES),
+    metavar="STATUS",
+    help="Only sessions with this status; --badge means the same.",
+)
 @click.option("--agent", help="Only sessions of this agent.")
 @click.option("--limit", type=click.IntRange(min=0), help="At most this many.")
+@click.option("--watch", is_flag=True, help="Show the list until Ctrl-C, and keep it up to date.")
 @output_option()
-def list_command(output: str, limit: int | None, **filters: Any) -> None:
+def list_command(output: str, limit: int | None, watch: bool, **filters: Any) -> None:
     """List sessions: live and recent ones, newest activity first.
 
-    Recent is the last week; --all shows the older ones and the archive too. A session is resumable if nobody
-    else holds it and its keeper responds or, if it is stopped, its log, workspace and agent are there.
+    Recent is the last week; --all shows the older ones and the archive too. For people, sessions that need
+    you come first. A session is resumable if nobody else holds it and its keeper responds or, if it is
+    stopped, its log, workspace and agent are there.
     """
     if filters["why"] and not filters["resumable"]:
         raise Usage("--why explains --resumable", hint="agh session list --resumable --why")
-    views = select(holder=terminal.default_holder(), **filters)
-    page = views if limit is None else views[:limit]
-    write_result("sessions", page, output, lambda: table(page))
-    if output == "human" and not page:
-        _tell_nothing(filters["everything"])
+    if watch:
+        _watch(output, limit, filters)
+        return
+    holder = terminal.default_holder()
+    if output == "human":
+        from agh.cli.session.table import needs_you, table
+
+        views = select(holder=holder, brief=True, **filters)
+        views.sort(key=lambda view: not needs_you(view))
+        views = views if limit is None else views[:limit]
+        write_result("sessions", views, output, lambda: table(views))
+        if not views:
+            _tell_nothing(filters["everything"])
+        return
+    views = select(holder=holder, **filters) if limit is None else select_first(limit, holder, **filters)
+    write_result("sessions", views, output, str)
+
+
+def _watch(output: str, limit: int | None, filters: dict[str, Any]) -> None:
+    if output != "human" or not terminal.is_fancy():
+        raise Usage("--watch needs a terminal", hint="agh session events --all --follow")
+    from agh.cli.session.table import needs_you, table
+    from agh.console import theme
+    from agh.console.screen import keep_showing
+
+    theme.ask_terminal()
+    holder = terminal.default_holder()
+
+    def draw() -> str:
+        views = select(holder=holder, brief=True, **filters)
+        views.sort(key=lambda view: not needs_you(view))
+        return table(views if limit is None else views[:limit]) or "no sessions\n"
+
+    keep_showing(draw)
 
 
 def _tell_nothing(everything: bool) -> None:
@@ -62,42 +95,3 @@ def _tell_nothing(everything: bool) -> None:
         remark("no sessions yet; start one with: agh run 'what does this project do?'")
     else:
         remark("no sessions" if everything else "no recent sessions; see older ones with --all")
-
-
-def table(views: list[View]) -> str:
-    if not views:
-        return ""
-    now = datetime.now(UTC)
-    room = max(12, terminal.width() - 66) if terminal.is_terminal() else 200
-    header = ("ID", "BADGE", "AGENT", "ACTIVE", "NAME OR TITLE")
-    rows = [
-        (
-            view["id"],
-            view["badge"],
-            terminal.one_line(str(view.get("agent_name") or "-"), 16),
-            age(view.get("updated_at"), now),
-            terminal.one_line(str(_words(view)), room),
-        )
-        for view in views
-    ]
-    text = columns(header, rows)
-    if not terminal.has_colour():
-        return text
-    first, *lines = text.splitlines()
-    coloured = [
-        line.replace(view["badge"], terminal.styled(view["badge"], _STYLES.get(view["badge"], "dim")), 1)
-        for line, view in zip(lines, views, strict=True)
-    ]
-    return "\n".join([terminal.styled(first, "bold"), *coloured])
-
-
-def _words(view: View) -> str:
-    if "error" in view:
-        return str(view["error"]["message"])
-    if view.get("why_not"):
-        return str(view["why_not"]["message"])
-    unanswered = view.get("unanswered_permissions")
-    note = f"({unanswered} unanswered) " if unanswered else ""
-    if orphaned := view.get("orphaned_questions"):
-        note += f"({orphaned} open {'question' if orphaned == 1 else 'questions'}) "
-    return note + str(view.get("name") or view.get("title") or view.get("workspace_path") or "-")

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from agh.adapters.registry import ECHO
-from agh.console.output import output_option, remark, write_result
+from agh.console.output import Spinner, output_option, remark, starting, write_result
 from agh.errors import Usage
 from agh.home import Session
 from agh.sessions.new import create
@@ -135,13 +135,14 @@ def new_session(
     if options.get("replace") and not options.get("name"):
         raise Usage("--replace takes over a name: give it with --name", hint="agh new --name NAME --replace")
     request = check_options(**options)
-    session, hello = create(
-        **request,
-        discard=discard,
-        check=check,
-        announce=announce,
-        on_request=partial(_answer_early, no_ask),
-    )
+    with starting() as spinner:
+        session, hello = create(
+            **request,
+            discard=discard,
+            check=check,
+            announce=partial(announce, spinner),
+            on_request=spinner.aside(partial(_answer_early, no_ask)),
+        )
     tell_remarks(hello)
     return session_view(session)
 
@@ -158,7 +159,7 @@ def tell_remarks(hello: dict[str, Any]) -> None:
         remark(text)
 
 
-def announce(metadata: Meta, is_default: bool) -> None:
+def announce(spinner: Spinner, metadata: Meta, is_default: bool) -> None:
     """Print which agent is about to start: if agh has chosen it, and on a terminal always."""
     agent, path = metadata["agent_name"], metadata["workspace_path"]
     if is_default and agent == ECHO:
@@ -167,6 +168,7 @@ def announce(metadata: Meta, is_default: bool) -> None:
         remark(f"starting {agent}, the first agent that is installed; --agent chooses another")
     elif sys.stderr.isatty():
         remark(f"starting {agent} in {path}")
+    spinner.begin(agent)
 
 
 def check_options(

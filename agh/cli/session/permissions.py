@@ -32,20 +32,20 @@ def permissions_command(id: str, everything: bool, output: str) -> None:
 @click.command("approve", epilog="Example:  agh session approve @last")
 @click.argument("id")
 @click.argument("request", required=False)
-@click.option("--always", is_flag=True, help="Choose the agent's option that lasts, if it offers one.")
+@click.option("--always", is_flag=True, help="Answer such requests so from now on, if the agent offers that.")
 @output_option()
 def approve_command(id: str, request: str | None, always: bool, output: str) -> None:
-    """Allow the one request that waits, or REQUEST."""
+    """Allow the waiting request; name REQUEST if several wait."""
     _decide(id, request, "allow_always" if always else "allow", output)
 
 
 @click.command("deny", epilog="Example:  agh session deny @last")
 @click.argument("id")
 @click.argument("request", required=False)
-@click.option("--always", is_flag=True, help="Choose the agent's option that lasts, if it offers one.")
+@click.option("--always", is_flag=True, help="Answer such requests so from now on, if the agent offers that.")
 @output_option()
 def deny_command(id: str, request: str | None, always: bool, output: str) -> None:
-    """Refuse the one request that waits, or REQUEST."""
+    """Refuse the waiting request; name REQUEST if several wait."""
     _decide(id, request, "deny_always" if always else "deny", output)
 
 
@@ -60,10 +60,14 @@ def _decide(id: str, request_id: str | None, verdict: str, output: str) -> None:
                 remark(format_request(row))
         raise
     receipt |= {key: request[key] for key in ("about", "command", "paths", "title")}
-    shown = terminal.one_line(request["about"], LONGEST)
-    write_result(
-        "permission", receipt, output, lambda: f"{receipt['request_id']}  {receipt['decision']}  {shown}"
-    )
+    write_result("permission", receipt, output, lambda: _format_receipt(request, verdict, receipt))
+
+
+def _format_receipt(request: dict[str, Any], verdict: str, receipt: dict[str, Any]) -> str:
+    """Say which option of the agent was chosen, and what it allowed or refused."""
+    from agh.cli.approval import describe_decision
+
+    return f"{receipt['request_id']}  {describe_decision(request, verdict, receipt['decision'], None)}"
 
 
 def format_request(row: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from agh.cli.turn import TimeLimit, send_and_tell, show_turn
+from agh.cli.turn import TimeLimit, send_and_tell, show_turns
 from agh.console.output import output_option, remark, write_json, write_text
 from agh.console.when import parse_duration
 from agh.errors import AghError, NothingToContinue, SessionNotFound, Usage
@@ -30,6 +30,12 @@ def prompt_options(command: Any) -> Any:
             "timed out) before anything was shown.",
         ),
         click.option(
+            "--park",
+            is_flag=True,
+            help="If a usage limit is reached, keep the prompt in the queue until it resets (exit 10).",
+        ),
+        click.option("--wait", is_flag=True, help="Like --park, and stay until the prompt is done."),
+        click.option(
             "--no-ask",
             is_flag=True,
             help="Refuse at once what --permissions leaves open, and decline the agent's questions, instead "
@@ -37,10 +43,18 @@ def prompt_options(command: Any) -> Any:
         ),
         click.option("--attach", multiple=True, type=click.Path(), help="An image or a file. Repeatable."),
         click.option("--file", type=click.File("r", encoding="utf-8"), help="Read the prompt from a file."),
+        click.argument("input", required=False, metavar="[-]", callback=_check_dash),
         click.argument("text", required=False),
     ):
         command = option(command)
     return command
+
+
+def _check_dash(context: click.Context, _: click.Parameter, word: str | None) -> str | None:
+    """Refuse any word but - behind the prompt."""
+    if word not in (None, "-"):
+        raise click.UsageError(f"Got unexpected extra argument ({word})", context)
+    return word
 
 
 continue_option = click.option(
@@ -53,6 +67,7 @@ continue_option = click.option(
     epilog="\b\nExamples:\n  agh session prompt fix-login 'why does the login test fail?'\n"
     "  agh session prompt --continue 'now fix it'\n"
     "  agh session prompt @last --file task.md --attach screen.png\n"
+    "  git diff | agh session prompt fix-login 'review this' -\n"
     "  agh session prompt @last 'stop that, look at the clock first' --steer\n"
     "  agh session prompt @last 'run the tests' --detach --idempotency-key nightly-1",
 )
@@ -71,26 +86,35 @@ continue_option = click.option(
 def prompt_command(
     id: str | None,
     text: str | None,
+    input: str | None,
     file: Any,
     continues: bool,
     attach: tuple[str, ...],
     timeout: str | None,
     retries: int,
+    park: bool,
+    wait: bool,
     no_ask: bool,
     mode: str,
     detach: bool,
     idempotency_key: str | None,
     output: str,
 ) -> None:
-    """Send a prompt and show the turn live. TEXT may be - to read standard input.
+    """Send a prompt and show the turn live.
+
+    TEXT may be - to read standard input. A - behind TEXT sends both, the input between fences.
 
     With --continue, leave out ID. A busy session queues the prompt; one that is not live is resumed first.
     Ctrl-C cancels the turn, a second Ctrl-C leaves it running.
+
+    With --park, a prompt that meets a usage limit waits in the queue: the command says until when and exits
+    10. `agh session wait` waits for it, `agh session cancel` drops it. See agh-cron(7) for sessions that
+    are not live then.
     """
     if continues:
-        if id is not None and (text is not None or file is not None):
+        if id is not None and (text not in (None, "-") or file is not None):
             raise Usage("--continue is the newest session here: leave out ID", hint="agh prompt -c TEXT")
-        id, text = None, id
+        id, text, input = None, id, text
     elif id is None:
         from agh.cli.guide.which import session_missing
 
@@ -100,16 +124,18 @@ def prompt_command(
 
         hint = f"{click.get_current_context().command_path} --continue {shlex.quote(id)}"
         raise Usage("name a session and a prompt, or use --continue", hint=hint)
-    blocks = prompt_blocks(text, file)
-    with TimeLimit(parse_duration(timeout, "--timeout") if timeout else None) as limit:
+    seconds = parse_duration(timeout, "--timeout") if timeout else None
+    blocks = prompt_blocks(text, file, input, limit=seconds)
+    with TimeLimit(seconds) as limit:
         session = newest_here() if id is None else sessions.resolve(id)
         blocks += attachments(attach, session)
-        options = {"mode": mode, "idempotency_key": idempotency_key, "retries": retries}
-        receipt = send_and_tell(session, blocks, refuse=no_ask, deadline=limit.deadline, **options)
+        options: dict[str, Any] = {"mode": mode, "idempotency_key": idempotency_key, "retries": retries}
+        options |= {"park": park or wait, "watched": not detach, "deadline": limit.deadline}
+        receipt = send_and_tell(session, blocks, refuse=no_ask, **options)
         if not detach:
-            if receipt["status"] == "queued":
+            if receipt["status"] == "queued" and not receipt.get("resumes_at"):
                 remark("the session is busy; the prompt waits in its queue")
-            raise click.exceptions.Exit(show_turn(session, receipt, output, limit, refuse=no_ask))
+            raise click.exceptions.Exit(show_turns(session, receipt, output, limit, wait=wait, refuse=no_ask))
     if output in ("json", "jsonl"):
         write_json({"input": receipt})
     else:
@@ -137,14 +163,42 @@ def _is_text(word: str) -> bool:
     return False
 
 
-def prompt_blocks(text: str | None, file: Any) -> list[dict[str, Any]]:
+def prompt_blocks(
+    text: str | None,
+    file: Any,
+    input: str | None = None,
+    *,
+    limit: float | None = None,
+    takes_pipe: bool = False,
+) -> list[dict[str, Any]]:
+    """Return the prompt: the text, or standard input, or both if `input` is a dash or a pipe is taken."""
+    if file is not None and text == "-":
+        text, input = None, "-"
     if (text is None) == (file is None):
         help = f"{click.get_current_context().command_path} --help"
         raise Usage("give the prompt as TEXT, as - for standard input, or with --file", hint=help)
-    content = file.read() if file else sys.stdin.read() if text == "-" else text
-    if not content or not content.strip():
+    content = str(file.read() if file else text)
+    if text == "-" or input == "-" or takes_pipe:
+        content = _with_input(content, limit, is_named=text == "-" or input == "-")
+    if not content.strip():
         raise Usage("the prompt is empty")
     return [{"type": "text", "text": content.encode(errors="replace").decode()}]
+
+
+def _with_input(text: str, limit: float | None, *, is_named: bool) -> str:
+    """Return the text with standard input behind it, or in its place if it is a dash."""
+    from agh.console import standard_input
+
+    if text == "-":
+        return standard_input.read(limit)
+    if not text.strip() or not (is_named or standard_input.is_pipe()):
+        return text
+    material = standard_input.read(limit, unasked=not is_named)
+    if not material.strip():
+        return text
+    if not is_named and sys.stderr.isatty():
+        remark(f"{len(material.encode())} bytes of standard input go with the prompt")
+    return standard_input.fenced(text, material)
 
 
 def attachments(paths: tuple[str, ...], session: Session) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from agh.store.views import View, list_views
 @click.command("prune", epilog="Example (cron):  agh session prune --older-than 30d --keep 100")
 @click.option("--older-than", metavar="TIME", help="Only sessions without activity for this long, e.g. 30d.")
 @click.option("--keep", type=click.IntRange(min=0), help="Always keep the newest N.")
-@click.option("--dry-run", is_flag=True, help="Say what would be removed and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Say what would be deleted and change nothing.")
 @output_option()
 def prune_command(older_than: str | None, keep: int | None, dry_run: bool, output: str) -> None:
     """Remove old sessions. Live and unreadable ones are never removed."""
@@ -39,13 +39,13 @@ def prune_command(older_than: str | None, keep: int | None, dry_run: bool, outpu
             except SessionLive:
                 continue  # it was resumed in the meantime
             for leftover in row["not_removed"]:
-                remark(f"not removed: {leftover}")
+                remark(f"not deleted: {leftover}")
         removed.append(row)
     write_result(
         "pruned", removed, output, lambda: "\n".join(f"{row['id']}  {row['updated_at']}" for row in removed)
     )
     if output == "human":
-        remark(f"{len(removed)} {'would be ' if dry_run else ''}removed")
+        remark(f"{len(removed)} {'would be ' if dry_run else ''}deleted")
 
 
 def choose(age: float, keep: int) -> list[View]:

@@ -25,7 +25,7 @@ def questions_command(id: str | None, everything: bool, output: str) -> None:
     still answer it: the session is resumed, and question and answer are sent as a prompt.
     """
     if id is None and everything:
-        raise Usage("--all lists the questions of one session", hint="agh session questions ID --all")
+        raise Usage("--all needs the ID of a session", hint="agh session questions ID --all")
     rows = open_questions() if id is None else questions(sessions.resolve(id), everything)
     write_result("questions", rows, output, lambda: "\n".join(map(format_question, rows)))
 

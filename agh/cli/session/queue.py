@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from agh.cli.turn import send_and_tell, show_turn
+from agh.cli.turn import send_and_tell, show_turns
 from agh.console import terminal
 from agh.console.output import columns, output_option, write_result
 from agh.sessions.queue import cancel_inputs, read_inputs, read_prompt
@@ -48,15 +48,16 @@ def clear(id: str, output: str) -> None:
 @queue_command.command("retry", epilog="Example:  agh session queue retry @last 3")
 @click.argument("id")
 @click.argument("number", type=int)
+@click.option("--park", is_flag=True, help="If a usage limit is reached, wait in the queue until it resets.")
 @output_option("human", "text", "json", "jsonl")
-def retry(id: str, number: int, output: str) -> None:
+def retry(id: str, number: int, park: bool, output: str) -> None:
     """Send a prompt again that was interrupted or failed.
 
     Also one that was cancelled. Shows the turn.
     """
     session = sessions.resolve(id)
-    receipt = send_and_tell(session, read_prompt(session, number))
-    raise click.exceptions.Exit(show_turn(session, receipt, output))
+    receipt = send_and_tell(session, read_prompt(session, number), park=park)
+    raise click.exceptions.Exit(show_turns(session, receipt, output))
 
 
 def _cancel(id: str, number: int | None, output: str) -> None:

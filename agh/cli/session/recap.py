@@ -41,14 +41,14 @@ def recap_command(id: str, limit: int, at: str | None, output: str) -> None:
 
 def describe(view: dict[str, Any]) -> str:
     session, omitted = view["session"], view["omitted"]
-    lines = [terminal.styled(f"{session['id']}  {session['badge']}", "bold")]
+    lines = [terminal.styled(f"{session['id']}  {session['badge']}", "title")]
     if omitted["messages"]:
-        lines.append(terminal.styled(f"… {omitted['messages']} earlier messages", "dim"))
+        lines.append(terminal.styled(f"… {omitted['messages']} earlier messages", "muted"))
     lines += [terminal.clean(plain([message]).rstrip("\n")) for message in view["recent_messages"]]
     lines += [
         terminal.styled(
             terminal.clean(f"{marker.get('occurred_at')}  {marker.get('kind')}: {marker.get('summary')}"),
-            "yellow",
+            "warning",
         )
         for marker in view["recent_markers"]
     ]

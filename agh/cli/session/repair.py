@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
@@ -9,8 +10,10 @@ import click
 from agh.console import terminal
 from agh.console.output import output_option, remark, write_json, write_text
 from agh.console.progress import progress
+from agh.core.events import timestamp
+from agh.core.status import KEEPER_VANISHED
 from agh.errors import AghError, DataDamaged, SessionBusy, SessionLive, Usage
-from agh.home import Session
+from agh.home import Session, session_of
 from agh.sessions.repair import Report, repair
 from agh.store import sessions
 from agh.store.create import delete_leftovers
@@ -22,7 +25,7 @@ from agh.store.create import delete_leftovers
     "  agh session repair --all -o jsonl | jq -r 'select(.error).session_id'",
 )
 @click.argument("id", required=False)
-@click.option("--all", "everything", is_flag=True, help="Every session that is not live. Fit for cron.")
+@click.option("--all", "everything", is_flag=True, help="Every session that is not live; good for cron.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done and change nothing.")
 @click.option("--force", is_flag=True, help="Also look at sessions that stopped cleanly.")
 @output_option()
@@ -30,11 +33,11 @@ def repair_command(id: str | None, everything: bool, dry_run: bool, force: bool,
     """Close what a crash left open: turns, tool calls, requests.
 
     History is never edited: a repair only appends, all or nothing, and is safe to run repeatedly. With --all,
-    it also removes what a kill left of sessions that were never completed. A session whose log is lost or
+    it also removes half-created sessions that a kill left behind. A session whose log is lost or
     damaged needs manual attention: it is named on stderr, and the exit code is 8.
     """
     if (id is None) != everything:
-        raise Usage("name a session, or --all", hint="agh session repair --all --dry-run")
+        raise Usage("name a session or give --all, one of the two", hint="agh session repair --all --dry-run")
     if id is not None:
         report = repair(sessions.resolve(id), dry_run=dry_run, force=force)
         _print([report], output, single=True)
@@ -44,12 +47,27 @@ def repair_command(id: str | None, everything: bool, dry_run: bool, force: bool,
     listed = progress(sessions.scan(), "repairing", len(sessions.session_ids()))
     reports = [_repair_or_report(session, dry_run, force) for session, _ in listed]
     _print(reports, output)
+    if not dry_run and not sys.stderr.isatty():
+        _notify(reports)
     damaged = [report for report in reports if "error" in report]
     if damaged and not (output == "human" and terminal.is_terminal()):  # else it is on the screen already
         for report in damaged:
             remark(f"{report['session_id']}  {terminal.one_line(_describe(report), 2000)}")
     if damaged:
         raise click.exceptions.Exit(DataDamaged.exit)
+
+
+def _notify(reports: list[Report]) -> None:
+    """Notify of the sessions whose keepers were killed: nobody is at a terminal to see it."""
+    vanished = [
+        report["session_id"]
+        for report in reports
+        if any(action["code"] == "fix_metadata" for action in report["actions"])
+    ]
+    if vanished:
+        from agh.sessions.requests.notify import Failure, notify_failures
+
+        notify_failures([Failure(session_of(id), KEEPER_VANISHED, timestamp()) for id in vanished])
 
 
 def _repair_or_report(session: Session, dry_run: bool, force: bool) -> Report:

@@ -8,13 +8,15 @@ from typing import Any
 import click
 
 from agh.cli.ask import answer_early
+from agh.cli.look.turn_view import tell_restored
 from agh.cli.session.new import COUNT
-from agh.cli.turn import tell_restored
 from agh.console.limits import parse_limits
-from agh.console.output import output_option, remark, write_json, write_text
+from agh.console.output import output_option, remark, starting, write_json, write_text
 from agh.console.terminal import default_holder
 from agh.console.when import parse_duration
+from agh.core.status import BADGES
 from agh.errors import Usage
+from agh.sessions.listing import SHOWN_STATES
 from agh.sessions.resume import Obstacle, newest, resume
 from agh.store import sessions
 from agh.store.views import View, session_view
@@ -33,10 +35,26 @@ def _tell_skipped(view: View, obstacle: Obstacle) -> None:
     epilog="\b\nExamples:\n  agh session resume fix-login\n"
     "  agh session resume --latest && agh session prompt @last 'go on'\n"
     "  agh session resume fix-login --agent codex\n"
-    "  agh session resume fix-login --require-context -o json | jq -r .restore.strategy",
+    "  agh session resume fix-login --require-context -o json | jq -r .restore.strategy\n"
+    "  agh session resume --all",
 )
 @click.argument("id", required=False)
 @click.option("--latest", is_flag=True, help="The session active last, of those that can be resumed.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Every session that a shutdown, a kill or a power cut ended."
+)
+@click.option(
+    "--state",
+    type=click.Choice(SHOWN_STATES),
+    metavar="STATE",
+    help="With --all: those in this state instead.",
+)
+@click.option(
+    "--status",
+    type=click.Choice(BADGES),
+    metavar="STATUS",
+    help="With --all: those with this status instead.",
+)
 @click.option("--workspace", metavar="W", help="With --latest: only sessions of this workspace.")
 @click.option("--why", is_flag=True, help="With --latest: name the sessions passed over, and why.")
 @click.option("--attach-only", is_flag=True, help="Never restart: only attach to a live session.")
@@ -57,6 +75,9 @@ def _tell_skipped(view: View, obstacle: Obstacle) -> None:
 def resume_command(
     id: str | None,
     latest: bool,
+    everything: bool,
+    state: str | None,
+    status: str | None,
     workspace: str | None,
     why: bool,
     attach_only: bool,
@@ -73,19 +94,32 @@ def resume_command(
 ) -> None:
     """Make a session live again, in the same conversation.
 
-    A live session is only attached to: there is never a second agent. A stopped one is repaired, and its
-    agent is started and given its memory back: by its own resume, by loading the session, by its command
-    line, or, when it has forgotten, by telling it the history with the next prompt. The way is printed, and
-    is an event. On any other failure nothing is started, so you can try again; --fresh discards the old
-    conversation.
+    A live session is only attached to: there is never a second agent. A stopped session is repaired and its
+    agent is started. The agent restores its memory by its own resume, by loading the session, or by its
+    command line. If it has forgotten, it gets the history with the next prompt. agh prints which of these it
+    used and records it as an event. On any other failure nothing is started, so you can try again; --fresh
+    discards the old conversation.
+
+    --all does it after a reboot or a preemption, for several sessions at a time and without a lease. What
+    fails is named on stderr.
 
     Attaching takes a lease, so that two people do not type at once. The lease runs out by itself; detach
     gives it back.
     """
-    if id is None and not latest:
-        from agh.cli.guide.which import session_missing
+    if everything:
+        limits = (max_cost, max_turns, max_bytes, max_time)
+        if any((id, latest, attach_only, steal, *intent.values(), *limits)):
+            raise Usage("--all takes only --state or --status", hint="agh session resume --all")
+        from agh.cli.session.outcomes import print_outcomes
+        from agh.sessions.many import resume_all
 
-        raise session_missing(click.get_current_context())
+        print_outcomes(resume_all(state=state, badge=status), output, "no session to resume")
+        return
+    if state or status:
+        raise Usage("--state and --status choose among many", hint="agh session resume --all --status failed")
+    if id is None and not latest:
+        context = click.get_current_context()
+        raise click.MissingParameter(ctx=context, param=context.command.params[0])  # on a terminal: pick one
     if id is not None and latest:
         raise Usage("name a session, or --latest", hint="agh session resume @last")
     if why and not latest:
@@ -100,11 +134,10 @@ def resume_command(
             write_text("no session can be resumed\n")
         return
     lease = {"holder": holder, "ttl": parse_duration(ttl, "--ttl"), "steal": steal}
-    intent |= {
-        "limits": parse_limits(max_cost, max_turns, max_time, max_bytes),
-        "on_request": partial(answer_early, no_ask),
-    }
-    resumed = resume(session, attach_only, lease, **intent)
+    intent |= {"limits": parse_limits(max_cost, max_turns, max_time, max_bytes)}
+    with starting(session) as spinner:
+        intent["on_request"] = spinner.aside(partial(answer_early, no_ask))
+        resumed = resume(session, attach_only, lease, **intent)
     if resumed.hello["started"]:
         tell_restored(resumed.hello)
     view = session_view(session, holder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ import click
 from agh.console import terminal
 from agh.console.output import output_option, remark, write_result
 from agh.console.progress import progress
-from agh.console.when import parse_time
+from agh.console.when import local, parse_time
 from agh.core.search import ROLES, expression, highlights
 from agh.errors import DataDamaged, MetaInvalid, NothingFound, Usage
 from agh.home import session_of
@@ -106,16 +107,17 @@ def _with_parents(path: str) -> tuple[str, ...]:
 
 
 def _format_matches(rows: list[dict[str, Any]]) -> Iterator[str]:
+    now = datetime.now(UTC)
     for row in rows:
         words = [
             row["session_id"],
             str(row["sequence"]),
             row["role"],
-            row["timestamp"][:16].replace("T", " "),
+            local(row["timestamp"], now)[: len("2026-04-16 03:10")],
         ]
         name = row["name"] or row["title"] or ""
         head = terminal.one_line("  ".join([*words, name]), max(40, terminal.width()))
-        yield f"{terminal.styled(head, 'bold')}\n    {_highlight(row['snippet'], row['highlights'])}\n"
+        yield f"{terminal.styled(head, 'title')}\n    {_highlight(row['snippet'], row['highlights'])}\n"
 
 
 def _highlight(text: str, spans: list[tuple[int, int]]) -> str:
@@ -124,7 +126,7 @@ def _highlight(text: str, spans: list[tuple[int, int]]) -> str:
     for start, end in spans:
         parts.append(_flatten(text[position:start]))
         word = _flatten(text[start:end])
-        parts.append(terminal.styled(word, "yellow") if terminal.has_colour() else f"«{word}»")
+        parts.append(terminal.styled(word, "match") if terminal.has_colour() else f"«{word}»")
         position = end
     return "".join([*parts, _flatten(text[position:])])
 

@@ -13,14 +13,26 @@ from agh.store.views import messages, session_view
 
 @click.command(
     "transcript",
-    epilog="\b\nExamples:\n  agh session transcript @last -o html > session.html\n"
+    epilog="\b\nExamples:\n  agh session transcript @last\n"
+    "  agh session transcript @last -o html > session.html\n"
     "  agh session transcript @last -o json | jq -r '.messages[-1].content'",
 )
 @click.argument("id")
+@click.option("--full", is_flag=True, help="On a terminal: all of what tools returned and changed.")
+@click.option("--no-pager", is_flag=True, help="On a terminal: never use $PAGER.")
 @output_option("human", "text", "markdown", "html", "json", "jsonl")
-def transcript_command(id: str, output: str) -> None:
-    """Print the conversation, put together from the stored events."""
+def transcript_command(id: str, full: bool, no_pager: bool, output: str) -> None:
+    """Print the conversation, put together from the stored events.
+
+    On a terminal it looks as it did live, and goes to $PAGER (less) if it is longer than the screen. In a
+    pipe, human is the same as text.
+    """
     session = sessions.resolve(id)
+    if output == "human" and terminal.is_fancy():
+        from agh.cli.look.page import show_conversation
+
+        show_conversation(session, full=full, use_pager=not no_pager)
+        return
     conversation = messages(session)
     if output == "json":
         write_json({"messages": conversation})

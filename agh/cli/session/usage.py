@@ -45,7 +45,7 @@ def usage_command(id: str | None, by: str | None, output: str) -> None:
         wanted = sessions.resolve(id)
         entries = [(session, meta) for session, meta in entries if session == wanted]
     rows = total(read_usage(entries), by or ("turn" if id else "session"))
-    write_result("usage", rows, output, lambda: _table(rows))
+    write_result("usage", rows, output, lambda: format_usage(rows))
 
 
 def read_usage(entries: list[tuple[Session, Meta]]) -> Iterator[dict[str, Any]]:
@@ -92,7 +92,7 @@ def add(left: float | None, right: float | None) -> float | None:
     return right if left is None else left if right is None else left + right
 
 
-def _table(rows: list[dict[str, Any]]) -> str:
+def format_usage(rows: list[dict[str, Any]]) -> str:
     if not rows:
         return ""
     by = next(iter(rows[0]))

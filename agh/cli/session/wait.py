@@ -31,7 +31,8 @@ CONDITIONS = ("idle", "turn", "stopped", "permission", "question")
 def wait_command(id: str, until: str, timeout: str | None, output: str) -> None:
     """Wait until a session is idle, ends a turn, stops or asks.
 
-    --until says which; `permission` waits for a request for permission, `question` for a question.
+    --until says which; `permission` waits for a request for permission, `question` for a question. A session
+    that is limited is not idle: the command waits until its prompt is done, even if it is stopped meanwhile.
     """
     view = wait_for(sessions.resolve(id), until, parse_duration(timeout, "--timeout") if timeout else None)
     write_result("session", view, output, lambda: f"{view['id']}  {view['badge']}")
@@ -46,7 +47,7 @@ def wait_for(session: Session, until: str, timeout: float | None) -> View:
             view = session_view(session)
             if _holds(view, until, reader, start):
                 return view
-            if view["state"] not in LIVE_STATES:
+            if view["state"] not in LIVE_STATES and view["phase"] != "limited":
                 raise KeeperGone(view["id"])
             if deadline is not None and time.monotonic() >= deadline:
                 raise TimedOut(f"session {view['id']} (until {until})", timeout or 0)
@@ -62,7 +63,7 @@ def _holds(view: View, until: str, reader: Reader, start: int) -> bool:
         return str(view["phase"]) == "waiting_for_permission"
     if until == "question":
         return str(view["phase"]) == "waiting_for_answer"
-    if view["state"] not in LIVE_STATES:
+    if view["state"] not in LIVE_STATES and view["phase"] != "limited":
         return True
     waiting = reader.fetch("SELECT 1 FROM inputs WHERE status IN ('queued', 'dispatching') LIMIT 1")
-    return str(view["phase"]) == "waiting_for_input" and not waiting
+    return str(view["phase"]) == "idle" and not waiting

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from agh.cli.event_line import summary
+from agh.cli.look.event_line import summary
 from agh.console import terminal
-from agh.console.output import write_json, write_lines, write_text
+from agh.console.output import remark, write_json, write_lines, write_text
 from agh.core.events import MARKER_TYPES, Row, envelopes
 from agh.core.transcript import Assembler
 
@@ -20,12 +20,17 @@ UNSPOKEN = ("user_message", "usage", "system", "thought", "runtime_progress", "d
 class View:
     """Shows the rows of a turn in order until it is closed; paused while a question is on the terminal."""
 
+    waits = False  # whether another turn of the prompt follows if this one met a usage limit
+
     def show(self, row: Row) -> None:
         raise NotImplementedError
 
     def hold(self, row: Row) -> None:
         """Take a request that needs no answer any more: what is shown is its decision, which follows."""
         self.show(row)
+
+    def quote(self, line: str) -> None:
+        """Show a line of the user's side: a prompt that was not typed here."""
 
     def flush(self) -> None:
         pass
@@ -48,9 +53,9 @@ def view_for(output: str, session: dict[str, Any]) -> View:
     if output == "text":
         return Words()
     if terminal.is_fancy():
-        from agh.cli.rich_view import RichView
+        from agh.cli.look.rich_view import RichView
 
-        return RichView(session["id"])
+        return RichView(session["id"], session.get("workspace_path"))
     return Plain(session["id"])
 
 
@@ -83,6 +88,8 @@ class Document(View):
 
     def close(self) -> None:
         ended = self._last.parsed() if self._last else {}
+        if self.waits and ended.get("stop_reason") == "limited":
+            return
         answers = [
             message["content"] for message in self._transcript.messages if message["role"] == "assistant"
         ]
@@ -145,6 +152,10 @@ class Plain(Words):
     def hold(self, row: Row) -> None:
         self._requests.add(row)
 
+    def quote(self, line: str) -> None:
+        self._end_line()
+        self._say(f"{line}\n")
+
     def show(self, row: Row) -> None:
         content = row.parsed()
         if content.get("decision"):
@@ -195,8 +206,21 @@ def answer_command(session_id: str, type: str, content: dict[str, Any]) -> str:
 
 
 def diff_lines(old: str | None, new: str | None, path: str) -> list[str]:
-    from difflib import unified_diff
+    from agh.core.diff import unified
 
-    return list(
-        unified_diff((old or "").splitlines(), (new or "").splitlines(), path, path, lineterm="", n=2)
-    )
+    return unified(old or "", new or "", path)
+
+
+def tell_restored(hello: dict[str, Any]) -> None:
+    """Say how the session was resumed, and warn if the agent lost its context."""
+    for text in hello.get("remarks") or []:
+        remark(text)
+    text = f"resumed by {hello.get('strategy')}"
+    if hello.get("meant"):
+        has_history = hello.get("strategy") == "inject_history"
+        text = f"{hello['meant']}; the agent " + (
+            "gets the history with the next prompt" if has_history else "starts without the history"
+        )
+    elif hello.get("context_lost"):
+        text = f"warning: the agent lost its memory of this session ({hello.get('reason')}); {text}"
+    remark(text)

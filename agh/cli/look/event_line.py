@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agh.console.terminal import clean, one_line, styled, width
 from agh.core.events import Row
 
-_COLOURS = {
-    "user_message": "cyan",
-    "agent_message": "bold",
-    "error": "red",
-    "tool_call": "blue",
-    "tool_result": "blue",
-    "permission": "yellow",
-    "question": "yellow",
-    "runtime_warning": "yellow",
-    "session_stopped": "yellow",
+if TYPE_CHECKING:
+    from agh.console.theme import Role
+
+ROLES: dict[str, Role] = {
+    "user_message": "prompt",
+    "agent_message": "title",
+    "error": "error",
+    "tool_call": "note",
+    "tool_result": "note",
+    "permission": "warning",
+    "question": "warning",
+    "runtime_warning": "warning",
+    "session_stopped": "warning",
 }
 
 
@@ -24,8 +27,14 @@ def event_line(row: Row) -> str:
     kind = row.type.removeprefix("transcript_")
     head = clean(f"{row.sequence:>6}  {row.timestamp[11:19]}  {kind:<17}")
     text = one_line(summary(row.type, row.parsed()), max(20, width() - len(head) - 2))
-    colour = _COLOURS.get(row.type, "dim")
-    return f"{styled(head, 'dim')}  {styled(text, colour) if colour != 'dim' else text}".rstrip()
+    role = ROLES.get(row.type)
+    return f"{styled(head, 'muted')}  {styled(text, role) if role else text}".rstrip()
+
+
+def stop_line(name: str, notice: dict[str, Any]) -> str:
+    """Return the line at the end of a session's events: how it stopped."""
+    failure = as_dict(notice["failure"]).get("summary")
+    return clean(f"-- {name} stopped: {notice['stop_reason']}" + (f" ({failure})" if failure else ""))
 
 
 def summary(type: str, content: dict[str, Any]) -> str:

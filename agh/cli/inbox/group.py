@@ -1,0 +1,53 @@
+"""`agh inbox`: the list, and the group of the commands that answer from it"""
+
+from __future__ import annotations
+
+import click
+
+from agh.cli.inbox.view import format_entry
+from agh.cli.lazy import LazyGroup
+from agh.console.output import output_option, remark, write_result, write_text
+from agh.errors import Usage
+from agh.sessions.requests.inbox import list_entries
+
+NAMES = {"answer": "answer", "approve": "decide", "deny": "decide", "dismiss": "dismiss", "show": "show"}
+NOTHING_WAITS = 1  # the exit number
+
+
+@click.group(
+    "inbox",
+    cls=LazyGroup,
+    modules={name: f"agh.cli.inbox.{module}:{name}_command" for name, module in NAMES.items()},
+    invoke_without_command=True,
+    no_args_is_help=False,
+    epilog="\b\nExamples:\n  agh inbox\n  agh inbox approve 3\n  agh inbox --watch",
+)
+@click.option("--watch", is_flag=True, help="Print what comes in, until Ctrl-C; answer with `3 y` or `3 n`.")
+@click.option("--count", is_flag=True, help="Print only how many, fast enough for a shell prompt.")
+@output_option()
+@click.pass_context
+def inbox(context: click.Context, watch: bool, count: bool, output: str) -> None:
+    """List everything that waits for you, in all sessions.
+
+    That is: permissions with their diff, questions, gates of councils, logins, and limits and failures of the
+    last seven days that you have not dismissed; oldest first. The number of an entry is never used again, so
+    an answer cannot reach another request when the list has changed. Exit 1 if nothing waits.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    if watch:
+        if count:
+            raise Usage("give --watch or --count", hint="agh inbox --help")
+        from agh.cli.inbox.watch import watch_inbox
+
+        watch_inbox(output)
+        return
+    entries = list_entries()
+    if count:
+        write_text(f"{len(entries)}\n")
+    else:
+        write_result("inbox", entries, output, lambda: "\n".join(map(format_entry, entries)))
+        if not entries and output == "human":
+            remark("nothing waits for you")
+    if not entries:
+        raise click.exceptions.Exit(NOTHING_WAITS)

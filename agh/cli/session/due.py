@@ -1,0 +1,69 @@
+"""`agh session due`"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from agh.console.output import columns, output_option, remark, write_result
+from agh.console.when import clock
+from agh.errors import DueFailed
+from agh.home import session_of
+from agh.sessions.parked.due import Parked, list_parked, run_due
+
+KEYS_HINT = "keys for cron belong in a private file: agh config set env.file PATH"
+
+
+@click.command(
+    "due",
+    epilog="\b\nExamples:\n  agh session due\n  agh session due --run",
+)
+@click.option("--run", is_flag=True, help="Start the sessions whose limit has reset.")
+@output_option()
+def due_command(run: bool, output: str) -> None:
+    """List sessions that wait for the reset of a usage limit.
+
+    With --run, for cron or a timer, start those whose time has come; each prompt is sent once, however many
+    run this at the same time. A live session does not need it: its keeper waits. Sessions with an open
+    question, and paused ones, are left alone. See agh-cron(7).
+    """
+    rows = run_due() if run else list_parked()
+    if run:
+        _tell_problems(rows)
+    shown = [row for row in rows if not run or row["status"] in ("started", "failed")]
+    write_result("due", shown, output, lambda: _table(shown))
+    failed = [row for row in rows if row["status"] == "failed"]
+    if failed:
+        if not sys.stderr.isatty():
+            _notify(failed)
+        raise DueFailed(len(failed), len(rows))
+
+
+def _tell_problems(rows: list[Parked]) -> None:
+    """Say what keeps a session from being started, and what its agent may miss."""
+    for row in rows:
+        if row["error"] is not None:
+            remark(f"{row['session_id']}: {row['error']['message']}; {row['error']['hint']}")
+        if row["missing"] and row["status"] in ("started", "failed"):
+            names = ", ".join(row["missing"])
+            remark(f"{row['session_id']}: set when its prompt was parked, but not now: {names}; {KEYS_HINT}")
+
+
+def _notify(rows: list[Parked]) -> None:
+    """Notify of the sessions that could not be started: nobody is at a terminal to see it."""
+    from agh.sessions.requests.notify import Failure, notify_failures
+
+    failures = [
+        Failure(session_of(row["session_id"]), row["error"]["message"], row["resumes_at"])
+        for row in rows
+        if row["error"] is not None
+    ]
+    notify_failures(failures)
+
+
+def _table(rows: list[Parked]) -> str:
+    if not rows:
+        return ""
+    cells = [(row["session_id"], row["status"], clock(row["resumes_at"]), row["name"] or "-") for row in rows]
+    return columns(("ID", "STATUS", "LIMITED UNTIL", "NAME"), cells)

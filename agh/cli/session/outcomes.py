@@ -1,0 +1,32 @@
+"""Printing how an act on many sessions went, for `stop --all` and `resume --all`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+
+from agh.console import terminal
+from agh.console.output import remark, write_json, write_text
+from agh.sessions.many import Outcome
+
+
+def print_outcomes(outcomes: Iterable[Outcome], output: str, if_none: str) -> None:
+    """Print each outcome as it comes; exit with the number of the first failure, if there is one."""
+    exit_number, records = 0, []
+    for session, view, error in outcomes:
+        if error is not None:
+            exit_number = exit_number or error.exit
+            remark(f"{session.id}  {terminal.one_line(error.message, 2000)}")
+        record = view or {"id": session.id, "error": error.as_dict() if error else None}
+        records.append(record)
+        if output == "jsonl":
+            write_json(record, lines=True)
+        elif output == "human" and view:
+            write_text(terminal.clean(f"{session.id}  {view['badge']}") + "\n")
+    if output == "json":
+        write_json({"sessions": records})
+    if not records:
+        remark(if_none)
+    if exit_number:
+        raise click.exceptions.Exit(exit_number)
