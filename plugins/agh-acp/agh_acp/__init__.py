@@ -1,0 +1,1 @@
+"""agh in an editor: an ACP agent on stdio whose sessions are sessions of agh."""

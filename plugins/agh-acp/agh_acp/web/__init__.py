@@ -1,0 +1,1 @@
+"""`agh acp` over WebSocket and Streamable HTTP, for `agh serve`."""
