@@ -39,19 +39,19 @@ def council() -> None:
 )
 @click.option("--workspace", type=click.Path(), help="Where the members work (default: this directory).")
 @click.option("--name", help="A name to call the council's session by.")
-@click.option("--detach", is_flag=True, help="Print its id and leave it to itself.")
+@click.option("--detach", is_flag=True, help="Print its id and return at once.")
 @output_option()
 def run_command(
     profile: str, brief: Any, workspace: str | None, name: str | None, detach: bool, output: str
 ) -> None:
-    """Open a council and follow it to its memo or its next pause.
+    """Start a council and follow it to its memo or its next pause.
 
     It keeps running when this command ends. Ctrl-C pauses it; a second Ctrl-C leaves it running.
-    Exit: 0 with a memo, 5 at a gate, 6 when it was paused otherwise.
+    Exit: 0 with a memo, 5 at a gate, 6 if it paused for another reason.
     """
     path = os.path.realpath(workspace or os.getcwd())
     if not os.path.isdir(path):
-        raise WorkspaceGone("(new)", path, hint="name a directory with --workspace")
+        raise WorkspaceGone(path, hint="name a directory with --workspace")
     tables, question = _load_profile(profile, path), brief.read()
     if not question.strip():
         raise Usage("the brief is empty", hint="write the question into the file of --brief")
@@ -66,10 +66,10 @@ def run_command(
 
 @council.command("resume", epilog="Example:  agh council resume @last --max-budget 10")
 @click.argument("id")
-@click.option("--max-budget", type=click.FloatRange(min=0), help="A new maximum of the budget.")
-@click.option("--max-rounds", type=click.IntRange(min=1), help="A new maximum of rounds.")
-@click.option("--max-time", metavar="TIME", help="A new maximum of time; the clock restarts either way.")
-@click.option("--detach", is_flag=True, help="Print its id and leave it to itself.")
+@click.option("--max-budget", type=click.FloatRange(min=0), help="A new maximum budget.")
+@click.option("--max-rounds", type=click.IntRange(min=1), help="A new maximum number of rounds.")
+@click.option("--max-time", metavar="TIME", help="A new time limit; the clock restarts either way.")
+@click.option("--detach", is_flag=True, help="Print its id and return at once.")
 @output_option()
 def resume_command(
     id: str, max_budget: float | None, max_rounds: int | None, max_time: str | None, detach: bool, output: str
@@ -116,7 +116,7 @@ def list_command(output: str) -> None:
 
 @council.command("pause", epilog="Example:  agh council pause @last --after-round")
 @click.argument("id")
-@click.option("--after-round", is_flag=True, help="Let the round that runs come to its end first.")
+@click.option("--after-round", is_flag=True, help="Finish the current round first.")
 @output_option()
 def pause_command(id: str, after_round: bool, output: str) -> None:
     """Pause a council; resume continues from its checkpoint."""
@@ -137,7 +137,7 @@ def pause_command(id: str, after_round: bool, output: str) -> None:
 @click.option("--to", metavar="MEMBER", help="For this member alone; the others never see it.")
 @output_option()
 def steer_command(id: str, text: str, to: str | None, output: str) -> None:
-    """Tell the members something; it comes with their next round."""
+    """Tell the members something; they see it in their next round."""
     session = store.find_council(id)
     try:
         steer = client.call(session, "steer", text=text, to=to)
@@ -148,33 +148,39 @@ def steer_command(id: str, text: str, to: str | None, output: str) -> None:
 
 @council.group("gate", epilog="Example:  agh council gate approve @last")
 def gate() -> None:
-    """Decide at a gate where a council waits."""
+    """Approve or reject at the gate where a council waits."""
 
 
 @gate.command("approve", epilog="Example:  agh council gate approve @last")
 @click.argument("id")
-@click.option("--later", is_flag=True, help="Only note the decision; `resume` continues.")
-@click.option("--detach", is_flag=True, help="Go on, and do not wait.")
+@click.option("--sequence", type=int, metavar="N", help="Only if event N opened this gate.")
+@click.option("--later", is_flag=True, help="Only record the decision; `resume` continues.")
+@click.option("--detach", is_flag=True, help="Return at once; the council continues.")
 @output_option()
-def approve_command(id: str, later: bool, detach: bool, output: str) -> None:
-    """Let the council go on."""
-    _decide(id, True, "", later, detach, output)
+def approve_command(id: str, sequence: int | None, later: bool, detach: bool, output: str) -> None:
+    """Let the council continue."""
+    _decide(id, True, "", sequence, later, detach, output)
 
 
 @gate.command("reject", epilog="Example:  agh council gate reject @last --feedback 'too vague'")
 @click.argument("id")
 @click.option("--feedback", required=True, help="What is wrong with it; the members see this.")
-@click.option("--later", is_flag=True, help="Only note the decision; `resume` continues.")
-@click.option("--detach", is_flag=True, help="Go on, and do not wait.")
+@click.option("--sequence", type=int, metavar="N", help="Only if event N opened this gate.")
+@click.option("--later", is_flag=True, help="Only record the decision; `resume` continues.")
+@click.option("--detach", is_flag=True, help="Return at once; the council continues.")
 @output_option()
-def reject_command(id: str, feedback: str, later: bool, detach: bool, output: str) -> None:
-    """Have the step before the gate done again, with feedback."""
-    _decide(id, False, feedback, later, detach, output)
+def reject_command(
+    id: str, feedback: str, sequence: int | None, later: bool, detach: bool, output: str
+) -> None:
+    """Redo the step before the gate, with feedback."""
+    _decide(id, False, feedback, sequence, later, detach, output)
 
 
-def _decide(id: str, approved: bool, feedback: str, later: bool, detach: bool, output: str) -> None:
+def _decide(
+    id: str, approved: bool, feedback: str, sequence: int | None, later: bool, detach: bool, output: str
+) -> None:
     session = store.find_council(id)
-    decision = store.append_event(session, lambda state: store.decision_event(state, approved, feedback))
+    decision = store.decide_gate(session, approved, feedback, sequence)
     if later:
         write_result("gate", decision, output, lambda: str(decision["status"]))
         return

@@ -129,7 +129,7 @@ def _add_message(state: State, delegation: Delegation, type: str, text: str, row
 
 def _apply_gate(state: State, payload: dict[str, Any], row: Row) -> None:
     """Remember the gate; if it was rejected, forget the rounds of the step before it."""
-    state.gates[payload["round"]] = payload
+    state.gates[payload["round"]], state.gate_sequence = payload, row.sequence
     if payload["status"] == "rejected":
         _, first = state.profile.step_of(payload["round"])
         for number in [number for number in state.rounds if number >= first]:

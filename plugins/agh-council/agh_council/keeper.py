@@ -12,6 +12,7 @@ from typing import Any
 
 # Needed only later: see agh.keeper.process for why they are loaded now.
 import agh.keeper.agent.launch
+import agh.keeper.notify.plan
 import agh.sessions.repair
 import agh.sessions.worktree  # noqa: F401
 import agh_council.checkpoint  # noqa: F401
@@ -66,7 +67,8 @@ def keep(lock: Lock, ready: Ready, request: dict[str, Any]) -> None:
     )
     registry.manager()  # its hooks are called from here to the end
     live.ready = True
-    live.loop.on_signal((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), lambda: live.end("paused", "signal"))
+    pauses = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
+    live.loop.on_signals(dict.fromkeys(pauses, lambda: live.end("paused", "signal")))
     ready.succeeded(verbs.describe(live) | {"strategy": KIND, "reason": "", "context_lost": False})
     try:
         deliberate(live, engine, is_resuming)

@@ -90,6 +90,7 @@ class State:
     attempts: dict[int, int] = field(default_factory=dict)
     delegations: dict[str, Delegation] = field(default_factory=dict)
     gates: dict[int, dict[str, Any]] = field(default_factory=dict)  # by the round they come after
+    gate_sequence: int = 0  # of the last event about a gate
     steers: list[dict[str, Any]] = field(default_factory=list)  # not yet part of a round
     feedback: str = ""  # from a rejected gate, for the next round
     scratch_pads: dict[str, str] = field(default_factory=dict)  # the texts, by member

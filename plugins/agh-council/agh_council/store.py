@@ -81,24 +81,49 @@ def steer_event(state: State, text: str, to: str | None) -> CouncilEvent:
     return CouncilEvent("steer", f"to {to or 'everyone'}: {text}", payload)
 
 
-def decision_event(state: State, approved: bool, feedback: str) -> CouncilEvent:
-    """Return the operator's decision at the gate where the council waits."""
+def decide_gate(session: Session, approved: bool, feedback: str, sequence: int | None) -> dict[str, Any]:
+    """Record the operator's decision at the gate where the council waits, and return its payload.
+
+    The metadata then says that the gate is decided, so that it does not look as if it still waited.
+    """
+    return append_event(
+        session,
+        lambda state: decision_event(state, approved, feedback, sequence),
+        lambda payload: {"stop_detail": f"gate {payload['status']}"},
+    )
+
+
+def decision_event(state: State, approved: bool, feedback: str, sequence: int | None = None) -> CouncilEvent:
+    """Return the operator's decision at the gate where the council waits.
+
+    With `sequence`, only at the gate that this event asked for.
+    """
     gate = state.waiting_gate
-    if gate is None:
+    if gate is None or sequence not in (None, state.gate_sequence):
         raise NoGate(state.session_id)
     status = "approved" if approved else "rejected"
     title = f"after round {gate['round']}: {status}" + (f": {feedback}" if feedback else "")
     return CouncilEvent("gate", title, {**gate, "status": status, "feedback": feedback})
 
 
-def append_event(session: Session, make_event: Callable[[State], CouncilEvent]) -> dict[str, Any]:
-    """Append an event to the log of a council without a keeper, and return its payload."""
+def append_event(
+    session: Session,
+    make_event: Callable[[State], CouncilEvent],
+    changes: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """Append an event to the log of a council without a keeper, and return its payload.
+
+    `changes` returns what the metadata says after it.
+    """
     session_lock = lock.take(session)
     if session_lock is None:
         raise SessionBusy(session.id)
     with session_lock:
         event = make_event(read_state(session))
         _append(session_lock, event)
+        if changes is not None:
+            metadata: Any = meta.read(session)
+            meta.write(session, metadata | changes(event.payload))
     return event.payload
 
 

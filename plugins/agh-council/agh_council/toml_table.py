@@ -64,7 +64,7 @@ def one_of(*choices: str) -> Callable[[Any], str]:
 
     def read_choice(value: Any) -> str:
         if value not in choices:
-            raise ValueError(f"{value!r} is none of {', '.join(choices)}")
+            raise ValueError(f"{value!r} is not one of {', '.join(choices)}")
         return str(value)
 
     return read_choice

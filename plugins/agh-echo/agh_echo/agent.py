@@ -139,6 +139,10 @@ class Agent:
         self._find_session(params).set("mode", need(params, "modeId"))
         return {}
 
+    def on__echo_mirror(self, params: Frame) -> Frame:
+        """Answer a request that is not of the protocol with its own parameters."""
+        return {"mirrored": params}
+
     def on_session_set_model(self, params: Frame) -> Frame:
         self._find_session(params).set("model", need(params, "modelId"))
         return {}

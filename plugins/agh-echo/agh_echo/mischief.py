@@ -1,5 +1,6 @@
 """The misbehaviour of broken agents, one function per step. Leave this module out of your own agent."""
 
+import json
 import os
 import time
 
@@ -40,6 +41,13 @@ def flaky(turn: Turn, text: str) -> None:
     turn.session.failures = 0
 
 
+def limit(turn: Turn, text: str) -> None:
+    """Fail the first prompts with this step, also across restarts, as if a usage limit were reached."""
+    times, rest = head(text)
+    if sum("/limit" in prompt for prompt in turn.session.user_texts()) <= int(times):
+        raise Failure(-32603, rest or "Internal error: You've hit your limit · resets 11:59pm (UTC)")
+
+
 def late(turn: Turn, text: str) -> None:
     count, delay = [*text.split(), "0"][:2]
     turn.afterwards.append(_send_late_chunks(turn, int(count), float(delay)))
@@ -58,6 +66,13 @@ def unknown(turn: Turn, text: str) -> None:
 
 def ext(turn: Turn, text: str) -> None:
     turn.loop.wire.notify(text, {"sessionId": turn.session.id})
+
+
+def request(turn: Turn, text: str) -> Steps:
+    """Send a request of a kind that nobody knows, as in `/request _vendor/ask {"a": 1}`."""
+    method, _, params = text.partition(" ")
+    reply = yield turn.ask(method, json.loads(params or "{}"))
+    return f"answer: {json.dumps(reply.get('result', reply.get('error')), sort_keys=True)}"
 
 
 def exit_(turn: Turn, text: str) -> None:
@@ -128,7 +143,7 @@ def spawn_setsid(_turn: Turn, text: str) -> str:
 STEPS = {
     step.__name__.replace("_", "-").strip("-"): step
     for step in (
-        stop, empty, refuse, error, flaky, late, unknown, ext, exit_, crash, hang, ignore_cancel,
-        close_stdout, stderr, stderr_flood, raw, bytes_, no_newline, long_line, spawn_setsid,
+        stop, empty, refuse, error, flaky, limit, late, unknown, ext, request, exit_, crash, hang,
+        ignore_cancel, close_stdout, stderr, stderr_flood, raw, bytes_, no_newline, long_line, spawn_setsid,
     )
 }  # fmt: skip

@@ -78,7 +78,7 @@ def read(path: str) -> Imported:
         ids = (line.get("sessionId") for line in read_lines(path))
         session_id = next((value for value in ids if isinstance(value, str)), "")
     if not session_id:
-        raise ValueError("no line of it names a session of Claude Code")
+        raise ValueError("it has no Claude Code session id")
     converter = _Converter(Conversation("claude", session_id))
     for line in read_lines(path):
         converter.add_line(line)

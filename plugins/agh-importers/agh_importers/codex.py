@@ -72,7 +72,7 @@ def read(path: str) -> Imported:
     if not isinstance(session_id, str) or not session_id:
         session_id = ids_in_name[-1] if ids_in_name else ""
     if not session_id:
-        raise ValueError("no line of it names a session of Codex")
+        raise ValueError("it has no Codex session id")
     events = (_payload(line) for line in read_lines(path) if line.get("type") == "event_msg")
     has_prompt_events = any(event.get("type") == "user_message" for event in events)
     converter = _Converter(Conversation("codex", session_id), has_prompt_events)

@@ -56,7 +56,7 @@ def read(path: str) -> Imported:
         chat.add(record)
     session_id = chat.metadata.get("sessionId")
     if not isinstance(session_id, str) or not session_id:
-        raise ValueError("no line of it names a session of Gemini CLI")
+        raise ValueError("it has no Gemini CLI session id")
     if chat.metadata.get("kind") == "subagent":
         raise ValueError("it is the chat of a subagent, which cannot be resumed")
     conversation = Conversation("gemini", session_id)

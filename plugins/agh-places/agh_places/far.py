@@ -130,7 +130,8 @@ def explain_end(place: str, launch: Launch, exit_status: Mapping[str, Any], stde
         return PlaceGone(place, f"{output[-1][:300]} ({program} {how})" if output else f"{program} {how}")
     if notice == "no-directory":
         advice = f"make the directory in {place}, or name another: [places.NAME] dir, or ssh:HOST:DIR"
-        return WorkspaceGone(launch.session_id or "(new)", f"{launch.cwd} in {place}", hint=advice)
+        owner = f"session {launch.session_id}: its workspace " if launch.session_id else ""
+        return WorkspaceGone(f"{owner}{launch.cwd} in {place}", hint=advice)
     agent = launch.agent
     if notice == "no-program":
         install = f"install it there: {agent.install}" if agent.install else None

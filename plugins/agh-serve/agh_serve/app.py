@@ -6,15 +6,17 @@ from collections.abc import Iterable
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agh.adapters.html_page import style
+from agh.adapters.web import WebApplication
 from agh.errors import AghError, Bug, Usage
 from agh_serve.broadcast import Broadcasts
 from agh_serve.dispatch import Operation, dispatch
@@ -38,9 +40,15 @@ CONTENT_SECURITY_POLICY = (
 
 
 def build_application(
-    broadcasts: Broadcasts, *, token: str | None, bound_host: str | None, allowed_hosts: Iterable[str] = ()
+    broadcasts: Broadcasts,
+    *,
+    token: str | None,
+    bound_host: str | None,
+    allowed_hosts: Iterable[str] = (),
+    allowed_origins: Iterable[str] = (),
+    others: Iterable[WebApplication] = (),
 ) -> ASGIApp:
-    """Return the application. `token`, `bound_host` and `allowed_hosts` are those of `Guard`."""
+    """Return the application. `others` are those of plugins; the rest is for `Guard`."""
     routes = [Route(path, serve_page_file, methods=["GET"]) for path in PAGE_FILES]
     routes.append(Route("/api/openapi.json", serve_openapi, methods=["GET"]))
     by_path: dict[str, dict[str, Operation]] = {}
@@ -48,11 +56,26 @@ def build_application(
         by_path.setdefault(operation.path, {})[operation.method] = operation
     for prefix in PREFIXES:
         routes += [_build_route(prefix + path, methods, broadcasts) for path, methods in by_path.items()]
-    handlers = {AghError: _handle_agh_error, HTTPException: _handle_http_error, Exception: _handle_bug}
+    handlers = {
+        AghError: _handle_agh_error,
+        HTTPException: _handle_http_error,
+        OSError: _handle_system_error,
+        Exception: _handle_bug,
+    }
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.router.redirect_slashes = False
+    applications: dict[str, Any] = {other.path: other.app for other in others if other.path not in PAGE_FILES}
+
+    async def choose(scope: Scope, receive: Receive, send: Send) -> None:
+        await applications.get(scope["path"], app)(scope, receive, send)
+
     return Guard(
-        app, token=token, bound_host=bound_host, allowed_hosts=allowed_hosts, public_paths=PAGE_FILES
+        choose,
+        token=token,
+        bound_host=bound_host,
+        allowed_hosts=allowed_hosts,
+        allowed_origins=allowed_origins,
+        public_paths=PAGE_FILES,
     )
 
 
@@ -101,6 +124,15 @@ async def _handle_http_error(request: Request, error: Exception) -> Response:
         response.headers.update(error.headers or {})
         return response
     return respond_with_error(Usage(error.detail))
+
+
+async def _handle_system_error(request: Request, error: Exception) -> Response:
+    from agh.keeper.failures import explain
+
+    cause = explain(error)
+    if cause is None:
+        raise error
+    return respond_with_error(cause)
 
 
 async def _handle_bug(request: Request, error: Exception) -> Response:

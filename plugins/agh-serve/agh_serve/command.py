@@ -6,11 +6,13 @@ import os
 import socket
 import stat
 import sys
+from contextlib import suppress
 
 import click
 
 from agh.console.output import remark, write_text
 from agh.errors import INTERRUPTED
+from agh.home import ensure_home, replace_private_file
 from agh_serve.errors import AddressTaken, AddressUnsafe
 from agh_serve.token import ensure_token, token_path
 
@@ -24,9 +26,21 @@ MAX_SOCKET_PATH = 107
 @click.option(
     "--allow-host", "allowed_hosts", multiple=True, metavar="NAME", help="Also answer for this host name."
 )
+@click.option(
+    "--allow-origin",
+    "allowed_origins",
+    multiple=True,
+    metavar="URL",
+    help="Also answer pages of this site, e.g. http://localhost:2718.",
+)
 @click.option("--no-token", is_flag=True, help="Ask for no token; on this machine only.")
 def serve_command(
-    host: str, port: int, socket_path: str | None, allowed_hosts: tuple[str, ...], no_token: bool
+    host: str,
+    port: int,
+    socket_path: str | None,
+    allowed_hosts: tuple[str, ...],
+    allowed_origins: tuple[str, ...],
+    no_token: bool,
 ) -> None:
     """Serve sessions over HTTP, with a web page, until Ctrl-C.
 
@@ -34,7 +48,7 @@ def serve_command(
     """
     from agh.adapters.installation import require_extra
 
-    require_extra("serve", "agh serve", ("httptools", "starlette", "uvicorn"))
+    require_extra("serve", "agh serve", ("httptools", "starlette", "uvicorn", "websockets"))
     from agh_serve.guard import is_loopback
 
     if socket_path is None and not is_loopback(host):
@@ -46,6 +60,9 @@ def serve_command(
     from agh_serve.server import serve
 
     def announce() -> None:
+        if socket_path is None:
+            with suppress(OSError):  # only links in notifications need it
+                replace_private_file(url_path(), f"{address}\n".encode(), sync=False)
         write_text(f"listening on {address}\n")
         if socket_path is None:
             _announce_page(address, token)
@@ -56,14 +73,31 @@ def serve_command(
             token=token,
             bound_host=None if socket_path else host,
             allowed_hosts=allowed_hosts,
+            allowed_origins=allowed_origins,
             on_ready=announce,
         )
     finally:
         listener.close()
         if socket_path:
             os.unlink(socket_path)
+        else:
+            _forget_url(address)
     if interrupted:
         raise click.exceptions.Exit(INTERRUPTED)
+
+
+def url_path() -> str:
+    """Return the path of the file that has the page's URL while the server runs, for links to it."""
+    return os.path.join(ensure_home(), "serve.url")
+
+
+def _forget_url(address: str) -> None:
+    """Delete the file with the URL, unless another server has written its own."""
+    with suppress(OSError):
+        with open(url_path(), encoding="utf-8") as file:
+            is_ours = file.read().strip() == address
+        if is_ours:
+            os.unlink(url_path())
 
 
 def _announce_page(address: str, token: str | None) -> None:

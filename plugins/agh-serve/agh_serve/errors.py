@@ -69,7 +69,7 @@ class MethodUnknown(AghError):
 
 
 class ServerEnding(AghError):
-    """the server ends; the turn goes on without it"""
+    """the server ends; the turn continues without it"""
 
     exit = 7
     hint = "agh session recap ID"

@@ -93,7 +93,7 @@ def check_value(value: Any, schema: Mapping[str, Any], name: str) -> None:
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         raise Usage(f"{name}: {_abbreviate(value)} is not of type {schema['type']}")
     if "enum" in schema and value not in schema["enum"]:
-        raise Usage(f"{name}: {_abbreviate(value)} is none of {', '.join(schema['enum'])}")
+        raise Usage(f"{name}: {_abbreviate(value)} is not one of {', '.join(schema['enum'])}")
     if isinstance(value, str):
         _check_text(value, schema, name)
     elif isinstance(value, int | float):

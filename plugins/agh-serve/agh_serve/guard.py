@@ -11,7 +11,7 @@ import ipaddress
 import re
 import secrets
 from collections.abc import Iterable
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -47,6 +47,12 @@ def _parse_origin(origin: str) -> str:
         return ""
 
 
+def _token_in(query: bytes) -> bytes:
+    """Return the token that a query has."""
+    tokens = parse_qs(query.decode("latin-1")).get("token")
+    return tokens[0].encode() if tokens else b""
+
+
 def _has_long_body(content_length: bytes) -> bool:
     """Tell whether a request announces a body that no operation takes."""
     digits = content_length.strip()
@@ -63,26 +69,27 @@ class Guard:
         token: str | None,
         bound_host: str | None,
         allowed_hosts: Iterable[str],
+        allowed_origins: Iterable[str] = (),
         public_paths: Iterable[str],
     ) -> None:
         """Guard `app`.
 
-        `bound_host` is the host that the server listens on, None for a Unix socket. `public_paths` need no
-        token.
+        `bound_host` is the host that the server listens on, None for a Unix socket. Pages of
+        `allowed_origins` may use the server too. `public_paths` need no token.
         """
         self._app, self._public_paths = app, frozenset(public_paths)
         self._token = None if token is None else f"Bearer {token}".encode()
         hosts = (*allowed_hosts, bound_host or "")
         self._allowed_hosts = {host.lower().strip("[]") for host in hosts if host}
+        self._allowed_origins = {origin.lower().rstrip("/") for origin in allowed_origins}
         self._is_remote = bound_host is not None and not is_loopback(bound_host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
+        if scope["type"] == "lifespan":
             return
 
         async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
+            if message["type"] in ("http.response.start", "websocket.http.response.start"):
                 message["headers"] = [*message.get("headers", ()), *_SECURITY_HEADERS]
             await send(message)
 
@@ -103,11 +110,14 @@ class Guard:
             raise OriginRefused(repr(origin))
         if _has_long_body(headers.get(b"content-length", b"")):
             raise RequestTooLarge(MAX_BODY_BYTES)
-        if origin and _parse_origin(origin) != host.lower():
+        if origin and _parse_origin(origin) != host.lower() and origin.lower() not in self._allowed_origins:
             raise OriginRefused(repr(origin))
         if self._token is None or scope["path"] in self._public_paths:
             return
-        if not secrets.compare_digest(headers.get(b"authorization", b""), self._token):
+        authorization = headers.get(b"authorization", b"")
+        if scope["type"] == "websocket" and not authorization:  # browsers send no such header with these
+            authorization = b"Bearer " + _token_in(scope["query_string"])
+        if not secrets.compare_digest(authorization, self._token):
             raise Unauthorized()
 
     def _is_ours(self, host_header: str) -> bool:

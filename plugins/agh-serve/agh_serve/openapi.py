@@ -41,7 +41,7 @@ _SCHEMAS: dict[str, Any] = {
         "properties": {
             "attached_to": {"type": "string"},
             "attached_at": {"type": "string", "format": "date-time"},
-            "attach_expires_at": {"type": "string", "format": "date-time"},
+            "attach_expires_at": {"type": ["string", "null"], "format": "date-time"},
         },
     },
     "Event": {

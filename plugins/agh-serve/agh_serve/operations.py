@@ -144,11 +144,11 @@ OPERATIONS = (
         "POST",
         f"{SESSION_PATH}/detach",
         action_handlers.detach_session,
-        "Give the lease back. The agent goes on working.",
+        "Give the lease back. The agent keeps working.",
         object_schema(detach=ANY_OBJECT),
         body=(
             Field("attached_to", "The label of the lease."),
-            Field("force", "Free the lease whoever holds it.", FLAG),
+            Field("force", "Release the lease even if another holds it.", FLAG),
         ),
     ),
     Operation(
@@ -195,7 +195,7 @@ OPERATIONS = (
                 "digest", "The request's digest as it was shown; if it has changed since, nothing is decided."
             ),
             Field("decision", "allow by default.", enum_schema("allow", "deny")),
-            Field("always", "Choose the agent's option that lasts, where it offers one.", FLAG),
+            Field("always", "Answer such requests so from now on, if the agent offers that.", FLAG),
         ),
     ),
     Operation(

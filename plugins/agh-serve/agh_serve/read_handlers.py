@@ -163,5 +163,5 @@ def _get_either(params: dict[str, Any], *names: str) -> Any:
     """Return a parameter that has two names, or None."""
     values = [params[name] for name in names if name in params]
     if len(values) > 1:
-        raise Usage(f"{' and '.join(names)} are the same", hint="give one of them")
+        raise Usage(f"{' and '.join(names)} mean the same", hint="send only one of them")
     return values[0] if values else None

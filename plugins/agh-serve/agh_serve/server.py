@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from agh.adapters import registry
 from agh.sessions import start
 from agh_serve import threads
 from agh_serve.app import build_application
@@ -21,6 +23,7 @@ from agh_serve.broadcast import Broadcasts
 REAP_EVERY = 1.0
 SHUTDOWN_GRACE = 5
 MAX_HEAD_BYTES = 64 << 10
+MAX_SOCKET_MESSAGE = 32 << 20
 _REFUSAL = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
@@ -59,25 +62,42 @@ def serve(
     token: str | None,
     bound_host: str | None,
     allowed_hosts: Iterable[str],
+    allowed_origins: Iterable[str],
     on_ready: Callable[[], None],
 ) -> bool:
     """Serve until a signal. Return whether it was Ctrl-C."""
     gc.enable()  # off in short commands; this one runs for long
-    return asyncio.run(_serve(listener, token, bound_host, allowed_hosts, on_ready))
+    others = list(registry.web_applications().values())
+    broadcasts = Broadcasts()
+    application = build_application(
+        broadcasts,
+        token=token,
+        bound_host=bound_host,
+        allowed_hosts=allowed_hosts,
+        allowed_origins=allowed_origins,
+        others=others,
+    )
+
+    def end_streams() -> None:
+        threads.stop_reads()
+        broadcasts.close()
+        for other in others:
+            other.close()
+
+    return asyncio.run(_serve(listener, application, end_streams, on_ready))
 
 
 async def _serve(
     listener: socket.socket,
-    token: str | None,
-    bound_host: str | None,
-    allowed_hosts: Iterable[str],
+    application: ASGIApp,
+    end_streams: Callable[[], None],
     on_ready: Callable[[], None],
 ) -> bool:
-    broadcasts = Broadcasts()
     config = uvicorn.Config(
-        build_application(broadcasts, token=token, bound_host=bound_host, allowed_hosts=allowed_hosts),
+        application,
         http=LimitedProtocol,
-        ws="none",
+        ws="websockets-sansio",
+        ws_max_size=MAX_SOCKET_MESSAGE,
         loop="asyncio",
         lifespan="off",
         log_config=None,
@@ -94,8 +114,7 @@ async def _serve(
         signals.append(number)
         server.should_exit = True
         server.force_exit = len(signals) > 1
-        threads.stop_reads()
-        broadcasts.close()
+        end_streams()
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

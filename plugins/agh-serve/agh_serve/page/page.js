@@ -10,7 +10,7 @@ const TURNS = 20, POLL = 2000, SLOWEST_RETRY = 4000;
 const LIVE = ["starting", "active", "stopping"];
 const MOODS = {
   running: "good", failed: "bad", hung: "bad", unhealthy: "bad", unknown: "bad",
-  paused: "care", "waiting-for-input": "care", "waiting-for-auth": "care",
+  paused: "care", limited: "care", "waiting-for-input": "care", "waiting-for-auth": "care",
 };
 const ODD = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 
