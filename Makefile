@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint docs picture bench bench-against peers soak fuzz mutants real-agents catalog schema schema-names slurm podman \
-	browser serve-ai serve-fuzz serve-load install-test datasette clean
+.PHONY: demo test lint docs picture pictures bench bench-against peers soak fuzz mutants real-agents catalog schema schema-names slurm podman \
+	editors acp-sdk acp-jupyter acp-kills browser serve-ai serve-fuzz serve-load install-test datasette clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m tests.demo
@@ -25,9 +25,13 @@ docs: $(STAMP)
 picture: $(STAMP)
 	$(BIN)/python -m tools.picture
 
+# docs/pictures, light and dark; ARGS=list makes only those whose names begin so.
+pictures: $(STAMP)
+	$(BIN)/python -m tools.pictures $(ARGS)
+
 # AGH_SOAK_MINUTES (60) are shared out among the tests that try a fault again and again.
 soak: $(STAMP)
-	AGH_SOAK=full $(BIN)/python -m pytest -n 2 --dist worksteal -q -rP -m soak tests/faults $(ARGS)
+	AGH_SOAK=full $(BIN)/python -m pytest -n 2 --dist worksteal -q -rP -m soak tests/faults tests/plugins/acp tests/sessions $(ARGS)
 	AGH_SOAK=full $(BIN)/python -m pytest -n 2 --dist worksteal -q -rP tests/plugins/council/test_boundaries.py
 
 # 100,000 spoiled messages and 2,000 spoiled handshakes; the suite has a share of them.
@@ -78,6 +82,29 @@ peers:
 	mkdir -p build/peers && cd build/peers && npm install --no-fund --no-audit node@24 && \
 		PATH="$$PWD/node_modules/.bin:$$PATH" npm install --no-fund --no-audit acpx@latest
 
+# What others see of `agh acp`: acpx and the TypeScript SDK from npm, the Python SDK, Jupyter's client, and the
+# newest schema of ACP.
+EDITORS := $(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/plugins/acp/outside
+
+editors: $(STAMP) $(SDK) peers acp-sdk acp-jupyter
+	$(BIN)/python -m pip install -q --group schema
+	ACP_SCHEMA=$(CURDIR)/$(SDK) $(BIN)/python -m pytest -q -n 2 tests/plugins/acp $(ARGS)
+	$(EDITORS)/test_acpx.py $(ARGS)
+
+# The clients of both SDKs, on stdio, over WebSocket and over HTTP, and the bridge that marimo needs.
+acp-sdk: $(STAMP)
+	npm install --silent --no-audit --no-fund --prefix $(VENV)/acp-sdk @agentclientprotocol/sdk@latest zod ws stdio-to-ws
+	$(BIN)/python -m pip install -q 'agent-client-protocol[http]>=0.12,<0.13'
+	$(EDITORS)/test_typescript.py $(addprefix tests/plugins/acp/outside/,test_python_web.py test_bridge.py) $(ARGS)
+
+acp-jupyter: $(STAMP)
+	$(PYTHON) -m venv $(VENV)/jupyter && $(VENV)/jupyter/bin/python -m pip install -q jupyter-ai-acp-client
+	$(EDITORS)/test_jupyter.py $(ARGS)
+
+# Random kills of editor, `agh acp`, keeper and agent: make acp-kills ROUNDS=1000
+acp-kills: $(STAMP)
+	AGH_KILLS=$(or $(ROUNDS),1000) $(BIN)/python -m pytest -q -n 3 -rP tests/plugins/acp/test_kills.py $(ARGS)
+
 # What a browser (Debian's chromium), the npm package `ai`, schemathesis and many followers see of `agh serve`.
 OUTSIDE := $(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/plugins/serve/outside
 
@@ -101,6 +128,11 @@ datasette: $(STAMP)
 	$(PYTHON) -m venv $(VENV)/datasette && $(VENV)/datasette/bin/python -m pip install -q datasette
 	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/interop/outside/test_datasette.py $(ARGS)
 
+# A real notification daemon (python-dbusmock, on a bus of its own) gets what agh sends to the desktop.
+desktop: $(STAMP)
+	$(BIN)/python -m pip install -q --no-deps --target $(VENV)/dbusmock python-dbusmock
+	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/interop/outside/test_desktop.py $(ARGS)
+
 # Every documented way to install agh, in fresh environments, from an index on this machine.
 install-test: $(STAMP)
 	$(PYTHON) -m venv $(VENV)/install && $(VENV)/install/bin/python -m pip install -q --upgrade pip
@@ -109,7 +141,7 @@ install-test: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m tests.bench --json docs/bench.json $(ARGS)
-	$(BIN)/python -m tests.bench.table docs/bench.json README.md
+	$(BIN)/python -m tests.bench.table docs/bench.json docs/benchmarks.md
 
 # Row by row in turn with another checkout: make bench-against TREE=../agh-before
 bench-against: $(STAMP)

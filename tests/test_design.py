@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from agh.adapters import hookspecs
 from tests.support.named import ROOT, exists
@@ -51,14 +52,24 @@ def test_every_hook_is_there() -> None:
     assert set(re.findall(r"`(agh_\w+)`", part("Plugins"))) == hooks
 
 
+def anchors(document: Path) -> set[str]:
+    """Return the anchors of a document's headings, as they are made on the web."""
+    titles = re.findall(r"^#+ (.+)$", document.read_text(), flags=re.M)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
 def test_every_link_leads_somewhere() -> None:
-    for document in DOCS.glob("*.md"):
-        text = document.read_text()
-        titles = {title.lower().replace(" ", "-") for title in re.findall(r"^#+ (.+)$", text, flags=re.M)}
-        for target in re.findall(r"\]\(([^)]+)\)", text):
+    for document in [ROOT / "README.md", ROOT / "SECURITY.md", ROOT / "CONTRIBUTING.md", *DOCS.glob("*.md")]:
+        for target in re.findall(r"\]\(([^)]+)\)", document.read_text()):
             name, _, title = target.partition("#")
-            assert not name or (DOCS / name).exists(), target
-            assert name or title in titles, target
+            path = document.parent / name if name else document
+            assert path.exists(), (document.name, target)
+            assert not title or title in anchors(path), (document.name, target)
+
+
+def test_the_index_leads_to_every_document() -> None:
+    linked = re.findall(r"\]\(([\w.-]+\.md)", (DOCS / "README.md").read_text())
+    assert set(linked) == {path.name for path in DOCS.glob("*.md")} - {"README.md"}
 
 
 def test_the_glossary_is_in_order_and_short() -> None:

@@ -10,22 +10,31 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 import click
 import pytest
+from agh_places import place
 
 from agh import errors
 from agh.adapters import hookspecs
 from agh.adapters.agents import AgentRecord
 from agh.cli.main import root
 from agh.cli.tree import commands
+from agh.config import SETTINGS, examine, own_file
+from agh.core import rules
 from agh.core.events import TYPES
-from tools import manpages
+from agh.core.settings import mcp
+from agh.core.settings.hooks import HOOK_KEYS
+from agh.core.settings.notify import Notify
+from tools import manpages, settings
 from tools.__main__ import MAN, ROOT
 from tools.facts import EXITS
 
 PAGES = sorted(path for path in MAN.rglob("*") if path.is_file())
-SECTIONS = ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "FILES", "ENVIRONMENT", "EXAMPLES")
+SECTIONS = ("NAME", "SYNOPSIS", "EXAMPLES", "DESCRIPTION", "OPTIONS")
+SHARED = ("EXIT STATUS", "FILES", "ENVIRONMENT")  # by all commands, so only agh(1) has them
+LONGEST_MEDIAN = 64  # lines of a page's source
 
 
 def text_of(page: Path) -> str:
@@ -52,6 +61,13 @@ def test_every_command_has_a_page(path: tuple[str, ...]) -> None:
     page = (MAN / "man1" / f"{manpages.title(path)}.1").read_text()
     titles = re.findall(r"^\.SH (.*)$", page, flags=re.M)
     assert [title for title in titles if title in SECTIONS] == list(SECTIONS)
+    assert [title for title in titles if title in SHARED] == ([] if path else list(SHARED))
+    assert not path or "agh(1) has the exit statuses" in text_of(MAN / "man1" / f"{manpages.title(path)}.1")
+
+
+def test_pages_are_short() -> None:
+    lengths = [len(page.read_text().splitlines()) for page in MAN.glob("man1/*.1")]
+    assert median(lengths) <= LONGEST_MEDIAN
 
 
 def test_every_command_and_option_says_what_it_does() -> None:
@@ -89,11 +105,16 @@ def examples_of_pages() -> Iterator[str]:
             yield from re.findall(r"^(agh .*)$", block, flags=re.M)
 
 
+def examples_of_documents() -> Iterator[str]:
+    for document in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        blocks = re.findall(r"^```(?:sh|shell)\n(.*?)^```$", document.read_text(), flags=re.M | re.S)
+        lines = [line.strip() for block in blocks for line in block.splitlines()]
+        yield from (line for line in lines if line.startswith("agh "))
+
+
 def examples() -> list[str]:
     lines = [line for _, command in commands(root) for line in manpages.examples(command)]
-    blocks = re.findall(r"^```(?:sh|shell)\n(.*?)^```$", (ROOT / "README.md").read_text(), flags=re.M | re.S)
-    readme = [line.strip() for block in blocks for line in block.splitlines()]
-    return [*lines, *examples_of_pages(), *(line for line in readme if line.startswith("agh "))]
+    return [*lines, *examples_of_pages(), *examples_of_documents()]
 
 
 @pytest.mark.parametrize("line", examples())
@@ -104,7 +125,7 @@ def test_an_example_is_a_command_that_exists(line: str) -> None:
     for words in called:
         command: click.Command = root
         context = click.Context(root, **root.context_settings)  # click keeps the help option it makes here
-        while isinstance(command, click.Group) and words:
+        while isinstance(command, click.Group) and words and not words[0].startswith("-"):
             name, *words = words
             subcommand = command.get_command(context, name)
             assert subcommand is not None, name
@@ -149,24 +170,34 @@ def exits(kind: type[errors.AghError] = errors.AghError) -> Iterator[int]:
 def test_every_exit_status_is_documented() -> None:
     used = {0, errors.INTERRUPTED, errors.BROKEN_PIPE, *exits()}
     assert set(EXITS) == used
-    readme = (ROOT / "README.md").read_text().partition("## Exit codes")[2]
-    assert {int(number) for number in re.findall(r"\b\d+\b", readme.partition("\n## ")[0])} == used
+    assert {int(number) for number in terms(MAN / "man1/agh.1", "EXIT STATUS")} == used
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_setting_has_a_type_and_an_example_that_works(name: str) -> None:
+    file = Path(own_file())
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(settings.example_of(name))
+    values, problems = examine(str(file))
+    assert problems == []
+    assert list(values) == [name]
+    assert values[name] != SETTINGS[name].default
+    assert settings.type_of(name)
+    assert name in terms(MAN / "man5/agh-config.5", "SETTINGS")
 
 
 @pytest.mark.parametrize(
-    ("page", "possible"),
+    ("title", "keys"),
     [
-        ("run", {"3", "6", "7", "9"}),
-        ("session-prompt", {"3", "6", "7", "9"}),
-        ("session-pause", {"3", "6", "7", "9"}),
-        ("session-wait", {"3", "7"}),
-        ("session-events", set()),
+        ("MCP SERVERS", mcp._STDIO | mcp._REMOTE),
+        ("PERMISSION RULES", {"decision", *rules.PATTERNS}),
+        ("HOOKS", set(HOOK_KEYS)),
+        ("NOTIFICATIONS", set(Notify._fields)),
+        ("PLACES", set(place._KEYS)),
     ],
 )
-def test_a_page_has_the_exit_statuses_that_can_happen(page: str, possible: set[str]) -> None:
-    listed = terms(MAN / f"man1/agh-{page}.1", "EXIT STATUS")
-    assert {"0", "1", "2", "4", "8", "130", "141"} <= listed
-    assert {"3", "6", "7", "9"} & listed == possible
+def test_every_key_of_a_table_is_documented(title: str, keys: set[str]) -> None:
+    assert terms(MAN / "man5/agh-config.5", title) == keys
 
 
 def test_every_variable_of_the_environment_is_documented() -> None:
@@ -197,7 +228,7 @@ def test_every_page_is_where_man_looks() -> None:
 
 
 def test_every_page_that_is_named_exists() -> None:
-    own = {(page.stem, page.suffix[1:]) for page in [*PAGES, *ROOT.glob("plugins/*/man/**/*.[17]")]}
+    own = {(page.stem, page.suffix[1:]) for page in [*PAGES, *ROOT.glob("plugins/*/man/**/*.[157]")]}
     named = set()
     for page in PAGES:
         named |= set(re.findall(r"\b(agh[\w-]*)\s?\((\d)\)", text_of(page)))

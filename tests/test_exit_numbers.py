@@ -16,6 +16,7 @@ from tests.support.site import Site, command
 from tools.facts import EXITS
 
 ECHO = ("run", "--agent", "echo")
+LIMIT = "/limit 1 You've hit your usage limit. Try again in 2 hours."
 REQUEST = raw_request({"kind": "execute", "rawInput": {"command": "make"}})
 
 
@@ -69,6 +70,7 @@ PRODUCED: dict[int, Callable[[Live], int]] = {
     7: lambda live: exit_of(live, *ECHO, "/crash"),
     8: damaged,
     9: lambda live: exit_of(live, *ECHO, "--command", "no-such-agent", "hello"),
+    10: lambda live: exit_of(live, *ECHO, "--park", LIMIT),
     70: crashed,
     130: interrupted,
     141: unread,
@@ -84,3 +86,11 @@ def test_a_search_without_a_hit_exits_with_1(live: Live) -> None:
     live.agh(*ECHO, "hello")
     assert exit_of(live, "search", "hello") == 0
     assert exit_of(live, "search", "goodbye") == 1
+
+
+def test_an_empty_inbox_exits_with_1(live: Live) -> None:
+    assert exit_of(live, "inbox") == 1
+    assert exit_of(live, "inbox", "--count") == 1
+    live.agh(*ECHO, "/crash", code=7)
+    assert exit_of(live, "inbox") == 0
+    assert exit_of(live, "inbox", "--count") == 0

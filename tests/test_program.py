@@ -44,6 +44,7 @@ COMMANDS = [
     ("session", "repair", "--all", "--dry-run", "-o", "json"),
     ("session", "search", "stop", "--all-workspaces"),
     ("session", "status", "nobody", "-o", "json"),
+    ("session", "last", "talk"),
     ("session", "transcript", "talk", "-o", "markdown"),
     ("session", "usage", "talk", "-o", "json"),
     ("skill", "show"),

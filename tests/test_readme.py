@@ -1,4 +1,4 @@
-"""The README as a new user reads it: every `sh` block is pasted into one shell, from the top.
+"""The README and the tutorial as a new user reads them: every `sh` block is pasted into one shell.
 
 A block that needs what a new user may not have (another machine, a waiting agent) is marked `shell`; its
 commands and options are checked with all other examples.
@@ -21,6 +21,8 @@ from tests.support.program import AGH
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", README, flags=re.M | re.S)
+TUTORIAL = re.findall(r"^```sh\n(.*?)^```$", (ROOT / "docs/tutorial.md").read_text(), flags=re.M | re.S)
+MOST_LINES, MOST_ROWS = 170, 12
 
 
 @pytest.fixture
@@ -45,10 +47,11 @@ def user(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 
 def test_there_are_the_blocks_we_think() -> None:
+    assert len(TUTORIAL) == 7
     assert {line.split()[1] for line in BLOCKS[0].splitlines()} == {"demo", "test"}
     recipes = README.partition("\n## Recipes\n")[2].partition("\n## ")[0]
     assert recipes.count("\n### ") == 5
-    assert len(re.findall(r"^```sh$", recipes, flags=re.M)) == 4  # the plugin is pip's business: test_written
+    assert len(re.findall(r"^```sh$", recipes, flags=re.M)) == 4  # the last one needs other machines
 
 
 def test_the_two_commands_are_there() -> None:
@@ -94,18 +97,56 @@ def test_every_block_works_as_it_stands_and_once_more(user: dict[str, str], tmp_
         assert names.count(("fix-login", True)) == number - 1
 
 
-def test_the_picture_is_there_and_needs_nothing() -> None:
-    (path,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README)
-    picture = (ROOT / path).read_text()
-    assert picture.startswith("<svg")
-    assert set(re.findall(r"https?://[^\"' )]+", picture)) == {"http://www.w3.org/2000/svg"}
+@pytest.mark.slow
+def test_the_tutorial_works_as_it_stands_and_once_more(user: dict[str, str]) -> None:
+    if not shutil.which("jq"):
+        pytest.skip("jq is not installed")
+    for number in (1, 2):
+        result = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", "\n".join(TUTORIAL)],
+            cwd=Path(user["HOME"]) / "project",
+            env=user,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=110,
+        )
+        assert result.returncode == 0, (number, result.stdout, result.stderr)
+        assert "echo: where were we?" in result.stdout
+        assert '"where were we?"' in result.stdout.rpartition("\nSEEN ")[2]
+
+
+def test_it_is_short() -> None:
+    assert len(README.splitlines()) <= MOST_LINES
+    tables = re.findall(r"(?:^\|.*\n)+", README, flags=re.M)
+    assert [table for table in tables if len(table.splitlines()) - 2 > MOST_ROWS] == []
+
+
+def test_the_first_screen_says_what_only_agh_does() -> None:
+    screen = "\n".join(README.splitlines()[:24])
+    assert [
+        word for word in ("kill -9", "Claude", "Codex", "jq", "SQL", "editor") if word not in screen
+    ] == []
+
+
+def test_the_pictures_are_there_and_need_nothing() -> None:
+    paths = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README)
+    paths += re.findall(r'(?:src|srcset)="([^"]+)"', README)
+    assert len(paths) > 2
+    for path in paths:
+        picture = (ROOT / path).read_text()
+        assert picture.startswith("<svg")
+        assert set(re.findall(r"https?://[^\"' )]+", picture)) == {"http://www.w3.org/2000/svg"}
 
 
 def test_links_and_files_that_are_named_exist() -> None:
-    for name in re.findall(r"`((?:plugins|tools|agh)/[\w/.-]+|[A-Z]+\.md)`", README):
-        assert (ROOT / name).exists(), name
+    names = re.findall(r"`((?:plugins|tools|agh)/[\w/.-]+|[A-Z]+\.md)`", README)
+    links = re.findall(r"\]\(([\w/.-]+)(?:#[\w-]+)?\)", README)
+    assert len(links) > 10
+    assert [name for name in names + links if not (ROOT / name).exists()] == []
 
 
 def test_the_place_of_the_bench_table() -> None:
-    assert README.count("<!-- bench -->") == README.count("<!-- /bench -->") == 1
-    assert README.index("<!-- bench -->") < README.index("<!-- /bench -->")
+    page = (ROOT / "docs/benchmarks.md").read_text()
+    assert page.count("<!-- bench -->") == page.count("<!-- /bench -->") == 1
+    assert page.index("<!-- bench -->") < page.index("<!-- /bench -->")

@@ -86,7 +86,8 @@ def sessions() -> list[dict[str, Any]]:
             [*status.LIVE_STATES, "stopped"], activities, keys("Stop reasons"), (None, "max_time")
         )
     ]
-    return [*found, {"state": "nonsense"}]
+    limited = {"state": "active", "resumes_at": "2026-01-01T00:00:00.000Z"}
+    return [*found, limited, {"state": "nonsense"}]
 
 
 def test_phases_and_badges() -> None:

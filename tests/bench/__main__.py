@@ -17,13 +17,28 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.bench import database, dumping, fleet, following, growth, live, peers, searching, starting, writing
+from tests.bench import (
+    chatting,
+    database,
+    dumping,
+    editor,
+    fleet,
+    following,
+    growth,
+    live,
+    peers,
+    searching,
+    starting,
+    writing,
+)
 from tests.bench.measure import Figure
 
 ROWS: dict[str, Callable[[Path, bool], Iterator[Figure]]] = {
     "version": starting.version,
+    "inbox": starting.counting_inbox,
     "list": starting.listing_json,
     "list-human": starting.listing_human,
+    "top": starting.first_screen,
     "repair": starting.repairing,
     "search": searching.search,
     "db": database.database,
@@ -34,8 +49,10 @@ ROWS: dict[str, Callable[[Path, bool], Iterator[Figure]]] = {
     "idle": following.idle,
     "append": following.append,
     "prompt": live.prompts,
+    "chat": chatting.first_prompt,
     "chunks": live.chunks,
     "resume": live.resumes,
+    "acp": editor.editor,
     "growth": growth.growth,
     "fleet": fleet.fleet,
     "sqlite3": peers.dumps,
@@ -87,9 +104,13 @@ def report(figures: list[tuple[str, Figure]], quick: bool, load: float) -> dict[
 
 
 def replaced(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
-    """Return a report in which the rows that were measured again are new; the others stay in their places."""
+    """Return a report in which the rows that were measured again are new; the others stay in their places.
+
+    Rows that the report did not have come last.
+    """
     fresh = {figure["name"]: figure for figure in part["figures"]}
-    return {**part, "figures": [fresh.get(figure["name"], figure) for figure in whole["figures"]]}
+    figures = [fresh.pop(figure["name"], figure) for figure in whole["figures"]]
+    return {**part, "figures": [*figures, *fresh.values()]}
 
 
 if __name__ == "__main__":

@@ -87,6 +87,14 @@ def many_sessions(path: Path, count: int, *, crashed: int = 0) -> None:
         (directory / "meta.json").write_bytes(metadata(session_id, number, **fields))
 
 
+def fail_sessions(path: Path, count: int) -> None:
+    """Let `count` of the sessions have failed."""
+    for number in range(count):
+        session_id = f"sess-{number:012d}"
+        text = metadata(session_id, number, stop_reason="agent_crashed", stop_detail="it was killed")
+        (path / "sessions" / session_id / "meta.json").write_bytes(text)
+
+
 def _templates(home: Home) -> tuple[Path, Path]:
     """Return a log that ended and one that was cut off, outside the sessions that are counted."""
     whole = [event for _ in range(5) for event in conversation()]

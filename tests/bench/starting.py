@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
+import struct
 import subprocess
+import sys
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.bench import data
 from tests.bench.measure import AGH, Figure, Taken, against_bare, cpu_of_children, taken
+
+LIBRARIES = (sys.executable, "-c", "import click, orjson, sqlite3")  # what every command that reads needs
 
 
 def agh(*args: str) -> Taken:
@@ -25,12 +31,23 @@ def version(place: Path, quick: bool) -> Iterator[Figure]:
 def listing_json(place: Path, quick: bool) -> Iterator[Figure]:
     count = 100 if quick else 1000
     data.many_sessions(place, count)
+    floor, note = against_bare(1 if quick else 25, lambda: taken(LIBRARIES))
+    yield Figure("floor: import click, orjson, sqlite3", floor, "x", note=note)
     value, note = against_bare(1 if quick else 25, lambda: agh("session", "list", "-o", "json"))
     yield Figure(f"session list -o json, {count} sessions", value, "x", 7, note=note)
     value, note = against_bare(
         1 if quick else 25, lambda: agh("session", "status", f"sess-{1:012d}", "-o", "json")
     )
-    yield Figure("session status -o json", value, "x", note=note)
+    yield Figure("session status -o json", value, "x", floor + 0.3, note=note)
+
+
+def counting_inbox(place: Path, quick: bool) -> Iterator[Figure]:
+    count = 100 if quick else 1000
+    data.many_sessions(place, count)
+    data.fail_sessions(place, waiting := count // 50)
+    value, note = against_bare(3 if quick else 41, lambda: agh("inbox", "--count"))
+    name = f"inbox --count, {count} sessions of which {waiting} wait"
+    yield Figure(name, value, "x", 3, note=note)
 
 
 def listing_human(place: Path, quick: bool) -> Iterator[Figure]:
@@ -40,8 +57,17 @@ def listing_human(place: Path, quick: bool) -> Iterator[Figure]:
     args = ("session", "list", "--all")
     value, note = against_bare(rounds, lambda: agh(*args))
     yield Figure(f"session list --all, {count} sessions", value, "x", 25, note=note)
+    value, note = against_bare(rounds, lambda: agh(*args, "-o", "json", "--limit", "1"))
+    yield Figure(f"the same -o json --limit 1, {count} sessions", value, "x", 15, note=note)
     value, note = against_bare(rounds, lambda: _on_terminal(*args))
     yield Figure(f"the same on a terminal, {count} sessions", value, "x", 25, note=note)
+
+
+def first_screen(place: Path, quick: bool) -> Iterator[Figure]:
+    count = 10 if quick else 100
+    data.many_sessions(place, count)
+    value, note = against_bare(1 if quick else 15, _top)
+    yield Figure(f"agh top to its first screen, {count} sessions", value, "x", 30, note=note)
 
 
 def repairing(place: Path, quick: bool) -> Iterator[Figure]:
@@ -64,6 +90,31 @@ def completing(place: Path, quick: bool) -> Iterator[Figure]:
     for name, words in asked.items():
         value, note = against_bare(1 if quick else 25, lambda words=words: agh("__complete", *words))  # type: ignore[misc]
         yield Figure(name, value, "x", 6, note=note)
+
+
+def _top() -> Taken:
+    """Start `agh top`, and quit when the last line of its first screen is there."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    env = {**os.environ, "TERM": "xterm-256color"}
+    before, start = cpu_of_children(), time.perf_counter()
+    with subprocess.Popen(
+        [AGH, "top", "--all"], env=env, stdin=theirs, stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        screen = b""
+        while b"q quit" not in screen:
+            screen += os.read(ours, 65536)
+        wall = time.perf_counter() - start
+        os.write(ours, b"q")
+        try:
+            while os.read(ours, 65536):
+                pass
+        except OSError:  # EIO: the other side is closed
+            pass
+    os.close(ours)
+    assert process.returncode == 0
+    return Taken(wall, cpu_of_children() - before)
 
 
 def _on_terminal(*args: str) -> Taken:

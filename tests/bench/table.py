@@ -1,4 +1,4 @@
-"""The figures as a table for the README. `python -m tests.bench.table docs/bench.json README.md`"""
+"""The figures as a table. `python -m tests.bench.table docs/bench.json docs/benchmarks.md`"""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ def with_table(text: str, report: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    figures, readme = map(Path, sys.argv[1:3])
-    readme.write_text(with_table(readme.read_text(), json.loads(figures.read_text())))
+    figures, page = map(Path, sys.argv[1:3])
+    page.write_text(with_table(page.read_text(), json.loads(figures.read_text())))

@@ -23,7 +23,7 @@ from tests.support.live import Event, Live
 from tests.support.processes import Process, kill, look_at
 from tests.support.rounds import Rounds
 
-KILLS, TESTS = 300, 4
+KILLS, TESTS = 100, 4
 VICTIMS = ("command", "keeper", "leash", "agent", "keeper and leash")
 SCRIPT = "/say round-{n} begins\n/tool Read id=c1\n/stream 15 0.003\n/say round-{n} ends"
 

@@ -16,7 +16,7 @@ from tests.support.processes import memory_of
 from tests.support.wait import wait_until
 
 MIB = 1 << 20
-SIZE = 8 * MIB
+SIZE = 4 * MIB
 MOST = 6.0  # times the frame
 VALUES = 80  # megabytes: the most that the values of a frame take as objects, however short they are
 

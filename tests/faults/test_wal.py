@@ -122,7 +122,7 @@ def test_a_damaged_wal(
 ) -> None:
     wreck = Wreck(home)
     shorter = 0
-    for number, chance in rounds(60):
+    for number, chance in rounds(25):
         wal, place = damage(wreck.wal, chance)
         directory = wreck.copy(str(number), wal, keep_index=chance.random() < 0.5)
         before = without_index(directory)

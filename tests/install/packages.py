@@ -19,6 +19,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
+PLUGIN = (ROOT / "docs/plugins.md").read_text()
 PLUGINS = sorted((ROOT / "plugins").iterdir())
 CLEAN = {
     name: value
@@ -45,9 +46,9 @@ def build(source: Path, target: Path, *kinds: str) -> None:
 
 
 def write_plugin(folder: Path, requirement: str = "") -> Path:
-    """Write the plugin of the README; `requirement` replaces what it depends on."""
+    """Write the plugin of docs/plugins.md; `requirement` replaces what it depends on."""
     folder.mkdir()
-    files = dict(re.findall(r"^```\w+\n# ([\w.]+\.(?:toml|py))\n(.*?)^```$", README, re.M | re.S))
+    files = dict(re.findall(r"^```\w+\n# ([\w.]+\.(?:toml|py))\n(.*?)^```$", PLUGIN, re.M | re.S))
     for name, text in files.items():
         if requirement:
             text = re.sub(r"^dependencies = .*$", f'dependencies = ["{requirement}"]', text, flags=re.M)

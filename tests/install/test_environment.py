@@ -20,7 +20,7 @@ def test_the_wheel_alone(installed: Environment) -> None:
     assert installed.agh("--version").stdout == f"agh {__version__}\n"
     assert installed.agh("run", "--agent", "echo", "-o", "text", "/say hi there").stdout == "hi there\n"
     rows = json.loads(installed.agh("plugins", "list", "-o", "json").stdout)["plugins"]
-    assert {row["name"] for row in rows} == {"council", "echo", "importers", "places", "serve"}
+    assert {row["name"] for row in rows} == {"acp", "council", "echo", "importers", "places", "serve"}
     assert {row["distribution"] for row in rows} == {f"agh_cli-{__version__}"}
     assert [row["error"] for row in rows if row["error"]] == []
     assert installed.agh("council", "--help").stdout
@@ -40,7 +40,10 @@ def test_the_manual_and_the_completions_come_along(installed: Environment) -> No
 def test_a_missing_extra_is_one_line_away(installed: Environment) -> None:
     result = installed.agh("serve", "--port", "0", code=9)
     message, hint = result.stderr.splitlines()
-    assert message == "agh: agh serve needs packages that are not installed: httptools, starlette, uvicorn"
+    assert (
+        message
+        == "agh: agh serve needs packages that are not installed: httptools, starlette, uvicorn, websockets"
+    )
     assert hint == f"hint: {installed.bin / 'python'} -m pip install 'agh-cli[serve]'"
     assert not (Path(installed.variables["AGH_HOME"]) / "token").exists()
 

@@ -123,7 +123,7 @@ class Trial:
 
     def calm(self) -> None:
         """Let nothing of a failed check reach the next one."""
-        if self.session and self.session.is_live() and self.session.status()["phase"] != "waiting_for_input":
+        if self.session and self.session.is_live() and self.session.status()["phase"] != "idle":
             self.session.agh("stop", code=None, timeout=START_LIMIT)
 
 

@@ -4,7 +4,8 @@ Speaks OpenAI chat completions, OpenAI Responses, Anthropic Messages and Gemini'
 It answers a conversation with `SEEN 2 user texts: "…" | "…"`; whatever else an agent asks (a title) gets a
 short line. The newest prompt steers it, by what stands in its last line: `[slow 30]` says `begun` and then
 nothing for 30 seconds, `[write NAME TEXT]` calls the agent's own tool for it, `[run COMMAND]` its shell,
-`[ask colour]` its tool for questions, `[use NAME]` the tool whose name ends so, `[fail 400]` refuses.
+`[ask colour]` its tool for questions, `[use NAME]` the tool whose name ends so, `[fail 400]` refuses. While
+`limited_until` is set, every request gets what its provider answers to an account that is used up.
 
 Every request is kept, in order, and is in the list before it is answered. It never opens a connection; as a
 proxy it notes where an agent wanted to go (`strays`) and lets nobody through.
@@ -26,6 +27,7 @@ from typing import Any
 
 from tests.real_agents import contents, messages
 from tests.real_agents.calls import call_for
+from tests.real_agents.limits import refusal_of
 
 MODEL = "stand-in"
 REFUSAL = "the stand-in refuses"
@@ -74,6 +76,7 @@ class Standin:
     def __init__(self, log: Path | None = None) -> None:
         self.requests: list[Asked] = []
         self.strays: list[str] = []
+        self.limited_until: float | None = None  # the account has used up what it may use
         self.closing = threading.Event()
         self._log = log
         self._lock = threading.Lock()
@@ -122,7 +125,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.path.endswith("/models"):
-            self._send(200, {"object": "list", "data": [{"id": MODEL, "object": "model"}]})
+            self._send(200, {}, {"object": "list", "data": [{"id": MODEL, "object": "model"}]})
         else:
             self._stray()
 
@@ -160,10 +163,15 @@ class _Handler(BaseHTTPRequestHandler):
         call: Callable[[str, dict[str, Any]], Iterator[dict[str, Any]]],
     ) -> None:
         self.server.standin.keep(asked)
+        if reset := self.server.standin.limited_until:
+            asked.state = "limited"
+            self._send(*refusal_of(asked.path.partition("?")[0], reset))
+            return
         directives = asked.directives if asked.is_conversation else {}
         if "fail" in directives:
             asked.state = "refused"
-            self._send(*_refusal(asked.path, int(directives["fail"])))
+            status, refusal = _refusal(asked.path, int(directives["fail"]))
+            self._send(status, {}, refusal)
             return
         wanted_call = None if asked.results else call_for(directives, asked.tools)
         if wanted_call:
@@ -175,11 +183,11 @@ class _Handler(BaseHTTPRequestHandler):
             if asked.body.get("stream") or "streamGenerateContent" in asked.path:
                 self._stream(events, named="responses" in asked.path or "messages" in asked.path)
             elif "generateContent" in asked.path:
-                self._send(200, contents.as_answer("a few words"))
+                self._send(200, {}, contents.as_answer("a few words"))
             elif "messages" in asked.path:
-                self._send(200, messages.as_message("a few words"))
+                self._send(200, {}, messages.as_message("a few words"))
             else:
-                self._send(200, _whole(events))
+                self._send(200, {}, _whole(events))
             asked.state = "answered"
         except OSError:
             asked.state = "cut off"
@@ -219,10 +227,12 @@ class _Handler(BaseHTTPRequestHandler):
         elif select.select([self.connection], [], [], 0)[0] and not self.connection.recv(1, socket.MSG_PEEK):
             raise ConnectionError
 
-    def _send(self, status: int, answer: dict[str, Any]) -> None:
+    def _send(self, status: int, headers: dict[str, str], answer: dict[str, Any]) -> None:
         data = json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
+        for name, value in headers.items():
+            self.send_header(name, value)
         if status == 401:
             self.send_header("x-should-retry", "false")
         self.send_header("Content-Length", str(len(data)))
@@ -231,7 +241,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _stray(self) -> None:
         self.server.standin.strays.append(f"{self.command} {self.path}")
-        self._send(403, {"error": {"message": "nothing but the stand-in is reachable"}})
+        self._send(403, {}, {"error": {"message": "nothing but the stand-in is reachable"}})
 
 
 def _refusal(path: str, status: int) -> tuple[int, dict[str, Any]]:

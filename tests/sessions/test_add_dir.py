@@ -33,7 +33,7 @@ def test_the_agent_is_told_at_every_start(live: Live, library: Path) -> None:
     assert given(session) == {"additionalDirectories": [str(library)]}
     copy = live.session(session.agh("fork").stdout.strip())
     assert given(copy) == {"additionalDirectories": [str(library)]}
-    assert f"also in:     {library}\n" in session.agh("status", "-o", "human").stdout
+    assert f"also in:      {library}\n" in session.agh("status", "-o", "human").stdout
 
 
 def test_it_counts_as_inside(live: Live, library: Path) -> None:
@@ -72,7 +72,7 @@ def test_an_agent_that_takes_none_is_said_and_may_still_work_there(live: Live, l
     result = live.agh(
         "session", "new", "--agent", "mine", "--permissions", "approve-all", "--add-dir", library
     )
-    assert "mine is not told of" in result.stderr
+    assert "mine cannot use" in result.stderr
     session = live.session(result.stdout.strip())
     assert given(session) == {}
     session.tell(f"/write {library}/b.txt new")

@@ -131,7 +131,7 @@ BAD_REQUESTS = [
     {"verb": "prompt", "prompt": [{"type": "text", "text": "x"}], "idempotency_key": {"a": 1}},
     {"verb": "attach"},
     {"verb": "attach", "holder": "x", "ttl": "soon"},
-    {"verb": "attach", "holder": "x", "ttl": None},
+    {"verb": "attach", "holder": "x", "ttl": []},
     {"verb": "decide"},
     {"verb": "decide", "verdict": "maybe"},
     {"verb": "cancel", "grace": "long"},

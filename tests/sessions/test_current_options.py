@@ -38,7 +38,7 @@ def test_what_the_agent_offers_after_a_choice(live: Live) -> None:
     session.agh("set", "model=large")
     session.agh("set", "effort=high")
     assert session.status()["current"] == {"model": "large", "effort": "high", "mode": "ask"}
-    assert "model:       large" in session.agh("status").stdout
+    assert "model:        large" in session.agh("status").stdout
 
 
 def test_a_change_that_the_agent_makes_by_itself(live: Live) -> None:

@@ -111,7 +111,7 @@ def test_a_workspace_cannot_trust_itself_or_another(live: Live) -> None:
     assert "this directory is not trusted" in lines[0]
     live.trust()
     error = live.agh("session", "new", "--agent", "echo", code=2).stderr
-    assert "trusted_workspaces counts only in your own" in error
+    assert "trusted_workspaces can only be set in your own" in error
 
 
 def test_an_agent_from_there_is_refused_with_that_word(live: Live) -> None:

@@ -33,7 +33,7 @@ def test_json_is_the_session(live: Live) -> None:
     view = json.loads(result.stdout)["session"]
     assert noun == "session"
     assert view["name"] == "fix-login"
-    assert (view["state"], view["phase"], view["badge"]) == ("active", "waiting_for_input", "idle")
+    assert (view["state"], view["phase"], view["badge"]) == ("active", "idle", "idle")
     assert view["attachable"] is True
     assert live.agh("session", "status", "fix-login", "-o", "json").stdout != ""
 

@@ -50,7 +50,7 @@ def test_what_it_may_do_is_changed_while_it_lives_and_while_it_is_stopped(talked
     assert talked.say("/ask path=a.txt") == "permission: allow_once"
     assert talked.meta()["permissions"] == "approve-all"
     before = talked.meta()
-    assert "none of deny-all" in talked.error("set", "permissions=all", code=2)["message"]
+    assert "not one of deny-all" in talked.error("set", "permissions=all", code=2)["message"]
     talked.error("set", "permissions=deny-all", "nonsense", code=2)
     assert talked.meta() == before, "nothing is done before all of it is read"
 

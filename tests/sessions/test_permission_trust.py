@@ -94,7 +94,7 @@ def test_the_question_has_only_the_choices_that_are_offered(live: Live) -> None:
     session = live.new()
     step = raw_request({"kind": "edit"}, ("allow_once", "reject_once"))
     with open_terminal(live, "session", "prompt", session.id, step + STAYS) as terminal:
-        terminal.shows("allow it? [y]es, [n]o:")
+        terminal.shows("allow it? [y] allow once “allow_once” · [n] deny “reject_once”:")
         terminal.type("a\ny\n")
         wait_until(lambda: outcomes(session) == [("allowed", "terminal")])
         session.call("cancel")

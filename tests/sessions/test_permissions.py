@@ -38,7 +38,7 @@ def test_answered_from_another_terminal_though_the_viewer_was_killed(live: Live)
     assert opened["tool_call_id"] == decided["tool_call_id"]
     (request,) = requests(session)
     assert (request.status, request.option_id) == ("decided", "yes")
-    wait_until(lambda: session.status()["phase"] == "waiting_for_input")
+    wait_until(lambda: session.status()["phase"] == "idle")
 
 
 def test_two_wait_and_each_has_its_own_answer(live: Live) -> None:
@@ -375,9 +375,18 @@ def test_what_nobody_answered_is_closed_with_its_turn(live: Live) -> None:
     session = live.new()
     session.tell(raw_request({"kind": "edit"}) + "\n/say done already")
     assert outcomes(session) == [("cancelled", "turn_end")]
-    wait_until(lambda: session.status()["phase"] == "waiting_for_input")
+    wait_until(lambda: session.status()["phase"] == "idle")
     decided = session.events("permission")[-1]
     (end,) = session.events("done")
     assert decided.content["decision"] == "cancelled"
     assert decided.sequence < end.sequence, "it belongs to the turn"
     session.error("approve", code=4)
+
+
+def test_approve_says_what_it_allowed_and_by_which_option(live: Live) -> None:
+    session = live.new()
+    session.send("/ask path=a.txt Edit a.txt")
+    request_id = pending(session).request_id
+    printed = session.agh("approve", "--always").stdout
+    option = "by the agent's option “allow always”"
+    assert printed == f"{request_id}  allowed, always {option}: edit: {live.workspace}/a.txt\n"

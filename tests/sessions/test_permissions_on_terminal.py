@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.support.live import Live
 from tests.support.permissions import outcomes, pending, requests
 from tests.support.terminal import open_terminal
+from tests.support.wait import wait_until
 
 QUESTION = "allow it?"
 
@@ -97,7 +99,7 @@ def test_what_the_mode_decides_is_shown_as_decided_on_a_capable_terminal(live: L
     with open_terminal(live, *prompt, TERM="xterm") as terminal:
         assert terminal.ends() == 0
     assert "approve|deny" not in terminal.printed
-    assert "allowed (by mode): read: " in terminal.printed
+    assert "allowed (by mode): read:" in terminal.printed
 
 
 @pytest.mark.parametrize("term", ["dumb", "xterm"])
@@ -107,7 +109,7 @@ def test_what_no_ask_refuses_is_shown_as_refused(live: Live, term: str) -> None:
     with open_terminal(live, *prompt, TERM=term) as terminal:
         assert terminal.ends() == 0
     assert "approve|deny" not in terminal.printed
-    assert "denied (by no-ask): edit: " in terminal.printed
+    assert "denied (by no-ask): edit:" in terminal.printed
     assert terminal.printed.index("denied (by no-ask)") < terminal.printed.index("went on")
 
 
@@ -133,3 +135,28 @@ def test_one_who_attaches_is_asked_what_waits(live: Live) -> None:
         terminal.type("y\n")
         terminal.shows("permission: allow_once")
     assert outcomes(session) == [("allowed", "terminal")]
+
+
+def test_what_was_typed_before_the_question_approves_nothing(live: Live) -> None:
+    session = live.new()
+    script = "/say wait\n/sleep 1\n/ask path=a.txt"
+    with open_terminal(live, "session", "prompt", session.id, script) as terminal:
+        terminal.shows("wait")
+        terminal.type("y\n")
+        terminal.shows(QUESTION)
+        terminal.type("you decide\n")
+        wait_until(lambda: terminal.collect() or terminal.printed.count(QUESTION) == 2)
+        terminal.type("n\n")
+        terminal.ends()
+        assert "reject_once" in session.text()
+
+
+def test_the_lines_of_a_command_stay_apart(live: Live) -> None:
+    session = live.new()
+    command = {"command": "echo hi\nrm -rf x"}
+    tool = {"toolCallId": "t", "kind": "execute", "title": "echo", "rawInput": command}
+    ask = {"toolCall": tool, "options": [{"optionId": "y", "name": "Yes", "kind": "allow_once"}]}
+    session.send(f"/request session/request_permission {json.dumps(ask)}")
+    pending(session)
+    assert "run: echo hi ⏎ rm -rf x" in session.agh("permissions").stdout
+    session.decide("deny")

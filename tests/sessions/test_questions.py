@@ -100,7 +100,7 @@ def test_a_question_is_a_row_an_event_and_a_badge(live: Live) -> None:
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["colour=green", "size=4"], "'green' is none of r, b"),
+        (["colour=green", "size=4"], "'green' is not one of r, b"),
         (["colour=r", "size=2"], "size: at least 3"),
         (["colour=r", "size=10"], "size: at most 9"),
         (["colour=r", "size=4.5"], "not a whole number"),
@@ -324,7 +324,9 @@ def test_a_session_of_an_earlier_version_has_no_questions(live: Live) -> None:
     session = live.new()
     session.stop()
     with sqlite3.connect(session.directory / "events.db") as db:
-        db.executescript("DROP TABLE questions; PRAGMA user_version = 2;")
+        db.executescript(
+            "DROP TABLE questions; ALTER TABLE inputs DROP COLUMN park; PRAGMA user_version = 2;"
+        )
     db.close()
     assert listed(session, "--all") == []
     assert session.error("answer", "--decline", code=4)["code"] == "question_unknown"

@@ -17,7 +17,7 @@ def test_field_by_field(live: Live) -> None:
         assert "How shall it look?" in terminal.printed
         assert "2. b: Blue" in terminal.printed
         terminal.type("7\n")
-        terminal.shows("is none of r, b")
+        terminal.shows("is not one of r, b")
         terminal.type("2\n")
         terminal.shows("size:")
         terminal.type("\n")

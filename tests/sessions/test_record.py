@@ -107,7 +107,7 @@ def test_what_comes_between_turns_does_not_open_one(live: Live) -> None:
     session = live.new()
     session.tell("/say one\n/late 2 0.1")
     session.wait_for_text("late 2 ")
-    wait_until(lambda: session.status()["phase"] == "waiting_for_input")
+    wait_until(lambda: session.status()["phase"] == "idle")
     session.stop()
     history = json.loads(session.agh("history", "-o", "json").stdout)["turns"]
     assert [one["stop_reason"] for one in history if one["turn_id"]] == ["end_turn"]

@@ -126,7 +126,7 @@ def test_delete_says_what_could_not_be_deleted(live: Live) -> None:
     result = session.agh("delete", "-o", "json")
     (kept,) = json.loads(result.stdout)["deleted"]["not_removed"]
     assert "the agent's own" in kept
-    assert "not removed" in result.stderr
+    assert "not deleted" in result.stderr
     assert not session.directory.exists()
 
 

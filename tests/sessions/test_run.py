@@ -60,7 +60,7 @@ def test_a_picture_that_the_agent_does_not_take_leaves_nothing(live: Live) -> No
     args = ("--agent", "answering", "--name", "look", "look", "--attach", picture)
     result = live.agh("run", *args, code=2)
     assert result.stderr.splitlines() == [
-        f"agh: --attach: agent answering takes no images ({picture})",
+        f"agh: agent answering takes no images ({picture})",
         "hint: leave it out, or use an agent that takes images",
     ]
     assert live.sessions() == []
@@ -126,7 +126,7 @@ def test_what_did_not_start_is_removed_too(live: Live) -> None:
 def test_a_session_that_can_be_resumed_is_not_removed(live: Live) -> None:
     result = run(live, "--rm", "/crash", code=7)
     (session,) = live.sessions()
-    assert f"{session.id} is not removed" in result.stderr
+    assert f"{session.id} was not deleted" in result.stderr
 
 
 def test_a_session_that_others_use_is_not_removed(live: Live) -> None:
@@ -138,7 +138,7 @@ def test_a_session_that_others_use_is_not_removed(live: Live) -> None:
     session.call("cancel")
     _, err = process.communicate(timeout=30)
     assert process.returncode == 1
-    assert f"{session.id} is not removed: it has more prompts" in err.decode()
+    assert f"{session.id} was not deleted: it has more prompts" in err.decode()
     assert [each.id for each in live.sessions()] == [session.id]
 
 
@@ -167,7 +167,9 @@ def test_a_second_ctrl_c_does_what_it_says(live: Live, keep: bool) -> None:
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    first, second = ("leave it running", "goes on") if keep else ("stop the session", "stopping the session")
+    first, second = (
+        ("leave it running", "keeps working") if keep else ("stop the session", "stopping the session")
+    )
     assert first in err.decode() and second in err.decode()
     assert session.is_live() is keep
 

@@ -7,6 +7,7 @@ import os
 import signal
 
 from tests.support.live import Live, Session
+from tests.support.terminal import open_terminal
 from tests.support.wait import wait_until
 
 VANISHED = "keeper ended without closing the session"
@@ -29,7 +30,7 @@ def test_a_keeper_that_answers(live: Live) -> None:
     session = live.new()
     view = session.status()
     assert recovery(session) == (True, True, False, "already_running")
-    assert (view["state"], view["phase"], view["badge"]) == ("active", "waiting_for_input", "idle")
+    assert (view["state"], view["phase"], view["badge"]) == ("active", "idle", "idle")
     assert view["keeper"]["pid"] == session.keeper
     assert view["keeper"]["started_at"]
     session.send("/ask path=a.txt")
@@ -126,3 +127,42 @@ def test_sessions_that_ended(live: Live) -> None:
         "stopped",
         "failed",
     ]
+
+
+def test_a_list_knows_the_last_message_and_the_open_question(live: Live) -> None:
+    """They are in meta.json: a list reads nothing else."""
+    session = live.new()
+    assert session.meta().get("last_message") is None
+    session.tell("/say Looking at it.\n/say Shall I fix the clock?")
+    wait_until(lambda: session.meta().get("last_message") == "Shall I fix the clock?")
+    session.send("/ask path=a.txt Edit a.txt")
+    wait_until(lambda: listed(session)["badge"] == "waiting-for-input")
+    assert session.meta()["activity"]["question"] == f"edit: {live.workspace}/a.txt"
+    session.decide("deny")
+    session.wait_idle()
+    wait_until(lambda: session.meta()["activity"]["question"] is None)
+    assert (listed(session)["phase"], listed(session)["badge"]) == ("idle", "idle")
+
+
+def test_the_last_message_has_no_secrets_and_is_short(live: Live) -> None:
+    session = live.new()
+    secret = "sk-ant-api03-" + "Zx9" * 30
+    session.tell(f"/say {'word ' * 100}the key is {secret} so")
+    wait_until(lambda: session.meta().get("last_message"))
+    message = session.meta()["last_message"]
+    assert "Zx9" not in message
+    assert message.startswith("…")
+    assert len(message) <= 200
+
+
+def test_a_watched_list_lives(live: Live) -> None:
+    session = live.new(args=("--name", "alpha"))
+    with open_terminal(live, "ls", "--watch", TERM="xterm-256color", COLUMNS="100") as terminal:
+        terminal.shows("alpha")
+        terminal.shows("idle")
+        session.tell("/say the news")
+        terminal.shows("the news")
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.ends() == 0
+    assert terminal.printed.endswith("\x1b[?25h\x1b[?1049l")
+    assert live.agh("ls", "--watch", code=2).stderr.startswith("agh: --watch needs a terminal")

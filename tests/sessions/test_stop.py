@@ -10,7 +10,7 @@ import time
 import pytest
 
 from tests.support.live import Live, Session
-from tests.support.wait import wait_until
+from tests.support.wait import PATIENCE, wait_until
 
 
 def check_stopped(session: Session, reason: str) -> None:
@@ -126,3 +126,14 @@ def test_a_session_that_does_not_get_started(live: Live) -> None:
     wait_until(lambda: not live.processes())
     assert session.status()["state"] == "stopped"
     assert session.say("hello") == "echo: hello"
+
+
+def test_whoever_starts_it_hears_that_it_was_stopped(live: Live) -> None:
+    session = live.new()
+    session.stop()
+    starting = live.start("session", "resume", session.id, env={"AGH_ECHO_OPTIONS": "--init-hang"})
+    wait_until(session.is_live, what="a keeper that may not listen yet")
+    session.agh("stop")
+    _, stderr = starting.communicate(timeout=PATIENCE)
+    assert starting.returncode == 7
+    assert f"session {session.id} was stopped while it was starting" in stderr.decode()

@@ -121,3 +121,10 @@ def test_a_keeper_starts_programs_with_the_leash_that_it_was_started_with(
     wait_until(lambda: session.fetch("SELECT 1 FROM hook_runs"))
     assert session.fetch("SELECT outcome, output FROM hook_runs") == [("ok", "heard\n")]
     assert "another version" in installed.run("session", "new", "--agent", "echo", code=7), "the file is used"
+
+
+def test_a_keeper_that_cannot_be_loaded_says_why(live: Live, installed: Installation) -> None:
+    """Also if it is started ahead, and so slow that it has its request before it fails."""
+    slow = "import time\ntime.sleep(0.8)\nraise SystemExit('this is broken')\n"
+    installed.edit("keeper/leash/leash.py", "import os\n", slow)
+    assert "this is broken" in installed.run("session", "new", "--agent", "echo", code=7)

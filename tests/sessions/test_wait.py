@@ -6,6 +6,7 @@ import json
 import time
 
 from tests.support.live import Live
+from tests.support.wait import wait_until
 
 
 def test_until_idle(live: Live) -> None:
@@ -13,7 +14,7 @@ def test_until_idle(live: Live) -> None:
     session.send("/sleep 0.4\n/say done")
     result = session.agh("wait", "--timeout", "10s", "-o", "json")
     view = json.loads(result.stdout)["session"]
-    assert (view["phase"], view["badge"]) == ("waiting_for_input", "idle")
+    assert (view["phase"], view["badge"]) == ("idle", "idle")
     assert session.text() == "done"
 
 
@@ -27,7 +28,7 @@ def test_until_the_turn_ends_though_another_one_waits(live: Live) -> None:
         waiting.communicate(timeout=30)
     assert waiting.returncode == 0
     assert session.count("done") == 1
-    assert session.status()["phase"] == "running"
+    wait_until(lambda: session.status()["phase"] == "running")
 
 
 def test_until_stopped(live: Live) -> None:

@@ -215,7 +215,7 @@ def test_a_path_that_cannot_be_looked_at_is_not_missing(
     with pytest.raises(WorktreeUnclear, match="Permission denied"):
         worktree.restore("sess-x", tree)
     (words,) = worktree.release(tree, [])
-    assert "cannot be told: Permission denied" in words
+    assert "exists: Permission denied" in words
     monkeypatch.undo()
     assert Path(tree["path"], "file.txt").exists()
 
@@ -245,7 +245,7 @@ def test_delete_says_that_it_kept_a_dirty_one(live: Live, repository: Repository
     path = tree_of(session)
     (path / "file.txt").write_text("changed")
     result = session.agh("delete")
-    assert f"not removed: worktree {path}: 1 file not committed" in result.stderr
+    assert f"not deleted: worktree {path}: 1 file not committed" in result.stderr
     assert (path / "file.txt").read_text() == "changed"
     assert not session.directory.exists()
 
@@ -312,7 +312,7 @@ def test_prune_says_what_it_kept(live: Live, repository: Repository) -> None:
         clean.id: 0,
         dirty.id: 1,
     }
-    assert f"not removed: worktree {paths[1]}: 1 file not committed" in result.stderr
+    assert f"not deleted: worktree {paths[1]}: 1 file not committed" in result.stderr
     assert [path.exists() for path in paths] == [False, True]
 
 

@@ -11,10 +11,12 @@ HEAVY = (
     "sqlite_utils",
     "pydantic",
     "importlib.metadata",
+    "prompt_toolkit",
     "rich",
     "acp",
     "platformdirs",
     "markdown_it",
+    "prompt_toolkit",
 )
 
 

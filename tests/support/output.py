@@ -12,7 +12,7 @@ UNSAFE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
     "\U000e0000-\U000e007f]|\r(?!\r?\n)"
 )
-OWN_STYLES = re.compile("\x1b\\[(?:0|1|2|31|32|33|34|36)m")
+OWN_STYLES = re.compile("\x1b\\[(?:0|[123](?:;3)?|(?:[123];)*(?:3[1-6]|38;5;[0-9]{1,3}))m")
 
 
 def error_of(result: subprocess.CompletedProcess[str], code: str, exit: int) -> dict[str, Any]:

@@ -63,6 +63,29 @@ def raw_request(
     return raw(method, params)
 
 
+def ask_to_edit(session: Session, *names: str, new_text: str = "new\n") -> None:
+    """Let the agent ask at once whether it may edit these files, and wait for its requests."""
+    steps = [_edit(f"{session.id}-{name}", str(session.live.workspace / name), new_text) for name in names]
+    session.send("\n".join(steps) + STAYS)
+    wait_until(lambda: (session.meta().get("activity") or {}).get("pending_permissions") == len(names))
+
+
+def _edit(id: str, path: str, new_text: str) -> str:
+    change = {"type": "diff", "path": path, "oldText": "old\n", "newText": new_text}
+    tool = {
+        "toolCallId": id,
+        "title": "Edit",
+        "kind": "edit",
+        "locations": [{"path": path}],
+        "content": [change],
+    }
+    options = [{"optionId": kind, "name": kind, "kind": kind} for kind in ALL]
+    params = {"sessionId": "any", "toolCall": tool, "options": options}
+    return "/raw " + json.dumps(
+        {"jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": params}
+    )
+
+
 def raw(method: str, params: dict[str, Any]) -> str:
     return "/raw " + json.dumps({"jsonrpc": "2.0", "id": "raw", "method": method, "params": params})
 

@@ -34,7 +34,8 @@ WORKING_ALONE = {
     *("config validate", "db build", "db query", "doctor", "plugins list", "session archive"),
     *("session commands", "session events", "session export", "session history", "session list"),
     *("session permissions", "session questions", "session queue", "session recap", "session redact"),
-    *("session rename", "session repair", "session search", "session status", "session transcript"),
+    *("session last", "session rename", "session repair", "session search", "session status"),
+    *("session transcript",),
     *("session usage", "skill show", "workspace add", "workspace list", "workspace remove"),
     *("workspace show",),
 }

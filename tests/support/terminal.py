@@ -7,13 +7,13 @@ import pty
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from select import select
 from typing import Any
 
 from tests.support.live import Live
 from tests.support.program import AGH
-from tests.support.wait import PATIENCE
+from tests.support.wait import PATIENCE, wait_until
 
 
 def run_on_terminal(*args: object, env: Mapping[str, str] | None = None) -> tuple[int, str]:
@@ -67,6 +67,22 @@ class Terminal:
             assert time.monotonic() < end, f"{text!r} is not in {self.printed!r}"
             self._collect(0.1)
 
+    def collect(self) -> None:
+        """Take what has been printed by now, so that the command never waits for a reader."""
+        while self._collect(0):
+            pass
+
+    def collects(self, limit: float = PATIENCE) -> None:
+        """Wait until something more is printed."""
+        assert self._collect(limit), f"nothing comes after {self.printed[-400:]!r}"
+
+    def has_ended(self, patience: float) -> bool:
+        """Collect what is printed for a while; tell whether the command has ended."""
+        end = time.monotonic() + patience
+        while self.process.poll() is None and time.monotonic() < end:
+            self._collect(0.05)
+        return self.process.poll() is not None
+
     def ends(self, limit: float = PATIENCE) -> int:
         """Wait for the command to end; return its exit number."""
         end = time.monotonic() + limit
@@ -98,3 +114,15 @@ def open_terminal(live: Live, *args: object, **env: str) -> Iterator[Terminal]:
         process.wait(PATIENCE)
     finally:
         os.close(master)
+
+
+def leave(terminal: Terminal) -> None:
+    """Press Ctrl-D; again if it came before the prompt was there to read it."""
+
+    def has_left() -> bool:
+        with suppress(OSError):  # it has just ended
+            terminal.type("\x04")
+        return terminal.has_ended(0.5)
+
+    wait_until(has_left, what="the end of the command")
+    assert terminal.ends() == 0

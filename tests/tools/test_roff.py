@@ -31,6 +31,11 @@ def test_prose_is_one_line_with_bold_words() -> None:
     assert paragraphs("one\ntwo\n\nthree") == "one two\n.PP\nthree"
 
 
+def test_a_paragraph_that_click_prints_as_it_stands_stays_so() -> None:
+    verse = "  two  2\n  three"
+    assert paragraphs(f"one\n\n\b\n{verse}\n\nfour") == f"one\n{verbatim(verse)}\n.PP\nfour"
+
+
 def test_an_empty_section_is_none() -> None:
     assert section("FILES", "") == ""
 

@@ -149,7 +149,7 @@ def test_the_stranger_is_what_agh_means_there(user: User) -> None:
 
 
 def test_a_plugin_brings_ours(user: User, tmp_path: Path) -> None:
-    """As a user without agh installs the plugin of the README."""
+    """As a user without agh installs the plugin of docs/plugins.md."""
     folder = write_plugin(tmp_path / "plugin")
     user.sh("pip install .", cwd=folder)
     assert user.sh("agh hello").stdout == "hello\n"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.plugins.council.support import Council, perspective, profile
+from tests.support.receiver import receiver
 from tests.support.wait import wait_until
 
 GATED = profile(
@@ -33,3 +36,37 @@ def test_a_gate_survives_the_process(council: Council) -> None:
     assert council.state().rounds_completed == 3
     assert council.error("gate approve", code=6)["code"] == "no_gate"
     council.session.check_log()
+
+
+def test_a_gate_is_answered_from_the_inbox_and_only_that_gate(council: Council) -> None:
+    council.run(GATED, code=5)
+    (entry,) = json.loads(council.live.agh("inbox", "-o", "json").stdout)["inbox"]
+    assert (entry["kind"], entry["about"]) == ("gate", "Go on?")
+    assert council.live.agh("inbox", "--count").stdout == "1\n"
+    council.live.agh("inbox", "deny", entry["number"], code=2)
+    sequence = int(entry["key"].rpartition("-")[2])
+    council.agh("gate reject", "--feedback", "too vague", "--sequence", sequence, code=5)
+    (again,) = json.loads(council.live.agh("inbox", "-o", "json").stdout)["inbox"]
+    assert again["number"] != entry["number"], "the same step, but another gate"
+    assert council.live.agh("inbox", "approve", entry["number"], code=4)
+    assert council.error("gate approve", "--sequence", str(sequence), code=6)["code"] == "no_gate"
+    council.live.agh("inbox", "approve", again["number"])
+    wait_until(lambda: council.status()["phase"] == "completed")
+    assert council.live.agh("inbox", "--count", code=1).stdout == "0\n"
+    council.session.check_log()
+
+
+def test_a_gate_that_is_decided_for_later_does_not_wait(council: Council) -> None:
+    council.run(GATED, code=5)
+    council.agh("gate approve", "--later")
+    council.live.agh("inbox", code=1)
+    assert council.live.agh("inbox", "--count", code=1).stdout == "0\n"
+
+
+def test_a_gate_notifies(council: Council) -> None:
+    with receiver() as server:
+        council.live.configure(f'[notify]\nwebhook = "{server.url}"\n')
+        council.run(GATED, code=5)
+        content = server.next().content
+    assert (content["event"], content["text"]) == ("needs_you", "Go on?")
+    assert content["title"].endswith("waits at a gate")

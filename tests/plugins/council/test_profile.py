@@ -67,7 +67,7 @@ def test_the_example() -> None:
     [
         ("name = 'x'", "at least one"),
         (profile("[failure]\non_agent_failur = 'skip'\n"), "did you mean on_agent_failure"),
-        (profile("[failure]\non_agent_failure = 'cry'\n"), "none of skip, abort_round, pause"),
+        (profile("[failure]\non_agent_failure = 'cry'\n"), "not one of skip, abort_round, pause"),
         (profile(perspectives=(perspective("a"), perspective("a"))), "the id 'a' is taken"),
         (profile(perspectives=(perspective("orchestrator"),)), "taken"),
         (profile(perspectives=(perspective("../x"),)), "letters, digits"),

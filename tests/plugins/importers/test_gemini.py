@@ -142,4 +142,4 @@ def test_odd_lines_do_no_harm(home: Home, agh: Agh, tmp_path: Path, broken: dict
 def test_a_file_without_a_session_is_refused(home: Home, agh: Agh, tmp_path: Path) -> None:
     path = chat(tmp_path, LINES[1:])
     result = agh("session", "import", "--from", "gemini", path, code=2)
-    assert "no line of it names a session" in result.stderr
+    assert "it has no Gemini CLI session id" in result.stderr

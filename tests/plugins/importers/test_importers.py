@@ -489,7 +489,9 @@ def test_nothing_there(home: Home, agh: Agh, tmp_path: Path) -> None:
     assert "below" in agh("session", "import", "--from", "codex", tmp_path / "user", code=4).stderr
     other = tmp_path / "other.jsonl"
     other.write_text('{"hello": 1}\n')
-    assert "it is none of jsonl, db, gemini, claude, codex" in agh("session", "import", other, code=2).stderr
+    assert (
+        "it is not one of jsonl, db, gemini, claude, codex" in agh("session", "import", other, code=2).stderr
+    )
     assert not home.path.exists() or not (home.path / "sessions").exists()
 
 

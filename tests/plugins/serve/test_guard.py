@@ -22,7 +22,7 @@ def test_the_token_is_private_and_kept(live: Live) -> None:
     assert len(first.token) >= 40
     second = serve(live)
     assert second.token == first.token
-    assert os.listdir(live.home).count("serve.token") == 1 and len(os.listdir(live.home)) == 1
+    assert sorted(os.listdir(live.home)) == ["serve.token", "serve.url"]
     assert first.process.stderr is not None
     first.end()
     assert first.token not in first.process.stderr.read().decode()  # no terminal: it would land in a log

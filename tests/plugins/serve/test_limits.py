@@ -13,6 +13,7 @@ import pytest
 
 from tests.plugins.serve.server import Server
 from tests.support.live import Live
+from tests.support.mounts import read_only
 from tests.support.processes import cpu_ticks_of
 from tests.support.wait import wait_until
 
@@ -131,3 +132,10 @@ def test_a_header_that_is_there_twice(server: Server, name: str, values: tuple[s
     answer = send(server, "\r\n".join(["GET /api/sessions HTTP/1.1", *headers, "", ""]).encode())
     assert b" 403 " in answer.split(b"\r\n")[0], answer
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] in ("host_refused", "origin_refused")
+
+
+def test_a_home_that_is_read_only_is_no_bug(live: Live, server: Server) -> None:
+    live.new()
+    with read_only(live.home):
+        answer = server.ask("POST", "/api/sessions", {"agent": "echo", "workspace": str(live.workspace)})
+    assert answer.code == "home_read_only", answer

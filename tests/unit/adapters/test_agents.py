@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,8 @@ def test_the_home_wins_over_the_workspace_and_both_over_plugins(live: Live) -> N
         ('argv = ["x"]\ntitle = 5', "title cannot be 5"),
         ('argv = ["x"]\nenv = ["A=1"]', "env cannot be"),
         ('argv = ["x"]\nquiet_after_load = "long"', "quiet_after_load cannot be 'long'"),
+        ('argv = ["x"]\nerror_log = "("', "error_log is not a regular expression with a group"),
+        ('argv = ["x"]\nerror_log = "limit"', "error_log is not a regular expression with a group"),
     ],
 )
 def test_a_broken_file_is_skipped_in_a_list_and_an_error_when_it_is_named(
@@ -373,3 +376,16 @@ def test_a_pin_is_run_whatever_is_on_the_path(
 def test_a_python_package_is_run_with_uvx(live: Live, tmp_path: Path) -> None:
     row = listed(live, env=path_with(tmp_path / "bin", "uvx"))["vibe"]
     assert (row["state"], row["command"]) == ("runnable", ["uvx", "--from", "mistral-vibe", "vibe-acp"])
+
+
+def test_the_log_of_opencode_is_read_for_the_conversation_and_not_for_its_title() -> None:
+    """The line is what opencode 1.18 writes when its provider refuses a request for good."""
+    (record,) = [agent for agent in AGENTS if agent["name"] == "opencode"]
+    words = "5-hour usage limit reached. Resets in 2 hours. To continue using this model now, enable usage"
+    line = (
+        'timestamp=2026-11-17T18:17:50.597Z level=ERROR run=04a5bad9 message="stream error" providerID=go '
+        f'modelID=m session.id=s1 small=false agent=build mode=x error.error="AI_APICallError: {words}"'
+    )
+    match = re.search(str(record["error_log"]), line)
+    assert match is not None and match[1] == words
+    assert re.search(str(record["error_log"]), line.replace("small=false", "small=true")) is None

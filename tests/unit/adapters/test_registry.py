@@ -56,6 +56,11 @@ def test_only_those_that_are_wanted(site: Site) -> None:
     assert not {"bot", "your-bot", "echo"} & set(found)
 
 
+def test_without_any_agent_a_run_says_so_and_how_to_get_one(site: Site) -> None:
+    result = site.agh("run", "hello", env={"AGH_PLUGINS": "", "PATH": str(site.path)}, code=4)
+    assert result.stderr == "agh: no agent is installed\nhint: agh agent list, then agh agent install NAME\n"
+
+
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_broken_plugin_is_named_and_skipped(site: Site, kind: str) -> None:
     site.add("broken", BROKEN[kind])

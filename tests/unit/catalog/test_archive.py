@@ -97,7 +97,7 @@ def test_a_zip_too(tmp_path: Path, data: bytes) -> None:
 
 def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MOST_BYTES", 1000)
-    with pytest.raises(ArchiveRefused, match="larger"):
+    with pytest.raises(ArchiveRefused, match="more than"):
         unpack(tmp_path, tar(GOOD, ("zeros", bytes(2000))))
 
 

@@ -181,7 +181,7 @@ def test_trouble_is_silence(agh: Agh, home: Home, trouble: str) -> None:
         home.path.write_text("x")
     result = agh("__complete", "session", "status", "")
     assert (result.stdout, result.stderr) == ("", "")
-    assert agh("__complete").stdout.startswith("agent\t")
+    assert agh("__complete").stdout.startswith("acp\t")
     assert home.path.exists() == (trouble != "none")
 
 

@@ -109,6 +109,21 @@ def test_a_value_is_written_as_its_setting_wants_it(work: Path) -> None:
         ("session.limits.max_cost", "0.5", 0.5),
         ("session.idle_after", "5m", "5m"),
         ("session.idle_after", "300", 300),
+        ("session.limits.on_usage_limit", "park", "park"),
+        ("session.limits.max_windows", "12", 12),
+        ("session.limits.jitter", "0", 0),
+        ("session.limits.continue_with", "7", "7"),
+        ("env.file", "~/keys", "~/keys"),
+        ("notify.bell", "true", True),
+        ("notify.osc", "777", 777),
+        ("notify.ntfy", "https://ntfy.sh/agh", "https://ntfy.sh/agh"),
+        ("notify.ntfy_token", "true", "true"),
+        ("notify.command", "wall", "wall"),
+        ("notify.command", '["wall", "-n"]', ["wall", "-n"]),
+        ("notify.apprise", '["json://localhost"]', ["json://localhost"]),
+        ("notify.events", "failed,limited", ["failed", "limited"]),
+        ("notify.grace", "5s", "5s"),
+        ("notify.timeout", "3", 3),
     ):
         config("set", key, given)
         assert value(key) == kept
@@ -121,9 +136,25 @@ def test_a_value_is_written_as_its_setting_wants_it(work: Path) -> None:
         (("session.queue_cap", "many"), "is not a whole number"),
         (("session.queue_cap", "1.5"), "1.5 is not a whole number"),
         (("session.limits.max_cost", "nan"), "is not an amount"),
-        (("permissions.mode", "yes"), "is none of"),
+        (("permissions.mode", "yes"), "is not one of"),
         (("session.idle_after", "soon"), "is not a time span"),
         (("permissions.rules", "[]"), "is not set by a single value"),
+        (("session.limits.on_usage_limit", "wait"), "fail"),
+        (("session.limits.max_windows", "few"), "is not a whole number"),
+        (("session.limits.jitter", "often"), "is not a time span"),
+        (("env.file", "keys"), "is not an absolute path"),
+        (("notify", "x"), "is not set by a single value"),
+        (("notify.bel", "true"), "there is no setting 'notify.bel'"),
+        (("notify.bell", "yes"), "neither true nor false"),
+        (("notify.osc", "8"), "is not one of 9, 777, 99"),
+        (("notify.ntfy", "my-topic"), "must be a URL"),
+        (("notify.webhook", "file:///etc/passwd"), "must be a URL"),
+        (("notify.command", ""), "a line for the shell"),
+        (("notify.apprise", "nonsense"), "no URL of apprise"),
+        (("notify.events", "failed,limted"), "must be a list of"),
+        (("notify.turn_end_after", "long"), "is not a time span"),
+        (("notify.bell", "true", "--workspace", "."), "can only be set in your own"),
+        (("env.file", "/keys", "--workspace", "."), "can only be set in your own"),
         (("agent",), "give a value"),
         (("agent", "x", "--unset"), "give a value"),
     ],
@@ -170,7 +201,7 @@ def test_a_workspaces_file_is_for_everyone_who_has_the_workspace(private_home: P
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
     assert config("path", "--workspace", ".")["path"] == {"path": str(path), "exists": True}
     result = in_process("config", "set", "permissions.mode", "approve-all")
-    assert f"{path} sets permissions.mode too" in result.stderr, "it has no effect here, and that is told"
+    assert f"{path} also sets permissions.mode" in result.stderr, "it has no effect here, and that is told"
 
 
 def test_path(private_home: Path, work: Path) -> None:
@@ -192,6 +223,28 @@ def test_validate_tells_everything_that_is_wrong(private_home: Path, work: Path)
     assert found["problems"][0]["hint"] == "did you mean agent?"
     result = in_process("config", "validate")
     assert (result.returncode, result.stdout.count("FAIL"), result.stderr) == (2, 2, "")
+
+
+def test_show_hides_the_secrets_of_notifiers_and_get_prints_them(work: Path, agh: Agh) -> None:
+    url = "tgram://sk-secret/chat"
+    config("set", "notify.apprise", url)
+    config("set", "notify.ntfy_token", "sk-secret")
+    for output in ("human", "json"):
+        assert "sk-secret" not in agh("config", "show", "-o", output).stdout
+    assert agh("config", "get", "notify.apprise").stdout == f"{url}\n"
+
+
+def test_validate_looks_at_the_file_with_keys(private_home: Path, work: Path, agh: Agh) -> None:
+    keys = work / "keys"
+    keys.write_text("KEY=1\n")
+    keys.chmod(0o644)
+    config("set", "env.file", str(keys))
+    for command in (("config", "validate"), ("doctor",)):
+        result = agh(*command, code=None)
+        assert result.returncode in (2, 8)
+        assert f"chmod 600 {keys}" in result.stdout
+    keys.chmod(0o600)
+    agh("config", "validate")
 
 
 def test_many_changes_at_once_are_all_kept(private_home: Path, work: Path, agh: Agh) -> None:

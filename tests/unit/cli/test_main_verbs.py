@@ -55,8 +55,8 @@ def test_tab_knows_the_short_verbs(home: Home) -> None:
     home.directory(name="fix-login")
     assert set(SHORT) <= dict(complete.candidates([""])).keys()
     assert "fix-login" in dict(complete.candidates(["log", "fix"]))
-    assert "--badge" in dict(complete.candidates(["ls", "--ba"]))
-    assert set(dict(complete.candidates(["session", "l"]))) == {"list", "log", "ls"}
+    assert "--status" in dict(complete.candidates(["ls", "--statu"]))
+    assert set(dict(complete.candidates(["session", "l"]))) == {"last", "list", "log", "ls"}
 
 
 def test_tab_after_help_offers_commands_only(home: Home) -> None:
@@ -173,8 +173,8 @@ def test_a_command_without_a_session_lists_the_recent_ones_here(agh: Agh, home: 
     result = agh(*verb.split(), code=2)
     first, header, *rows, hint = result.stderr.splitlines()
     assert first == f"agh: {verb.split()[-1]} needs a session. Recent ones here:"
-    assert header.split() == ["ID", "BADGE", "ACTIVE", "NAME", "OR", "TITLE"]
-    assert [row.split()[-1] for row in rows] == ["fix-login", "old"]
+    assert header.split() == ["NAME", "ID", "STATUS", "ACTIVE"]
+    assert [row.split()[0] for row in rows] == ["fix-login", "old"]
     assert hint.startswith(f"hint: agh {verb} fix-login")
 
 

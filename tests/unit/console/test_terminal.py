@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agh.console.terminal import clean, clean_json, one_line
+from agh.console.terminal import clean, clean_json, one_line, wrap
 from tests.support.output import UNSAFE
 
 TEXTS = st.text(
@@ -62,6 +62,19 @@ def test_one_line_is_one_line_and_fits(text: str, width: int) -> None:
     assert len(line) <= width
     assert "\n" not in line
     assert not UNSAFE.search(line)
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [
+        (80, ["allow it? [y] once “Yes” · [a] always “Yes, all edits” · [n] deny: "]),
+        (40, ["allow it? [y] once “Yes” ·", "[a] always “Yes, all edits” · [n] deny: "]),
+        (22, ["allow it? [y] once", "“Yes” ·", "[a] always “Yes, all", "edits” · [n] deny: "]),
+        (10, ["allow it?", "[y] once", "“Yes” ·", "[a] always", "“Yes, all", "edits” ·", "[n] deny: "]),
+    ],
+)
+def test_a_question_is_wrapped_between_its_answers(width: int, lines: list[str]) -> None:
+    assert wrap("allow it? [y] once “Yes” · [a] always “Yes, all edits” · [n] deny: ", width) == lines
 
 
 def test_the_width_is_that_of_the_terminal_unless_columns_says_otherwise(

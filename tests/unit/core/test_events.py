@@ -13,7 +13,17 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agh.core import events
-from agh.core.events import Row, draft, envelopes, event_id, marker, parse_content, timestamp
+from agh.core.events import (
+    Row,
+    draft,
+    envelopes,
+    event_id,
+    joined_envelopes,
+    marker,
+    parse_content,
+    timestamp,
+    to_raw,
+)
 
 LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -262,3 +272,26 @@ def test_now_is_between_before_and_after() -> None:
 @LAW
 def test_event_ids_are_padded_to_six(sequence: int) -> None:
     assert event_id(sequence) == "evt-" + str(sequence).rjust(6, "0")
+
+
+NAMES = st.one_of(
+    st.sampled_from(["turn-1", "echo", 'a "quoted" name', "100%", "%s%d", "back\\slash"]), st.text()
+)
+CONTENTS = st.one_of(
+    st.sampled_from(['{"a":1}', '{"a":\n1}', '{"a":\r\n"%d"}']),
+    st.text().map(lambda text: json.dumps([text])),
+)
+ROWS = st.lists(
+    st.builds(Row, st.integers(1, 10**9), NAMES, NAMES, NAMES, CONTENTS, st.just("2026-04-16T01:00:00.000Z"))
+)
+
+
+@LAW
+@given(st.lists(ROWS), NAMES, st.none() | NAMES, st.none() | NAMES)
+def test_joined_lines_are_the_same_lines(
+    pages: list[list[Row]], session: str, workspace: str | None, path: str | None
+) -> None:
+    plain: set[tuple[bytes, ...]] = set()
+    for rows in pages:
+        joined = joined_envelopes([to_raw(row) for row in rows], (session, workspace, path), plain)
+        assert joined == "".join(f"{line}\n" for line in envelopes(rows, session, workspace, path)).encode()

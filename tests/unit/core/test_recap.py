@@ -126,6 +126,7 @@ def test_the_shape_is_that_of_the_contract() -> None:
         ("session_recovered session_unhealthy", 1),
         ("prompt_queued session_unhealthy mcp_auth_required", 3),
         ("prompt_queued session_recovered", 1),
+        ("mcp_auth_required session_unhealthy session_recovered", 0),
         ("context_reset provider_failure prompt_timeout", 0),
     ],
 )

@@ -189,15 +189,15 @@ def test_exactly_takes_patterns_for_what_they_are(text: str) -> None:
         ("allow", "list of tables"),
         (["allow"], "rule 1 is not a table"),
         ([{"decision": "allow"}], "at least one pattern"),
-        ([{"decision": "permit", "kind": "edit"}], "decision is one of"),
-        ([{"kind": "edit"}], "decision is one of"),
+        ([{"decision": "permit", "kind": "edit"}], "decision must be one of"),
+        ([{"kind": "edit"}], "decision must be one of"),
         (
             [{"decision": "allow", "kind": "edit"}, {"decision": "deny", "tool": "x"}],
             "rule 2: unknown key 'tool'",
         ),
         ([{"decision": "allow", "kind": 7}], "as text"),
         ([{"decision": "allow", "kind": ["edit", "read"]}], "as text"),
-        ([{"decision": ["allow"], "kind": "edit"}], "decision is one of"),
+        ([{"decision": ["allow"], "kind": "edit"}], "decision must be one of"),
     ],
 )
 def test_what_is_wrong_with_a_rule_is_said(given_rules: Any, said: str) -> None:

@@ -19,9 +19,9 @@ LATER = "2026-04-16T02:00:00.000Z"
 PHASES = {
     "starting",
     "running",
-    "waiting_for_input",
-    "waiting_for_permission",
     "idle",
+    "waiting_for_permission",
+    "stopped",
     "paused",
     "completed",
     "failed",
@@ -144,7 +144,7 @@ def test_a_vanished_keeper_is_classified(state: str, reason: str, kind: str) -> 
     [
         ({"state": "starting"}, "starting", "running"),
         ({"state": "stopping"}, "running", "running"),
-        ({"state": "active"}, "waiting_for_input", "idle"),
+        ({"state": "active"}, "idle", "idle"),
         ({"state": "active", "activity": {"turn_id": "t"}}, "running", "running"),
         (
             {"state": "active", "activity": {"turn_id": "t", "pending_permissions": 1}},
@@ -153,7 +153,7 @@ def test_a_vanished_keeper_is_classified(state: str, reason: str, kind: str) -> 
         ),
         (
             {"state": "active", "activity": {"waiting_for_auth": True}},
-            "waiting_for_input",
+            "idle",
             "waiting-for-auth",
         ),
         (
@@ -171,8 +171,8 @@ def test_a_vanished_keeper_is_classified(state: str, reason: str, kind: str) -> 
         ),
         ({"state": "stopped", "stop_reason": "completed"}, "completed", "stopped"),
         ({"state": "stopped", "stop_reason": "user_canceled"}, "cancelled", "stopped"),
-        ({"state": "stopped", "stop_reason": "idle"}, "idle", "stopped"),
-        ({"state": "stopped", "stop_reason": "shutdown"}, "idle", "stopped"),
+        ({"state": "stopped", "stop_reason": "idle"}, "stopped", "stopped"),
+        ({"state": "stopped", "stop_reason": "shutdown"}, "stopped", "stopped"),
         ({"state": "stopped", "stop_reason": "paused"}, "paused", "paused"),
         ({"state": "stopped", "stop_reason": "max_turns"}, "paused", "paused"),
         ({"state": "stopped", "stop_reason": "budget_exceeded"}, "paused", "paused"),
@@ -224,7 +224,7 @@ VANISHED = {"state": "stopped", "stop_reason": "agent_crashed", "stop_detail": s
         ({"state": "stopped", "stop_reason": "timeout"}, False, False, False, True, False, "failed"),
         ({"state": "stopped", "stop_reason": "user_canceled"}, False, False, False, True, False, "cancelled"),
         ({"state": "stopped", "stop_reason": "paused"}, False, False, False, True, False, "paused"),
-        ({"state": "stopped", "stop_reason": "idle"}, False, False, False, True, False, "idle"),
+        ({"state": "stopped", "stop_reason": "idle"}, False, False, False, True, False, "stopped"),
         ({**VANISHED, "archived": True}, False, False, False, False, False, "archived"),
     ],
 )
@@ -250,7 +250,7 @@ def test_a_view_is_the_metadata_and_what_follows_from_it() -> None:
     meta = {"state": "active", "name": "n", "attach": {"attached_to": "you", "attach_expires_at": LATER}}
     assert status.view(meta, True, AT) == {
         **meta,
-        "phase": "waiting_for_input",
+        "phase": "idle",
         "badge": "idle",
         "attachable": False,
         "attached_to": "you",

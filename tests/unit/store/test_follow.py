@@ -15,7 +15,7 @@ from agh.core.events import Row
 from agh.errors import EventsMissing, Usage
 from agh.home import Session
 from agh.store import lock, watch
-from agh.store.follow import follow
+from agh.store.follow import follow, follow_home
 from agh.store.reader import EVERYTHING, Query, Reader
 from agh.store.writer import Writer
 from tests.support.build import Home, child, conversation, finishes, says, take_lock, user
@@ -59,7 +59,7 @@ for _ in sys.stdin:
 IDLES = """
 import resource, signal, sys, time
 from agh.home import Session
-from agh.store.follow import follow
+from agh.store.follow import follow, follow_home
 from agh.store.reader import EVERYTHING
 
 def spent():
@@ -265,3 +265,26 @@ def test_an_idle_follower_takes_no_cpu(home: Home) -> None:
     with take_lock(directory), child(IDLES, directory) as idler:
         said, _ = idler.communicate(timeout=30)
     assert float(said) < 0.02
+
+
+def test_a_row_that_comes_between_the_newest_and_the_rest_is_shown_once(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest rows end at the position from which the rest is followed."""
+    directory = home.session([says("x") for _ in range(3)])
+    read_last = Reader.last_sequence
+    with take_lock(directory) as owner, Writer(owner, "general") as log:
+
+        def last_sequence(reader: Reader) -> int:
+            sequence = read_last(reader)
+            if sequence < 8:
+                log.append([says("x")])
+            return sequence
+
+        monkeypatch.setattr(Reader, "last_sequence", last_sequence)
+        sequences: list[int] = []
+        for batch in follow_home(EVERYTHING, 0, 2, on_damage=lambda error: None):
+            sequences += [row.sequence for row in batch.rows]
+            if 8 in sequences:
+                break
+    assert sequences == list(range(2, 9))

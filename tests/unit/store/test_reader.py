@@ -6,12 +6,13 @@ import os
 import random
 import shutil
 import sqlite3
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agh.core.events import Row, draft
+from agh.core.events import Row, draft, envelopes, joined_envelopes
 from agh.errors import (
     AghError,
     EventsDamaged,
@@ -50,6 +51,16 @@ os._exit(0)
 def _read(directory: Path, query: Query = EVERYTHING) -> list[Row]:
     with Reader(Session.at(directory)) as reader:
         return list(reader.rows(query))
+
+
+def _lines(rows: list[Row]) -> bytes:
+    return "".join(f"{line}\n" for line in envelopes(rows, "s", None, None)).encode()
+
+
+def _dump(directory: Path, query: Query = EVERYTHING) -> bytes:
+    splice = partial(joined_envelopes, envelope_of=("s", None, None), plain=set())
+    with Reader(Session.at(directory)) as reader:
+        return b"".join(reader.spliced(splice, query))
 
 
 def _hot(directory: Path) -> Path:
@@ -415,6 +426,39 @@ def test_text_that_is_not_utf8_is_damage(home: Home) -> None:
     path.write_bytes(path.read_bytes().replace(b"hello world", b"hello w\xffrld"))
     with pytest.raises(EventsDamaged):
         _read(directory)
+    with pytest.raises(EventsDamaged):
+        _dump(directory)
+
+
+@pytest.mark.parametrize("column", ["turn_id", "type", "agent_name", "content", "timestamp"])
+def test_a_number_among_the_texts_is_damage(home: Home, column: str) -> None:
+    directory = home.session([user("hello world")])
+    with sqlite3.connect(directory / "events.db") as connection:
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f'DROP TRIGGER "{name}"')
+        connection.execute("PRAGMA writable_schema = 1")
+        connection.execute("PRAGMA ignore_check_constraints = 1")
+        table = "UPDATE sqlite_master SET sql = replace(replace(sql, ' TEXT', ' '), 'STRICT', '')"
+        connection.execute(f"{table} WHERE name = 'events'")
+    with sqlite3.connect(directory / "events.db") as connection:
+        connection.execute("PRAGMA ignore_check_constraints = 1")
+        connection.execute(f"UPDATE events SET {column} = 7")
+    connection.close()
+    with pytest.raises(EventsDamaged):
+        _read(directory)
+    with pytest.raises(EventsDamaged):
+        _dump(directory)
+
+
+def test_a_dump_has_every_row_and_hides_what_was_redacted(home: Home) -> None:
+    rows = [user("a secret"), *(says("x" * size) for size in range(250))]
+    directory = home.session(rows)
+    assert _dump(directory) == _lines(_read(directory))
+    with Writer(take_lock(directory), "general") as log:
+        log.append([draft("transcript_marker.redacted", marker_id="evt-000001", events=["evt-000001"])])
+    assert b"a secret" not in _dump(directory)
+    assert _dump(directory) == _lines(_read(directory))
+    assert _dump(directory, Query(types=("user_message",))) == _lines(_read(directory)[:1])
 
 
 def test_flipped_bits_give_rows_or_a_named_error(home: Home) -> None:

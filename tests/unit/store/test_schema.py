@@ -169,6 +169,7 @@ def test_a_log_of_the_first_version_is_read_as_it_is_and_brought_up_by_a_writer(
     directory = home.session(conversation())
     with sqlite3.connect(directory / "events.db") as first:
         first.execute("ALTER TABLE inputs DROP COLUMN retries")
+        first.execute("ALTER TABLE inputs DROP COLUMN park")
         first.execute("DROP TABLE questions")
         first.execute("PRAGMA user_version = 1")
     first.close()

@@ -97,7 +97,7 @@ def test_other_files_are_refused(home: Home, agh: Agh, tmp_path: Path) -> None:
 
 def test_a_time_limit(agh: Agh, file: Path) -> None:
     assert message_of(agh("db", "query", file, ENDLESS, "--timeout", "0.2", code=3)) == (
-        "the query did not answer within 0.2 s"
+        "timed out after 0.2 s waiting for the query"
     )
 
 

@@ -26,6 +26,9 @@ from tests.support.program import AGH, Agh
         ("7 plugins", "man7/agh-plugins.7"),
         ("plugins.7", "man7/agh-plugins.7"),
         ("agh-plugins(7)", "man7/agh-plugins.7"),
+        ("config", "man1/agh-config.1"),
+        ("5 config", "man5/agh-config.5"),
+        ("tutorial", "man7/agh-tutorial.7"),
         ("1 run", "man1/agh-run.1"),
         ("places", "man7/agh-places.7"),
         ("serve", "man1/agh-serve.1"),
@@ -50,7 +53,7 @@ def test_with_man(agh: Agh) -> None:
         pytest.skip("no man here")
     text = agh("man", "session", "prompt").stdout
     assert "AGH-SESSION-PROMPT(1)" in text
-    assert "EXIT STATUS" in text
+    assert "EXAMPLES" in text
 
 
 def test_without_man(agh: Agh, tmp_path: Path) -> None:

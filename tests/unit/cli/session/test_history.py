@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from typing import Any
 
 import pytest
@@ -86,6 +88,13 @@ def test_for_people(agh: Agh, home: Home) -> None:
     assert lines[0].endswith("end_turn  9 events")
     assert lines[1] == "  > Explain the stop path."
     assert "  < AGH first marks the session stopping..." in lines
+
+
+def test_people_see_local_times(agh: Agh, three: str) -> None:
+    env = {**os.environ, "TZ": "America/New_York"}
+    lines = agh("session", "history", three, env=env).stdout.splitlines()
+    assert re.match(r"turn-1  2026-04-15 21:00:01 \(\d+w ago\)  end_turn", lines[0])
+    assert turns(agh, three)[0]["started_at"] == "2026-04-16T01:00:01.000Z"
 
 
 def test_a_session_without_turns(agh: Agh, home: Home) -> None:

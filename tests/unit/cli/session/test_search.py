@@ -87,7 +87,7 @@ def test_agent_text_cannot_drive_the_terminal(home: Home) -> None:
     _, printed = run_on_terminal("session", "search", "apple", "--all-workspaces")
     assert "apple" in printed
     assert not UNSAFE.search(OWN_STYLES.sub("", printed))
-    assert "\x1b[33mapple\x1b[0m" in printed
+    assert "\x1b[1;33mapple\x1b[0m" in printed
 
 
 def test_with_no_environment_to_speak_of(home: Home, agh: Agh, tmp_path: Path) -> None:

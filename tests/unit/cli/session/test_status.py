@@ -67,8 +67,8 @@ def test_keeper_gone_while_live(
     [
         ("completed", "completed", "stopped"),
         ("user_canceled", "cancelled", "stopped"),
-        ("idle", "idle", "stopped"),
-        ("shutdown", "idle", "stopped"),
+        ("idle", "stopped", "stopped"),
+        ("shutdown", "stopped", "stopped"),
         ("paused", "paused", "paused"),
         ("max_turns", "paused", "paused"),
         ("budget_exceeded", "paused", "paused"),
@@ -93,12 +93,12 @@ def test_archived_is_not_resumable(agh: Agh, home: Home, state: str) -> None:
 @pytest.mark.parametrize(
     ("activity", "phase", "badge"),
     [
-        ({}, "waiting_for_input", "idle"),
+        ({}, "idle", "idle"),
         ({"turn_id": "turn-1"}, "running", "running"),
         ({"turn_id": "turn-1", "pending_permissions": 1}, "waiting_for_permission", "waiting-for-input"),
         ({"turn_id": "turn-1", "health": "hung"}, "running", "hung"),
-        ({"health": "unhealthy"}, "waiting_for_input", "unhealthy"),
-        ({"waiting_for_auth": True}, "waiting_for_input", "waiting-for-auth"),
+        ({"health": "unhealthy"}, "idle", "unhealthy"),
+        ({"waiting_for_auth": True}, "idle", "waiting-for-auth"),
     ],
 )
 def test_phase_and_badge_of_a_live_session(
@@ -137,7 +137,7 @@ def test_for_people(agh: Agh, home: Home) -> None:
         line.split(":", 1) for line in agh("session", "status", "alpha", "-o", "human").stdout.splitlines()
     )
     assert lines["session"].strip() == directory.name
-    assert lines["state"].strip() == "stopped"
+    assert lines["status"].strip() == "failed"
     assert lines["detail"].strip() == KEEPER_VANISHED
     assert lines["failure"].strip() == f"process_exit: {KEEPER_VANISHED}"
     assert lines["next"].strip() == f"agh session resume {directory.name}"
@@ -150,9 +150,9 @@ def test_as_one_line(agh: Agh, home: Home) -> None:
 
 
 def test_a_value_cannot_pose_as_another_line(agh: Agh, home: Home) -> None:
-    directory = home.session(name="x\nstate:       active")
+    directory = home.session(name="x\nstatus:       idle")
     lines = agh("session", "status", directory.name).stdout.splitlines()
-    assert [line.split()[1] for line in lines if line.startswith("state:")] == ["stopped"]
+    assert [line.split()[1] for line in lines if line.startswith("status:")] == ["stopped"]
 
 
 @pytest.mark.parametrize("failure", [{}, "it broke", ["x"], pytest.param({"kind": "timeout"})], ids=str)

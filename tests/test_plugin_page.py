@@ -1,4 +1,4 @@
-"""The plugin of the README, taken from the page as it stands, installed by pip, and found."""
+"""The plugin of docs/plugins.md, taken from the page as it stands, installed by pip, and found."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from tests.support.build import ROOT
 from tests.support.site import Site
 
-README = ROOT / "README.md"
+PAGE = ROOT / "docs/plugins.md"
 
 
 def files_of(page: str) -> dict[str, str]:
@@ -24,10 +24,10 @@ def files_of(page: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_the_plugin_of_the_readme_is_found_after_pip_install(site: Site, tmp_path: Path) -> None:
+def test_the_plugin_of_the_page_is_found_after_pip_install(site: Site, tmp_path: Path) -> None:
     package = tmp_path / "package"
     package.mkdir()
-    files = files_of(README.read_text())
+    files = files_of(PAGE.read_text())
     assert set(files) == {"pyproject.toml", "agh_hello.py"}
     assert sum(len(text.strip().splitlines()) for text in files.values()) < 40
     for name, text in files.items():
