@@ -1,7 +1,8 @@
 """`make docs`: generate documents from the commands. `python -m tools --check` lists those out of date.
 
-It generates the pages of `man/man1`, the hooks and fields in `man/man7/agh-plugins.7`, and the table for
-shell completion. It uses only the plugins of this repository, so the result is the same on every machine.
+It generates the pages of `man/man1`, agh-config(5), agh-tutorial(7), the hooks and fields in
+agh-plugins(7), and the table for shell completion. It uses only the plugins of this repository, so the
+result is the same on every machine.
 """
 
 from __future__ import annotations
@@ -30,13 +31,15 @@ def documents() -> dict[Path, str]:
     """Return every generated file with its text."""
     os.environ["AGH_PLUGINS"] = ",".join(plugins())
     from agh.cli.main import root
-    from tools import contract, manpages
+    from tools import contract, manpages, settings, tutorial
 
     page = MAN / "man7/agh-plugins.7"
     text = contract.fill(page.read_text(), "hooks", contract.hooks())
     return {
         TABLE: table(root),
         page: contract.fill(text, "agents", contract.agent_fields()),
+        MAN / "man5/agh-config.5": settings.page(),
+        MAN / "man7/agh-tutorial.7": tutorial.page(),
         **{MAN / "man1" / name: text for name, text in manpages.manual(root).items()},
     }
 

@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from importlib import import_module
 from pathlib import Path
 
 import click
 
-from agh import errors
 from agh.cli.tree import commands, plugins_of_commands, short_names
-from agh.config import SETTINGS
-from tools.facts import (
-    ABOUT,
-    ENVIRONMENT,
-    EXITS,
-    EXITS_OF,
-    FILES,
-    FILES_OF,
-    FOR_AGENTS,
-    OF_KEEPERS,
-)
+from tools.facts import ABOUT, ENVIRONMENT, EXITS, EXITS_OF, FILES
 from tools.roff import bold, escape, header, italic, paragraphs, prose, section, tagged, verbatim
 
 MAN = Path(__file__).parent.parent / "man"
@@ -57,21 +45,20 @@ def page(path: tuple[str, ...], command: click.Command, owners: dict[str, str]) 
     plugin = owners.get(path[0], "") if path else ""
     more = f"\n\nThis command comes with the plugin `{plugin}`." if plugin else ""
     about = f"\n\n{ABOUT.strip()}" if not path else ""
-    help = inspect.cleandoc(command.help or "").replace("\b\n", "") + about + more
+    help = inspect.cleandoc(command.help or "") + about + more
     return header(title(path), 1) + "".join(
         (
             section("NAME", f"{escape(title(path))} \\- {escape(_summarise(command))}"),
             section("SYNOPSIS", _format_synopsis(name, command)),
+            section("EXAMPLES", verbatim("\n".join(examples(command)))),
             section("DESCRIPTION", paragraphs(help)),
             section("COMMANDS", _format_commands(path, command)),
             section("SHORT FORMS", _format_short(command) if not path else ""),
             section("OPTIONS", _format_options(command)),
-            section("SETTINGS", _format_settings() if path in ((), ("config",)) else ""),
             section("PROMISES", promises() if not path else ""),
-            section("EXIT STATUS", _format_exits(path, command)),
-            section("FILES", _format_files(path)),
-            section("ENVIRONMENT", _format_environment(path)),
-            section("EXAMPLES", verbatim("\n".join(examples(command)))),
+            section("EXIT STATUS", _format_exits() if not path else ""),
+            section("FILES", _format_files() if not path else ""),
+            section("ENVIRONMENT", _format_environment() if not path else ""),
             section("SEE ALSO", _format_see_also(path)),
         )
     )
@@ -84,8 +71,8 @@ def examples(command: click.Command) -> list[str]:
 
 
 def promises() -> str:
-    """Format the promises of the README, including what is not promised."""
-    text = (MAN.parent / "README.md").read_text()
+    """Format the promises of the README without the names of their tests, and what is not promised."""
+    text = re.sub(r"\s*`tests/[^`]+`,?", "", (MAN.parent / "README.md").read_text())
     body = text.partition("\n## Promises\n")[2].partition("\n## ")[0].strip()
     numbered = re.findall(r"^(\d+)\. ((?:.+\n?(?!\d+\. ))+)", body, flags=re.M)
     return "\n".join(f".IP {number}. 4\n{prose(promise)}" for number, promise in numbered) + (
@@ -154,62 +141,37 @@ def _explain_option(option: click.Option) -> str:
     return text
 
 
-def _format_settings() -> str:
-    terms = [
-        (
-            bold(name),
-            prose(
-                f"{setting.meaning[0].upper()}{setting.meaning[1:]}. "
-                f"The default is {_format_default(setting.default)}."
-            ),
-        )
-        for name, setting in SETTINGS.items()
-    ]
-    return f"{prose('Keys of `config.toml`; a dot stands for a table.')}\n{tagged(terms)}"
+def _format_exits() -> str:
+    """List the exit statuses, and the commands in which one of them means something else."""
+    exceptions: dict[int, str] = {}
+    for path, meanings in EXITS_OF.items():
+        for number, meaning in meanings.items():
+            exceptions[number] = exceptions.get(number, "") + f" In {bold(title(path))}(1): {prose(meaning)}"
+    return tagged(
+        [
+            (bold(str(number)), prose(meaning) + exceptions.get(number, ""))
+            for number, meaning in EXITS.items()
+        ]
+    )
 
 
-def _format_default(default: object) -> str:
-    return f"`{default}`" if default not in ("", []) else "empty"
+def _format_files() -> str:
+    return tagged([(italic(name), prose(meaning)) for name, meaning in FILES.items()])
 
 
-def _format_exits(path: tuple[str, ...], command: click.Command) -> str:
-    """List the exit statuses, without those of a keeper if the command never talks to one."""
-    statuses = set(EXITS)
-    module = command.callback.__module__ if command.callback else ""
-    if module.startswith("agh.cli.") and not isinstance(command, click.Group):
-        sources = _collect_sources(module)
-        if "agh.keeper" not in sources:
-            classes = [cls for cls in vars(errors).values() if isinstance(cls, type) and hasattr(cls, "exit")]
-            raised = {cls.exit for cls in classes if re.search(rf"\b{cls.__name__}\b", sources)}
-            statuses -= set(OF_KEEPERS) - raised
-    meanings = EXITS | EXITS_OF.get(path, {})
-    return tagged([(bold(str(number)), prose(meanings[number])) for number in sorted(statuses)])
-
-
-def _collect_sources(module: str) -> str:
-    """Return the source of a command's module and of all it imports from agh.cli and agh.sessions."""
-    texts: dict[str, str] = {}
-    pending = [module]
-    while pending:
-        name = pending.pop()
-        if name not in texts:
-            texts[name] = inspect.getsource(import_module(name))
-            pending += re.findall(r"^\s*from (agh\.(?:cli|sessions)\.[\w.]+) import", texts[name], flags=re.M)
-    return "\n".join(texts.values())
-
-
-def _format_files(path: tuple[str, ...]) -> str:
-    files = FILES_OF.get(path[0], FILES) if path else FILES
-    return tagged([(italic(name), prose(meaning)) for name, meaning in files.items()])
-
-
-def _format_environment(path: tuple[str, ...]) -> str:
-    variables = ENVIRONMENT | (FOR_AGENTS if not path else {})
-    return tagged([(bold(name), prose(meaning)) for name, meaning in variables.items()])
+def _format_environment() -> str:
+    return tagged([(bold(name), prose(meaning)) for name, meaning in ENVIRONMENT.items()])
 
 
 def _format_see_also(path: tuple[str, ...]) -> str:
-    parents = [title(path[:-1])] if path else []
-    topics = sorted(page.stem for page in MAN.glob("man7/*.7"))
-    pages = [f"{bold(parent)}(1)" for parent in parents] + [f"{bold(topic)}(7)" for topic in topics]
-    return ", ".join(pages)
+    """Name the page above, the page with what all commands share, and the topics."""
+    if path:
+        shared = f"{bold('agh')}(1) has the exit statuses, files and environment variables of all commands."
+        parents = [f"{bold(title(path[:-1]))}(1)"] if len(path) > 1 else []
+        return f"{shared}\n.PP\n{', '.join([*parents, *_topics()])}"
+    return ", ".join(_topics())
+
+
+def _topics() -> list[str]:
+    pages = sorted([*MAN.glob("man7/*.7"), *MAN.glob("man5/*.5")])
+    return [f"{bold(page.stem)}({page.suffix[1:]})" for page in sorted(pages, key=lambda page: page.stem)]

@@ -41,8 +41,10 @@ def prose(text: str) -> str:
 
 
 def paragraphs(text: str) -> str:
-    """Format paragraphs separated by empty lines."""
-    return "\n.PP\n".join(prose(part) for part in re.split(r"\n\s*\n", text.strip()))
+    """Format paragraphs separated by empty lines; one that begins with click's `\\b` is verbatim."""
+    first, *rest = re.split(r"\n[ \t]*\n", text.strip("\n"))
+    parts = [verbatim(part[2:]) if part.startswith("\b\n") else f".PP\n{prose(part)}" for part in rest]
+    return "\n".join([prose(first), *parts])
 
 
 def verbatim(text: str) -> str:
