@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.answering import Answering
 from tests.support.live import Live
+from tests.support.wait import wait_until
 
 SECRET = "sk-ant-api03-" + "a1B2c3D4" * 10
 NODE = """node:internal/modules/cjs/loader:1228
@@ -81,7 +82,8 @@ def test_a_death_in_a_turn(live: Live) -> None:
     session = Answering(live, {"session/prompt": {"stderr": NODE, "exit": 3}}).new()
     error = session.error("prompt", "hello", code=7)
     assert "Cannot find module" in error["message"]
-    bundle = json.loads(Path(session.meta()["failure"]["crash_bundle_path"]).read_text())
+    failure = wait_until(lambda: session.meta()["failure"], what="the end of the session")
+    bundle = json.loads(Path(failure["crash_bundle_path"]).read_text())
     assert "Cannot find module" in bundle["failure"]["summary"]
 
 

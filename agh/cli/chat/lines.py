@@ -28,6 +28,7 @@ from agh.store.reader import EVERYTHING, Reader
 from agh.store.views import session_view
 
 PROMPT = "> "
+INTERRUPT_INTERVAL = 0.1  # seconds
 
 
 def converse(session: Session, lease: Lease) -> None:
@@ -141,7 +142,11 @@ class _Onlooker:
         self._thread = threading.Thread(target=self._look, daemon=True)
 
     def __enter__(self) -> None:
-        self._thread.start()
+        try:
+            self._thread.start()
+        except KeyboardInterrupt:
+            self._over.set()
+            raise
 
     def __exit__(self, *exc: object) -> None:
         self._over.set()
@@ -176,4 +181,10 @@ class _Onlooker:
             conversation.see(last, View())
         except SessionNotAttachable as error:
             conversation.loss = error
-            os.kill(os.getpid(), signal.SIGINT)  # ends the input
+            self._end_input()
+
+    def _end_input(self) -> None:
+        """Interrupt `input` until it has ended: it does not see a signal that comes just before it waits."""
+        while not self._over.is_set():
+            os.kill(os.getpid(), signal.SIGINT)
+            self._over.wait(INTERRUPT_INTERVAL)
