@@ -257,6 +257,19 @@ def test_an_edit_is_approved_with_its_diff(live: Live) -> None:
     assert (live.workspace / "a.txt").read_text() == "one\nnew"
 
 
+def test_what_the_agent_says_before_it_asks_is_above_the_question(live: Live) -> None:
+    """Also in the first turn of a chat, whose request can be there before its first row is shown."""
+    session = live.new()
+    with attach(live, session) as screen:
+        screen.shows("idle ·")
+        screen.type(f"I will write{CTRL_J}/write notes.txt hello\r")
+        screen.shows("allow it?")
+        assert screen.text.index("echo: I will write") < screen.text.index("? the agent wants to edit")
+        screen.type("n\r")
+        screen.awaits(lambda: is_idle(screen))
+        leave(screen)
+
+
 def test_a_long_diff_is_folded_and_shown_in_the_pager(live: Live, tmp_path: Path) -> None:
     pager, paged = tmp_path / "pager", tmp_path / "paged"
     pager.write_text(f"#!/bin/sh\ncat > {paged}\n")

@@ -38,13 +38,15 @@ class Turns:
         self._seen: set[str] = set()
         self._start = ""
         self._tracker = RefusalTracker("")
-        self._has_joined = self._has_asked = False
+        self._has_joined = False
         self._live_after = 0  # rows up to here happened before we joined
+        self._open_requests: list[str] = []  # those that waited when we joined
 
     def join(self) -> int:
         """In the follower's thread: return the position from which everything is shown."""
         hello = client.call(self.session, "hello")
         self.current_id = str(hello.get("turn_id") or "")
+        self._open_requests = _open_requests(self.session)  # before `last`: newer ones come as rows
         with Reader(self.session) as reader:
             _, start, last = last_turn(reader, hello.get("turn_id"))
         self._live_after = last
@@ -65,9 +67,8 @@ class Turns:
             self._take_row(row, view)
         view.flush()
         self._has_joined = self._has_joined or rows[-1].sequence >= self._live_after
-        if self._has_joined and not self._has_asked:
-            self._has_asked = True
-            self._ask_what_waits()
+        if self._has_joined:
+            self._ask_open_requests()
         self._screen.redraw()
 
     def note_sent(self, receipt: dict[str, Any]) -> None:
@@ -113,17 +114,12 @@ class Turns:
             view.show(row)
         self._tracker.feed(row)
 
-    def _ask_what_waits(self) -> None:
-        """Ask what was asked before the part of the log that is shown, if it still waits."""
-        from agh.sessions.requests.permissions import requests
-        from agh.sessions.requests.questions import questions
-
-        for request in [
-            *requests(self.session, everything=False),
-            *questions(self.session, everything=False),
-        ]:
+    def _ask_open_requests(self) -> None:
+        """Ask what waited when we joined and may have been asked before the part of the log that is shown."""
+        for request_id in self._open_requests:
             if self.dialog is not None:
-                self.dialog.add(request["request_id"])
+                self.dialog.add(request_id)
+        self._open_requests = []
 
     def _begin_turn(self, row: Row) -> None:
         self.current_id, self._start = row.turn_id, row.timestamp
@@ -194,6 +190,15 @@ class Turns:
                 self.session.id, workspace, self._screen.print, lambda: self._screen.columns
             )
         return self._view
+
+
+def _open_requests(session: Session) -> list[str]:
+    """Return the ids of the permission requests and questions that wait."""
+    from agh.sessions.requests.permissions import requests
+    from agh.sessions.requests.questions import questions
+
+    waiting = [*requests(session, everything=False), *questions(session, everything=False)]
+    return [request["request_id"] for request in waiting]
 
 
 def _age(at: str) -> float:
