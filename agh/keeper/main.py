@@ -26,7 +26,7 @@ from agh.config import load as load_settings
 from agh.config import untrusted_note
 from agh.core.events import marker, timestamp
 from agh.errors import AghError, Bug, HookStopped, StartStopped, StoreFailed, Usage
-from agh.keeper.agent.launch import agent_record
+from agh.keeper.agent.launch import agent_record, read_env_file
 from agh.keeper.agent.start import initialize_agent, start_agent
 from agh.keeper.process import Ready, explain_system, log, preload, run
 from agh.keeper.protocol import StartRequest
@@ -123,6 +123,7 @@ def load_session(lock: Lock, request: StartRequest) -> Live:
         hand_over(metadata, agent_name)
     record = agent_record(metadata["agent_name"], metadata.get("command"), metadata["workspace_path"])
     settings = load_settings(metadata["workspace_path"])
+    read_env_file(settings)  # refused here, nothing has changed
     metadata["limits"] = {**(metadata.get("limits") or {}), **(request.get("limits") or {})}
     metadata["spent"] = usage.read_spent(lock.session, metadata.get("acp_session_id"))
     usage.refuse_over_limit(lock.session, metadata, record, settings)

@@ -204,11 +204,11 @@ def check_workspace(metadata: Meta) -> None:
 def check_agent(metadata: Meta, agent_name: str | None) -> None:
     """Refuse an agent that nobody knows, and settings that are wrong."""
     from agh import config
-    from agh.keeper.agent.launch import agent_record
+    from agh.keeper.agent.launch import agent_record, read_env_file
 
     command = metadata.get("command") if agent_name in (None, metadata["agent_name"]) else None
     agent_record(agent_name or metadata["agent_name"], command, metadata["workspace_path"])
-    config.load(metadata["workspace_path"])
+    read_env_file(config.load(metadata["workspace_path"]))
 
 
 def keeper_module(kind: str | None) -> str:

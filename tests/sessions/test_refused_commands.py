@@ -250,3 +250,26 @@ def test_what_a_session_without_its_workspace_refuses(
 
 def test_a_session_that_cannot_be_had(live: Live, sessions: dict[str, Session], tmp_path: Path) -> None:
     check(live, tmp_path, NEW)
+
+
+@pytest.mark.parametrize("end", ["well", "killed"])
+def test_keys_that_others_can_read_are_refused(live: Live, tmp_path: Path, end: str) -> None:
+    """Nothing changes but the keeper's log, which says why."""
+    session = live.new()
+    session.tell("hello")
+    if end == "well":
+        session.stop()
+    else:
+        session.kill_keeper()
+    keys = tmp_path / "keys"
+    keys.write_text("KEY=secret\n")
+    keys.chmod(0o644)
+    live.configure(f"[env]\nfile = '{keys}'\n")
+    _git(live.workspace, "init", "-q")
+    log = f"sessions/{session.id}/keeper.log"
+    before = {key: value for key, value in snapshot(live).items() if key != log}
+    for verb, *args in (("resume",), ("prompt", "hello")):
+        assert session.error(verb, *args, code=5)["hint"] == f"chmod 600 {keys}"
+    assert {key: value for key, value in snapshot(live).items() if key != log} == before
+    keys.chmod(0o600)
+    assert session.say("and now?") == "echo: and now?"

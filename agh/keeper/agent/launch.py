@@ -43,6 +43,15 @@ def agent_record(name: str, command: list[str] | None, workspace: str) -> AgentR
     return registry.agent(name, workspace)
 
 
+def read_env_file(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variables of the user's file of keys; raise if there is one that cannot be used."""
+    if not settings["env.file"]:
+        return {}
+    from agh.adapters import env_file  # few have one
+
+    return env_file.read(settings["env.file"])
+
+
 def not_installed(record: AgentRecord) -> AgentNotInstalled:
     """Return the error for an agent whose program is missing, with how to install it."""
     from agh.keeper.agent.advice import program_missing
@@ -67,11 +76,7 @@ def prepare(
         if record.source != "--command" and not place:
             raise not_installed(record)
         argv = list(record.argv)
-    variables: Mapping[str, str] = os.environ
-    if settings["env.file"]:
-        from agh.adapters.env_file import add_variables  # few have one
-
-        variables = add_variables(settings["env.file"], os.environ)
+    variables = {**read_env_file(settings), **os.environ}
     marks = {orphans.COOKIE_VARIABLE: cookie, "AGH_SESSION_ID": session_id}
     environ = {**record.environment(variables), **{key: value for key, value in marks.items() if value}}
     launch = Launch(
