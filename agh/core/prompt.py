@@ -30,9 +30,14 @@ def title_of(text: str, redactor: Redactor) -> str | None:
 
 
 def last_line(text: str, redactor: Redactor) -> str | None:
-    """Return the last line that is not empty, redacted and cut at its beginning; else None."""
+    """Return the last line that says something, redacted and cut at its beginning; else None.
+
+    A line without a letter or a digit, such as the end of a code block, does not.
+    """
     lines = [line for line in redactor.end(text, LAST).splitlines() if line.split()]
     if not lines:
         return None
-    line = " ".join(lines[-1].split())
-    return line if len(text) <= LAST or len(lines) > 1 else f"…{line[1:]}"
+    spoken = [line for line in lines if any(map(str.isalnum, line))]
+    last = (spoken or lines)[-1]
+    line = " ".join(last.split())
+    return f"…{line[1:]}" if last is lines[0] and len(text) > LAST else line
