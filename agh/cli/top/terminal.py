@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from prompt_toolkit.application import Application
+from prompt_toolkit.data_structures import Size
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.layout import Layout, UIContent, UIControl
 from prompt_toolkit.output import ColorDepth
@@ -40,9 +41,34 @@ class Lines(UIControl):
         return True
 
 
+class FullScreenApplication(Application[Any]):
+    """Starts on an empty screen whenever the size has changed.
+
+    prompt_toolkit moves from where the cursor was, but a terminal moves it when its size changes.
+    """
+
+    _size: Size | None = None  # for which it drew last
+
+    def _redraw(self, render_as_done: bool = False) -> None:
+        if self._is_running and not self._running_in_terminal:
+            before, self._size = self._size, self.output.get_size()
+            if before not in (None, self._size):
+                self._clear()
+        super()._redraw(render_as_done)
+
+    def _on_resize(self) -> None:
+        self._clear()
+        self._redraw()
+
+    def _clear(self) -> None:
+        self.renderer.erase(leave_alternate_screen=False)
+        self.output.erase_screen()
+        self.output.cursor_goto(0, 0)
+
+
 def make_application(layout: Layout, bindings: KeyBindings) -> Application[Any]:
     """Return an application on the whole screen."""
-    app: Application[Any] = Application(
+    app = FullScreenApplication(
         layout=layout,
         key_bindings=bindings,
         style=_style(),

@@ -73,6 +73,22 @@ def test_nothing_wraps(filled: Live, columns: int, lines: int) -> None:
         assert screen.ends() == 0
 
 
+def test_a_size_that_changes_again_and_again_leaves_nothing_behind(filled: Live) -> None:
+    """The terminal has each size before the program knows of it, and what it draws meanwhile is misplaced."""
+    with open_screen(filled, "top") as screen:
+        check(screen, 80, 24)
+        for number in range(20):
+            screen.resize(40 + 37 * number % 160, 12 + 17 * number % 38)
+            screen.type("jk"[number % 2])
+            screen.collect(0.01)
+        screen.type("kk")
+        screen.resize(80, 24)
+        check(screen, 80, 24)
+        with open_screen(filled, "top") as fresh:
+            check(fresh, 80, 24)
+            screen.awaits(lambda: screen.lines == fresh.lines, what=fresh.text)
+
+
 def test_a_screen_that_changes_its_size_looks_like_a_fresh_one(filled: Live) -> None:
     with open_screen(filled, "top") as screen:
         check(screen, 80, 24)
