@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from agh_acp.hands import Hands
 
+from agh import home
 from agh.keeper import protocol
 from tests.plugins.acp.client import Client, Message
 from tests.support.live import Live, Session
@@ -239,12 +244,36 @@ def test_an_answer_without_a_result_is_one(live: Live, file: Path) -> None:
     assert file.read_text() == "on disk", "the editor has written it, and agh has not"
 
 
-def test_an_answer_that_is_too_long_ends_no_terminal(live: Live, file: Path) -> None:
+@pytest.mark.parametrize(
+    ("answer", "sent"),
+    [
+        ({"result": {"content": "x" * 900}}, {"result": {"content": "x" * 900}}),
+        ({"result": {"content": "x" * 2000}}, {"result": None}),
+        ({"answer": {"result": "x" * 2000}}, {"answer": {"error": {"code": -32603}}}),
+    ],
+)
+def test_an_answer_that_is_too_long_is_not_sent(
+    live: Live, monkeypatch: pytest.MonkeyPatch, answer: Message, sent: Message
+) -> None:
+    """The keeper ends a connection on which too much comes, and with it all terminals that it lent."""
+    monkeypatch.setattr(protocol, "MAX_MESSAGE", 1000)
+    hands = Hands(home.Session.at(live.new().directory), Mock(), Mock(), None)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, theirs.makefile("rb") as lines:
+        hands._send(ours, {"number": 7, **answer})
+        message = json.loads(lines.readline())
+    assert message["number"] == 7
+    if "answer" in sent and "error" in sent["answer"]:
+        assert message["answer"]["error"]["code"] == sent["answer"]["error"]["code"]
+    else:
+        assert message["result"] == sent["result"]
+
+
+def test_a_file_that_is_too_long_for_the_editor_is_read_from_the_disk(live: Live, file: Path) -> None:
     editor = Editor(live)
-    editor.buffers[str(file)] = "x" * (protocol.MAX_MESSAGE + 1)
+    editor.answers["fs/read_text_file"] = lambda request: None  # what replaces it, see above
     session = editor.new()
-    script = f"/read {file}\n/run echo hello"
-    text = said(editor, session, script)
+    text = said(editor, session, f"/read {file}\n/run echo hello")
     assert text == f"read {file}: on diskrun echo hello: exit 0: from the editor"
 
 
