@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from agh.core.acp.frames import only_dicts
+from agh.core.acp.frames import Notification, only_dicts
 from agh.core.acp.long_text import LONG
 from agh.core.acp.members import member
 from agh.core.acp.notes import MARKER_CREATED, compaction_marker, notice_marker
@@ -19,6 +19,7 @@ from agh.core.acp.tool_result import tool_event
 Fields = dict[str, Any]
 
 MAX_COMMANDS = 500
+_CHUNKS = ("agent_message_chunk", "agent_thought_chunk")
 _MOST = 10**12  # tokens, or units of a currency; the sum over all turns still fits into 64 bits
 
 
@@ -32,7 +33,7 @@ def event_of(
     `earlier` is what was carried of its tool call; `terminal` returns the output of one of our terminals.
     """
     kind = update.get("sessionUpdate")
-    if kind in ("agent_message_chunk", "agent_thought_chunk"):
+    if kind in _CHUNKS:
         return ("agent_message" if kind == "agent_message_chunk" else "thought"), _chunk_fields(update)
     if kind in ("tool_call", "tool_call_update"):
         return tool_event(update, earlier, terminal)
@@ -45,6 +46,26 @@ def event_of(
     if note is not None:
         return MARKER_CREATED, note
     return "system", {"title": _system_title(kind, update)}
+
+
+def plain_chunk(frame: Notification, session: str | None) -> tuple[str, Fields, Fields] | None:
+    """Return the event type, the fields and the update of a chunk that is a text of this session, no more.
+
+    Return None for any other frame. Type and fields are those of `event_of`.
+    """
+    params, update = frame.params, None
+    if frame.method == "session/update" and type(params) is dict and params.get("sessionId") == session:
+        update = params.get("update")
+    if type(update) is not dict or "_meta" in update or frame.sanitized:
+        return None
+    kind, content = update.get("sessionUpdate"), update.get("content")
+    if kind not in _CHUNKS or type(content) is not dict or content.get("type") != "text":
+        return None
+    text, message_id = content.get("text"), update.get("messageId")
+    if type(text) is not str or not text:
+        return None
+    fields = {"text": text, "message_id": message_id} if type(message_id) is str else {"text": text}
+    return ("agent_message" if kind == "agent_message_chunk" else "thought"), fields, update
 
 
 def update_text(frame: bytes, update: Fields) -> bytes | memoryview:

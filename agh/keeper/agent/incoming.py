@@ -14,7 +14,6 @@ import orjson
 from agh.core.acp.frames import INTERNAL_ERROR, Frame, Malformed, Notification, Request, Response
 from agh.core.acp.updates import (
     add_usage,
-    commands_in,
     event_of,
     known_usage,
     request_usage,
@@ -37,6 +36,7 @@ from agh.keeper.log import is_fatal
 from agh.keeper.session import Live, Turn, cause_of
 from agh.keeper.turns import usage as spending
 from agh.keeper.turns.cancel import steer_at_boundary
+from agh.keeper.turns.chunks import take_chunks
 from agh.keeper.turns.usage import check_limits, count_bytes, is_over_bytes
 
 # What an agent repeats when it restores a conversation; it is in the log already.
@@ -53,7 +53,6 @@ REPLAYED = (
     "compaction_summary_chunk",
 )
 MALFORMED_RECORDED, MALFORMED_COUNTED = 100, 100_000
-LAST_WORDS = 16_400  # characters; as many as a secret may have, before those that are used
 INVALID_PARAMS = -32602
 _SHOWN = ("agent_message", "thought", "tool_call", "tool_result", "plan")
 _ANSWERS = ("agent_message", "tool_call", "tool_result")
@@ -68,13 +67,20 @@ def take_frames(live: Live, frames: list[Frame]) -> None:
     frames.reverse()
     with live.log.batch():
         while frames:  # empties the list: a long frame must be freed once its event is stored
-            frame = frames.pop()
             try:
-                count_bytes(live, len(getattr(frame, "raw", b"")))
-                _take(live, frame)
+                take_chunks(live, frames)
             except Exception as error:
-                live.survive(error, raw=getattr(frame, "raw", None))
-            del frame
+                live.survive(error)
+            if frames:
+                _take_or_survive(live, frames.pop())
+
+
+def _take_or_survive(live: Live, frame: Frame) -> None:
+    try:
+        count_bytes(live, len(getattr(frame, "raw", b"")))
+        _take(live, frame)
+    except Exception as error:
+        live.survive(error, raw=getattr(frame, "raw", None))
 
 
 def _take(live: Live, frame: Frame) -> None:
@@ -139,7 +145,7 @@ def _take_notification(live: Live, frame: Notification, child: str | None = None
         if turn is not None:
             _follow_tool(live, turn, type, fields, update)
     elif type == "system":
-        _take_information(live, update)
+        options.take_information(live, update)
 
 
 def _child_session(live: Live, frame: Notification | Request) -> str | None:
@@ -169,24 +175,6 @@ def _take_child_update(live: Live, frame: Notification, update: dict[str, Any]) 
             open_calls.note_tool_call(live, update, is_open=is_open)
 
 
-def _take_information(live: Live, update: dict[str, Any]) -> None:
-    """Inside a batch: keep what an update says about the session itself in the metadata."""
-    kind = update.get("sessionUpdate")
-    if kind in ("config_option_update", "current_mode_update"):
-        options.take_update(live, update)
-    elif kind == "available_commands_update":
-        live.meta["commands"] = commands_in(update)
-        live.log.then(lambda: live.update(sync=False))
-    elif kind == "session_info_update":
-        changes = {
-            ours: value[:200] if isinstance(value, str) else None
-            for ours, theirs in (("title", "title"), ("agent_updated_at", "updatedAt"))
-            if theirs in update and isinstance(value := update[theirs], str | None)
-        }
-        if changes:
-            live.log.then(lambda: live.update(sync=False, **changes))
-
-
 def _place_marker(live: Live, fields: dict[str, Any], update: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the event of a marker that the agent causes: one for each compaction, whatever it adds later."""
     compaction_id = update.get("compactionId")
@@ -212,8 +200,7 @@ def _note(live: Live, turn: Turn, type: str, fields: dict[str, Any], update: dic
     if type == "system" and (status := thread_status(update)) is not None:
         turn.failed_by_agent = status == "systemError"
     if type == "agent_message":
-        words = turn.last_words + fields["text"][-LAST_WORDS:]  # cut only now and then: that copies them
-        turn.last_words = words if len(words) <= 2 * LAST_WORDS else words[-LAST_WORDS:]
+        turn.add_words(fields["text"])
     if "_meta" in update and (used := request_usage(update)) is not None:
         turn.usage = add_usage(turn.usage, used)
         spending.store_usage(live.log.db, turn.turn_id, turn.usage)

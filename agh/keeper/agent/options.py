@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from agh.core.acp.frames import only_dicts, redacted_error
+from agh.core.acp.updates import commands_in
 from agh.errors import AghError, OptionUnknown
 from agh.keeper.agent.connection import RpcError
 from agh.keeper.server import Answer
@@ -92,7 +93,25 @@ def current_options(offers: dict[str, Any]) -> dict[str, str]:
     return {name: value[:200] for name, value in values.items() if isinstance(value, str)}
 
 
-def take_update(live: Live, update: dict[str, Any]) -> None:
+def take_information(live: Live, update: dict[str, Any]) -> None:
+    """Inside a batch: keep what an update says about the session itself in the metadata."""
+    kind = update.get("sessionUpdate")
+    if kind in ("config_option_update", "current_mode_update"):
+        _take_choices(live, update)
+    elif kind == "available_commands_update":
+        live.meta["commands"] = commands_in(update)
+        live.log.then(lambda: live.update(sync=False))
+    elif kind == "session_info_update":
+        changes = {
+            ours: value[:200] if isinstance(value, str) else None
+            for ours, theirs in (("title", "title"), ("agent_updated_at", "updatedAt"))
+            if theirs in update and isinstance(value := update[theirs], str | None)
+        }
+        if changes:
+            live.log.then(lambda: live.update(sync=False, **changes))
+
+
+def _take_choices(live: Live, update: dict[str, Any]) -> None:
     """Inside a batch: follow an agent that has changed its options, or its mode, by itself.
 
     While a session starts, what was chosen for it is not set yet, and stays as it is.
