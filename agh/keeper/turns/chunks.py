@@ -15,7 +15,7 @@ from agh.keeper.turns.usage import count_bytes, is_over_bytes
 
 
 def take_chunks(live: Live, frames: list[Frame]) -> None:
-    """Inside a batch: record the plain chunks at the end of the list, the last first, and drop them from it."""
+    """Inside a batch: record the plain chunks at the end of the list, the last first, and remove them."""
     turn, log, session = live.turns.current, live.log, live.meta.get("acp_session_id")
     if turn is None or not live.ready or not _is_plain_sailing(live):
         return
