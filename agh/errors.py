@@ -747,6 +747,20 @@ class PlaceGone(AghError):
     hint = "agh agent doctor --on {0}"
 
 
+class FarCommandMissing(AghError):
+    """{0} has no agh: it is not on PATH there"""
+
+    exit = 9
+    hint = 'install agh there, or say where it is: env = ["PATH=..."] in [places.NAME]'
+
+
+class FarCommandFailed(AghError):
+    """{0}: {1}"""
+
+    exit = 1
+    hint = "agh doctor in that place"
+
+
 class AgentNotInstalled(AghError):
     """agent {0} cannot be started: {1}"""
 

@@ -27,6 +27,7 @@ import pluggy
 if TYPE_CHECKING:
     import click
 
+    from agh.adapters.far_command import FarCommand
     from agh.adapters.kinds import Kind
     from agh.adapters.launch import Launch
     from agh.adapters.restore import Strategy
@@ -88,6 +89,17 @@ def agh_prepare_launch(launch: Launch) -> None:
 
     :param launch: The `agh.adapters.launch.Launch` of an agent that is about to start. Change its fields
         and do nothing else. If it has a `place` and no plugin sets `elsewhere`, the launch is refused.
+    """
+
+
+@hookspec
+def agh_prepare_far_command(command: FarCommand) -> None:
+    """Say how a command of agh is run in another place, under the agh that is installed there.
+
+    If a plugin fails here, the command is not run.
+
+    :param command: The `agh.adapters.far_command.FarCommand` that is about to run. Fill in its `argv` and
+        `preamble` if the place is yours, and do nothing else. If no plugin does, the command is refused.
     """
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from agh.console import terminal
-from agh.console.output import output_option, remark, write_result
+from agh.console.output import output_option, remark, write_json, write_result
 from agh.core.status import BADGES
 from agh.errors import Usage
 from agh.sessions.listing import SHOWN_STATES, select, select_first
@@ -19,6 +19,7 @@ from agh.store.sessions import session_ids
     "list",
     epilog="\b\nExamples:\n  agh session list --resumable --workspace .\n"
     "  agh session list --watch\n"
+    "  agh session list --on . --on ssh:build1 --on ssh:build2\n"
     "  agh session list --all --status failed -o json | jq -r '.sessions[].id'",
 )
 @click.option("-a", "--all", "everything", is_flag=True, help="Also old and archived sessions.")
@@ -38,19 +39,34 @@ from agh.store.sessions import session_ids
 )
 @click.option("--agent", help="Only sessions of this agent.")
 @click.option("--limit", type=click.IntRange(min=0), help="At most this many.")
+@click.option(
+    "--on",
+    "hosts",
+    multiple=True,
+    metavar="PLACE",
+    help="The sessions of that host, listed by its own agh; may be given several times. '.' is this machine.",
+)
 @click.option("--watch", is_flag=True, help="Show the list until Ctrl-C, and keep it up to date.")
 @output_option()
-def list_command(output: str, limit: int | None, watch: bool, **filters: Any) -> None:
+def list_command(output: str, limit: int | None, watch: bool, hosts: tuple[str, ...], **filters: Any) -> None:
     """List sessions: live and recent ones, newest activity first.
 
     Recent is the last week; --all shows the older ones and the archive too. For people, sessions that need
     you come first. A session is resumable if nobody else holds it and its keeper responds or, if it is
     stopped, its log, workspace and agent are there.
+
+    With --on, hosts are asked at the same time, for 30 seconds at most. A host that fails is named on stderr
+    and the others are listed; the exit code is that of the first failure.
     """
     if filters["why"] and not filters["resumable"]:
         raise Usage("--why explains --resumable", hint="agh session list --resumable --why")
+    if hosts and watch:
+        raise Usage("--watch shows the sessions of this machine", hint="leave out --on or --watch")
     if watch:
         _watch(output, limit, filters)
+        return
+    if hosts:
+        _list_hosts(output, hosts, limit, filters)
         return
     holder = terminal.default_holder()
     if output == "human":
@@ -65,6 +81,35 @@ def list_command(output: str, limit: int | None, watch: bool, **filters: Any) ->
         return
     views = select(holder=holder, **filters) if limit is None else select_first(limit, holder, **filters)
     write_result("sessions", views, output, str)
+
+
+def _list_hosts(output: str, hosts: tuple[str, ...], limit: int | None, filters: dict[str, Any]) -> None:
+    from agh.sessions.elsewhere.listing import list_hosts, merge
+
+    is_human = output == "human"
+    lists = list_hosts(hosts, terminal.default_holder(), None if is_human else limit, **filters)
+    failed = [(listed.host, listed.error) for listed in lists if listed.error is not None]
+    views = merge(lists, None if is_human else limit)
+    if is_human:
+        from agh.cli.session.table import needs_you, table
+
+        views.sort(key=lambda view: not needs_you(view))
+        views = views if limit is None else views[:limit]
+        write_result("sessions", views, output, lambda: table(views))
+        if not views and not failed:
+            remark(
+                "no sessions" if filters["everything"] else "no recent sessions; see older ones with --all"
+            )
+    elif output == "json":
+        failures = [{"host": host, "error": error.as_dict()} for host, error in failed]
+        write_json({"sessions": views, "failed": failures})
+    else:
+        write_result("sessions", views, output, str)
+    for host, error in failed:
+        message = error.message if host in error.message else f"{host}: {error.message}"
+        remark(f"agh: {terminal.one_line(message, 2000)}")
+    if failed:
+        raise click.exceptions.Exit(failed[0][1].exit)
 
 
 def _watch(output: str, limit: int | None, filters: dict[str, Any]) -> None:

@@ -115,6 +115,7 @@ def _fill(views: Sequence[View], width: int) -> tuple[list[Column], list[list[st
         Column("NAME", 0, 10 if width < 60 else 20, 28, format_name, is_optional=False),
         Column("ID", 2, 4, 30, lambda view: short.get(view["id"], str(view["id"])), is_optional=False),
         Column("STATUS", 1, 4, 30, lambda view: _status(view, now), is_optional=False),
+        Column("HOST", 1, 8, 28, lambda view: str(view.get("host") or "")),
         Column("AGENT", 5, 5, 16, lambda view: str(view.get("agent_name") or "")),
         Column("MODEL", 7, 8, 24, format_model),
         Column("COST", 6, 4, 12, format_cost),

@@ -90,6 +90,31 @@ def build_preamble(
     return os.fsencode("\n".join(header) + "\n") + _read_script()
 
 
+# Users have programs in ~/.local/bin, which is not on the PATH that ssh gives a command. The command's end
+# differs from the wire's end by the notice.
+_COMMAND = """
+send_notice() { printf '\\nagh-place: %s\\n' "$1" >&2; }
+PATH=$PATH:$HOME/.local/bin
+[ -z "$agh_directory" ] || cd -- "$agh_directory" 2>/dev/null || { send_notice no-directory; exit 126; }
+command -v agh >/dev/null 2>&1 || { send_notice no-program; exit 127; }
+agh "$@"
+send_notice "ended $?"
+"""
+
+
+def build_command_preamble(
+    arguments: Sequence[str], place_env: Sequence[str], directory: str, environ: Mapping[str, str]
+) -> bytes:
+    """Return what runs a command of the agh that is installed there, in the directory if there is one."""
+    variables = resolve_place_env(place_env, environ)
+    header = [
+        f"agh_directory={shlex.quote(directory)}",
+        *(f"export {name}={shlex.quote(value)}" for name, value in variables.items()),
+        f"set -- {shlex.join(arguments)}",
+    ]
+    return os.fsencode("\n".join(header) + _COMMAND)
+
+
 @cache
 def _read_script() -> bytes:
     return Path(__file__).with_name("far.sh").read_bytes()

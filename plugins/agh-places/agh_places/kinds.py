@@ -163,6 +163,7 @@ KINDS = {
             parse_ssh,
             build_argv=lambda place, launch, command: build_ssh_argv(place, command),
             build_check=lambda place: (build_ssh_argv(place, ["true"]), ""),
+            build_host_argv=build_ssh_argv,
         ),
         *(
             Kind(

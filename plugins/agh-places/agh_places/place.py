@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agh.adapters.far_command import FarCommand
 from agh.adapters.launch import Launch
 from agh.errors import AghError, PlaceGone, PlaceInvalid
 from agh_places import far
@@ -51,6 +52,9 @@ class Kind:
         None  # ends what the session of this id runs there
     )
     build_limits: Callable[[Place], list[str]] | None = None  # the arguments that set memory and cpus
+    build_host_argv: Callable[[Place, Sequence[str]], list[str]] | None = (
+        None  # runs a command there; only a place that stays has an agh and a home of its own
+    )
     forwarded: tuple[str, ...] = ()  # environment variables whose values here are also right there
     on_disconnect: str = ""  # a shell command for the far side: frees what only the wire would have freed
     unreachable: str = ""  # what its program prints if the place is not there; empty: far.sh sends notices
@@ -119,6 +123,17 @@ def redirect_launch(launch: Launch) -> None:
     )
     if end_argv:
         launch.clear = launch.finish = lambda: _run_end(end_argv)
+
+
+def redirect_command(command: FarCommand) -> None:
+    """Fill in how a command of agh is run in its place, if that is one of ours."""
+    place = find_place(command.place, command.places)
+    if place is None:
+        return
+    if place.kind.build_host_argv is None:
+        raise PlaceInvalid(place.name, f"{place.kind.name} has no agh of its own; name a host: ssh:HOST")
+    command.preamble = far.build_command_preamble(command.arguments, place.env, place.dir, os.environ)
+    command.argv = place.kind.build_host_argv(place, far.build_shell_argv(command.preamble))
 
 
 def build_limits(place: Place) -> list[str]:

@@ -1,4 +1,7 @@
-"""The hook by which agh starts an agent in a place. It imports nothing until a place is named."""
+"""The hooks by which agh starts an agent, or runs a command of its own, in a place.
+
+They import nothing until a place is named.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import TYPE_CHECKING
 import agh
 
 if TYPE_CHECKING:
+    from agh.adapters.far_command import FarCommand
     from agh.adapters.launch import Launch
 
 
@@ -16,3 +20,11 @@ def agh_prepare_launch(launch: Launch) -> None:
         from agh_places.place import redirect_launch
 
         redirect_launch(launch)
+
+
+@agh.hookimpl
+def agh_prepare_far_command(command: FarCommand) -> None:
+    if not command.argv:
+        from agh_places.place import redirect_command
+
+        redirect_command(command)
