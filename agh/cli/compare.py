@@ -33,16 +33,22 @@ TOKENS = ("input_tokens", "output_tokens", "total_tokens", "cost_amount", "cost_
 @click.argument("words", nargs=-1, required=True, metavar="AGENT[:MODEL]... TEXT")
 @session_options
 @click.option("--file", type=click.File("r", encoding="utf-8"), help="Read the prompt from a file.")
-@click.option("--timeout", metavar="TIME", help="Cancel what takes longer than this.")
-@click.option("--retries", type=click.IntRange(0, 10), default=0, metavar="N", help="As for prompt.")
+@click.option("--timeout", metavar="TIME", help="Cancel turns that take longer than this.")
+@click.option(
+    "--retries",
+    type=click.IntRange(0, 10),
+    default=0,
+    metavar="N",
+    help="Retry up to N times if the model fails temporarily.",
+)
 @click.option("--keep", is_flag=True, help="Leave the sessions live afterwards.")
 @output_option()
 def compare(words: tuple[str, ...], file: Any, output: str, **options: Any) -> None:
     """Send one prompt to several agents and compare the answers.
 
-    TEXT may be - to read standard input. All work in the same directory. Nobody is asked: what
-    --permissions does not allow is refused. Exits 0 if every agent completed its turn. The sessions stay
-    in the list.
+    TEXT may be - to read standard input. All agents work in the same directory. They cannot ask you: whatever
+    --permissions does not allow is refused. Exits 0 if every agent completed its turn. The sessions stay in
+    the list.
     """
     named, text = (words, None) if file else (words[:-1], words[-1])
     if not named:

@@ -28,13 +28,15 @@ LOADERS = (
     "  agh completion bash > ~/agh.bash",
 )
 @click.argument("shell", type=click.Choice(list(FILES)), required=False)
-@click.option("--install", is_flag=True, help="Write it where the shell looks; your own shell by default.")
-@click.option("--force", is_flag=True, help="With --install, replace a file that is not from agh.")
+@click.option(
+    "--install", is_flag=True, help="Install it where the shell looks for it (default: your own shell)."
+)
+@click.option("--force", is_flag=True, help="With --install: replace a file that agh did not write.")
 def completion(shell: str | None, install: bool, force: bool) -> None:
     """Print the script for Tab completion in a shell, or install it.
 
-    It completes commands, options, sessions (with their name, agent and badge), agents, workspaces, types
-    of events and settings.
+    It completes commands, options, sessions (with name, agent and status), agents, workspaces, event types
+    and settings.
     """
     if force and not install:
         raise Usage("--force needs --install", hint="agh completion --install --force")

@@ -16,12 +16,12 @@ from agh.errors import AghError, ConfigInvalid, Usage
 from agh.store import settings, workspaces
 
 workspace_option = click.option(
-    "--workspace", metavar="W", help="The workspace whose settings count (default: this one)."
+    "--workspace", metavar="W", help="Workspace whose settings apply (default: here)."
 )
 _target_option = click.option(
     "--workspace",
     metavar="W",
-    help="Write to .agh/config.toml of this workspace (a name, an id or a path; . is this one).",
+    help="Use .agh/config.toml of this workspace: a name, an id or a path.",
 )
 SECRETS = ("ntfy_token", "webhook", "apprise")  # keys of [notify] whose values may be secrets
 HIDDEN = "(hidden; agh config get notify.KEY prints it)"
@@ -39,7 +39,7 @@ def config() -> None:
 def show(key: str | None, workspace: str | None, output: str) -> None:
     """List settings, their values and where they come from.
 
-    KEY limits the list to settings whose key begins so.
+    With KEY, lists only settings whose key starts with it.
     """
     directory = workspaces.find_existing(workspace).path
     rows = [
@@ -56,7 +56,7 @@ def show(key: str | None, workspace: str | None, output: str) -> None:
 @workspace_option
 @output_option()
 def get(key: str, workspace: str | None, output: str) -> None:
-    """Print the value of one setting, as it is written."""
+    """Print the value of one setting."""
     settings.check_key(key)
     directory = workspaces.find_existing(workspace).path
     row = describe(settings.setting(directory, key))
@@ -67,11 +67,13 @@ def get(key: str, workspace: str | None, output: str) -> None:
 @config.command("set", epilog="Example:  agh config set session.idle_after 1h")
 @click.argument("key")
 @click.argument("value", required=False)
-@click.option("--unset", is_flag=True, help="Take the setting out of the file.")
+@click.option("--unset", is_flag=True, help="Delete the setting from the file.")
 @_target_option
 @output_option()
 def set_value(key: str, value: str | None, unset: bool, workspace: str | None, output: str) -> None:
-    """Change one setting in your config.toml. Comments and layout of the file stay."""
+    """Change one setting in your config.toml.
+
+    Keeps the file's comments and layout."""
     if (value is None) != unset:
         raise Usage("give a value, or --unset", hint=f"agh config set {key} VALUE")
     path = _file(workspace)
@@ -100,7 +102,9 @@ def show_path(workspace: str | None, output: str) -> None:
 @workspace_option
 @output_option()
 def validate(workspace: str | None, output: str) -> None:
-    """Check your settings and those of the workspace. Exit 2 if anything is wrong."""
+    """Check your settings and those of the workspace.
+
+    Exits 2 if anything is wrong."""
     directory = workspaces.find_existing(workspace).path
     files = (settings_table.own_file(), settings_table.workspace_file(directory))
     reports = [check(path) for path in dict.fromkeys(files)]

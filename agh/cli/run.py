@@ -57,19 +57,21 @@ def run(
     output: str,
     **options: Any,
 ) -> None:
-    """Send one prompt in a session of its own. Exits as the turn ended.
+    """Send one prompt in a new session and show the turn.
 
-    If standard input is a pipe, it is sent behind TEXT, between fences; --no-stdin leaves it alone, as a loop
-    needs that reads its list from a pipe. A file is read only if - stands for TEXT or behind it.
+    Text from a pipe is added to the prompt, between fences. --no-stdin ignores it: use that in a loop that
+    reads its list from a pipe. A file on standard input is read only if you give - as TEXT or after it.
 
-    The session is then stopped, and stays in the list: resume it, or `agh run --continue`. --rm deletes it
-    instead, whether the turn succeeded, failed, timed out or was cancelled. It stays even so if it can be
-    resumed after a crash (exit 7), if it has got other prompts, or if a second Ctrl-C ended this command.
+    Afterwards the session is stopped but stays in the list, so you can resume it. --rm deletes it instead,
+    however the turn ended. It keeps the session if it crashed and can be resumed (exit 7), if it has other
+    prompts, or if you pressed Ctrl-C twice.
 
-    With --park, a session whose prompt meets a usage limit stays live until the limit has reset and the
-    prompt is done; the command says until when and exits 10. --wait stays with it.
+    With --park, a prompt that reaches a usage limit is sent again when the limit resets; the session stays
+    live until then. The command prints the time and exits 10. With --wait, it stays until the turn is
+    complete.
 
-    With --continue the newest session here gets the prompt. It is left as it was: live, or stopped again.
+    --continue sends the prompt to the newest session in this directory, and leaves it live or stopped, as it
+    was.
     """
     _check_options(continues, keep, remove, options)
     if no_stdin and "-" in (text, input):

@@ -48,8 +48,8 @@ def show(output: str) -> None:
 def install(agents: tuple[str, ...], folder: str | None, force: bool, output: str) -> None:
     """Install the skill where an agent finds it.
 
-    For claude that is ~/.claude/skills; for codex, and others that read ~/.agents, ~/.agents/skills. An
-    older version is brought up to date.
+    That is ~/.claude/skills for claude, and ~/.agents/skills for codex and others that read it. Updates an
+    older version.
     """
     if bool(agents) == bool(folder):
         raise Usage("name an agent, or a directory with --dir", hint="agh skill install claude")

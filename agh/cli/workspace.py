@@ -23,12 +23,12 @@ from agh.store.workspaces import Workspace
     "workspace", epilog="Example:  agh workspace add ~/src/shop && agh session list --workspace shop"
 )
 def workspace() -> None:
-    """Give directories a name that --workspace knows anywhere."""
+    """Name directories, to use as --workspace NAME anywhere."""
 
 
 @workspace.command("add", epilog="Example:  agh workspace add ~/src/shop --name shop")
 @click.argument("path", default=".", type=click.Path())
-@click.option("--name", help="What to call it (default: the directory's own name).")
+@click.option("--name", help="Name of the workspace (default: the directory's name).")
 @output_option()
 def add(path: str, name: str | None, output: str) -> None:
     """Register a directory (default: this one), or rename one."""
@@ -69,8 +69,8 @@ def show(workspace: str, output: str) -> None:
 def trust_command(workspace: str, yes: bool, output: str) -> None:
     """Show a workspace's .agh/, or what changed in it, and trust it.
 
-    Until then agh uses none of it. A copy is stored: its rules, hooks, agents and MCP servers are used until
-    you trust another one, whatever is written to the directory meanwhile.
+    agh ignores .agh/ until you trust it. Then it uses a copy of what you saw: rules, hooks, agents and MCP
+    servers. Later changes in the directory have no effect until you trust it again.
     """
     path = workspaces.find_existing(workspace).path
     proposal = trust.propose(path)
@@ -126,7 +126,7 @@ def _trust_of(path: str) -> dict[str, Any]:
 @click.argument("workspace", metavar="W")
 @output_option()
 def remove(workspace: str, output: str) -> None:
-    """Take a workspace off the list. Its directory and its sessions stay as they are."""
+    """Unregister a workspace. Its directory and sessions stay."""
     gone = workspaces.remove(workspace)
     write_result("workspace", gone._asdict(), output, lambda: _line(gone))
 

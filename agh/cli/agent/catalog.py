@@ -18,15 +18,14 @@ from agh.errors import InstallFailed
 
 @click.command("search", epilog="Example:  agh agent search google")
 @click.argument("words", nargs=-1)
-@click.option(
-    "--refresh", is_flag=True, help="Download the list now, even if the copy is less than a day old."
-)
-@click.option("--offline", is_flag=True, help="Use the copy at hand and do not ask the network.")
+@click.option("--refresh", is_flag=True, help="Download the registry now, even if the copy is recent.")
+@click.option("--offline", is_flag=True, help="Use the local copy; do not use the network.")
 @output_option()
 def search(words: tuple[str, ...], refresh: bool, offline: bool, output: str) -> None:
-    """List the agents of the public registry that match all words.
+    """Search the public registry for agents that match all words.
 
-    The list is downloaded once a day; without a network the last copy is used. Nothing is installed or run.
+    agh downloads the registry once a day, and uses the last copy if there is no network. This command
+    installs and runs nothing.
     """
     listing = load_catalog(True if refresh else False if offline else None)
     records, pins = registry.offered_agents(), dict(installing.pins())
@@ -58,19 +57,21 @@ def search(words: tuple[str, ...], refresh: bool, offline: bool, output: str) ->
     "install", epilog="Examples:\n  agh agent install claude\n  agh agent install codex@2.6.0 --dry-run"
 )
 @click.argument("entry", metavar="NAME[@VERSION]")
-@click.option("--via", type=click.Choice(WAYS), help="How, if there is more than one way.")
-@click.option("--sha256", metavar="HEX", default="", help="The archive's checksum, instead of the list's.")
-@click.option("--dry-run", is_flag=True, help="Show what would be downloaded and run, and do nothing.")
-@click.option("--offline", is_flag=True, help="Use the local copy of the list of agents.")
+@click.option("--via", type=click.Choice(WAYS), help="How to install it, if there is more than one way.")
+@click.option(
+    "--sha256", metavar="HEX", default="", help="Expected checksum of the archive, instead of the registry's."
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be downloaded and run; do nothing.")
+@click.option("--offline", is_flag=True, help="Use the local copy of the registry.")
 @output_option()
 def install(entry: str, via: str | None, sha256: str, dry_run: bool, offline: bool, output: str) -> None:
     """Install one version of an agent from the public registry.
 
     Sessions run exactly that version from then on.
 
-    npm and uv install packages below ~/.agh/agents/bin; archives are unpacked there if their checksum is
-    right. The version is written to ~/.agh/agents/NAME.toml. With @VERSION, `agh agent update` leaves the
-    agent alone unless you name it.
+    Packages are installed below ~/.agh/agents/bin with npm or uv. Archives are unpacked there after their
+    checksum has been verified. ~/.agh/agents/NAME.toml records the version. If you install NAME@VERSION,
+    `agh agent update` skips the agent unless you name it.
     """
     name, _, version = entry.partition("@")
     listing = load_catalog(False if offline else None)
@@ -95,13 +96,13 @@ def install(entry: str, via: str | None, sha256: str, dry_run: bool, offline: bo
 
 @click.command("update", epilog="Example:  agh agent update")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--offline", is_flag=True, help="Use the local copy of the list of agents.")
+@click.option("--offline", is_flag=True, help="Use the local copy of the registry.")
 @output_option()
 def update(names: tuple[str, ...], offline: bool, output: str) -> None:
     """Update installed agents to the registry's version.
 
-    Without a name, updates all of them. Skips agents that were installed with @VERSION, unless you name them.
-    Sessions that are live keep the version they run until they are resumed.
+    Without NAME, updates all of them, except those installed with @VERSION. Live sessions keep their version
+    until they are stopped and resumed.
     """
     listing = load_catalog(False if offline else None)
     if listing.remark:

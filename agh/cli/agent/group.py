@@ -24,16 +24,16 @@ COMMANDS = {
 
 @click.group("agent", cls=LazyGroup, modules=COMMANDS, epilog="Example:  agh agent list")
 def agent() -> None:
-    """See which agents there are and whether they work; install more."""
+    """List, check and install agents, and log in to them."""
 
 
 @agent.command(
     "list", epilog="Example:  agh agent list -o json | jq -r '.agents[] | select(.state==\"installed\").name'"
 )
-@click.option("--workspace", metavar="W", help="Also the agents of this workspace (default: this one).")
+@click.option("--workspace", metavar="W", help="Include agents defined by this workspace (default: here).")
 @output_option()
 def list_agents(workspace: str | None, output: str) -> None:
-    """List agents, and whether they are installed or runnable.
+    """List agents: installed, runnable with npx or uvx, or missing.
 
     VERSION is the version that `agh agent install` pinned. `agh agent search` lists more agents.
     """
@@ -46,7 +46,7 @@ def list_agents(workspace: str | None, output: str) -> None:
 
 @agent.command("show", epilog="Example:  agh agent show opencode")
 @click.argument("name")
-@click.option("--workspace", metavar="W", help="Also the agents of this workspace (default: this one).")
+@click.option("--workspace", metavar="W", help="Include agents defined by this workspace (default: here).")
 @output_option()
 def show_agent(name: str, workspace: str | None, output: str) -> None:
     """Show one agent: how it is started, installed and logged in to."""
@@ -56,11 +56,13 @@ def show_agent(name: str, workspace: str | None, output: str) -> None:
 
 @agent.command("doctor", epilog="Example:  agh agent doctor opencode")
 @click.argument("name", required=False)
-@click.option("--command", metavar="ARGV", help="Try this program instead of a known agent.")
-@click.option("--on", "place", metavar="PLACE", help="Try it there: see agh-places(7).")
+@click.option("--command", metavar="ARGV", help="Check this program instead of a known agent.")
+@click.option("--on", "place", metavar="PLACE", help="Check the agent in this place; see agh-places(7).")
 @output_option()
 def doctor(name: str | None, command: str | None, place: str | None, output: str) -> None:
-    """Start an agent and report what it can do. Exit 9 if it is not installed or not logged in."""
+    """Start an agent and report what it can do.
+
+    Exits 9 if it is not installed or not logged in."""
     from agh.sessions.agent.probe import probe
 
     report = probe(name, shlex.split(command) if command else None, place)

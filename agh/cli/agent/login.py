@@ -18,10 +18,10 @@ from agh.sessions.agent.login import log_in, log_out
 @click.argument("method", required=False)
 @output_option()
 def login(name: str, method: str | None, output: str) -> None:
-    """Log in to an agent with METHOD, or the first method it offers.
+    """Log in to an agent, with METHOD or the first method it offers.
 
     `agh agent doctor NAME` lists the methods. A terminal login runs the agent's own program.
-    Exit 9 if the agent still wants a login afterwards.
+    Exits 9 if the agent still needs a login afterwards.
     """
     report = log_in(name, method, run_on_terminal)
     by = f" by {report['method']}" if report["method"] else ""
@@ -32,7 +32,7 @@ def login(name: str, method: str | None, output: str) -> None:
 @click.argument("name")
 @output_option()
 def logout(name: str, output: str) -> None:
-    """Log out of an agent, if it offers that."""
+    """Log out of an agent, if it supports that."""
     report = log_out(name)
     write_result("agent", report, output, lambda: f"logged out of {report['name']}")
 

@@ -22,12 +22,8 @@ from agh.store import sessions
 )
 @click.argument("file", required=False, type=click.Path(dir_okay=False))
 @click.argument("ids", metavar="[ID]...", nargs=-1)
-@click.option(
-    "--all", "every", is_flag=True, help="Every session of the home, also archived ones: the default."
-)
-@click.option(
-    "--since", metavar="TIME", help="Only sessions that changed since: RFC 3339, or 5m, 2h, 3d ago."
-)
+@click.option("--all", "every", is_flag=True, help="All sessions, even archived ones (default).")
+@click.option("--since", metavar="TIME", help="Only sessions changed since: RFC 3339, or 5m, 2h, 3d ago.")
 @click.option("--redact", is_flag=True, help="Hide secrets: known values, tokens, assigned passwords.")
 @output_option()
 def build_command(
@@ -35,11 +31,11 @@ def build_command(
 ) -> None:
     """Write sessions into an SQLite database, or update it.
 
-    Run it again and only what changed is read again. A session that was deleted from the home is deleted from
-    FILE too. Readers of FILE see the old content or the new, and a killed build leaves the old. FILE is
-    private and must be new, or built by agh. One that was built with --redact stays redacted.
+    Run it again to update FILE: it reads only sessions that have changed, and drops those you have deleted.
+    Updates are atomic, so readers see the old content or the new. FILE gets mode 0600 and must be new, or
+    built by agh. If it was built with --redact, it stays redacted.
 
-    Without FILE it is the database that `agh db query` uses, in the cache directory.
+    Without FILE, updates the database of `agh db query` in the cache directory.
     """
     if ids and (every or since):
         raise Usage("name sessions, or use --all or --since", hint="agh db build FILE --all")

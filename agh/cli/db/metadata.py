@@ -15,5 +15,5 @@ from agh.sessions.database.metadata import metadata
 )
 @click.argument("file", type=click.Path(dir_okay=False))
 def metadata_command(file: str) -> None:
-    """Print metadata of FILE for Datasette: titles, facets, search."""
+    """Print Datasette metadata for FILE: titles, facets, search."""
     write_json(metadata(os.path.splitext(os.path.basename(file))[0]))

@@ -33,16 +33,16 @@ Rows = Iterable[tuple[Any, ...]]
     " WHERE messages_fts MATCH 'login'\" --nl",
 )
 @click.argument("words", metavar="[FILE] SQL", nargs=-1, required=True)
-@click.option("--table", "form", flag_value="table", help="Aligned columns: the default on a terminal.")
-@click.option("--json", "form", flag_value="json", help="One JSON array: the default elsewhere.")
-@click.option("--nl", "form", flag_value="nl", help="One JSON object per line.")
-@click.option("--csv", "form", flag_value="csv", help="Comma-separated values, with a header.")
+@click.option("--table", "form", flag_value="table", help="Print aligned columns (default on a terminal).")
+@click.option("--json", "form", flag_value="json", help="Print one JSON array (default in a pipe).")
+@click.option("--nl", "form", flag_value="nl", help="Print one JSON object per line.")
+@click.option("--csv", "form", flag_value="csv", help="Print comma-separated values with a header.")
 @click.option("--timeout", metavar="SPAN", help="Give up after this time: 30s, 5m. [default: no limit]")
 def query_command(words: tuple[str, ...], form: str | None, timeout: str | None) -> None:
     """Run one SQL query on a database and print the rows.
 
-    FILE is what `agh db build` made. Without FILE the query runs on all sessions as they are now: agh keeps a
-    database of them in the cache directory and brings it up to date first. The database is opened read-only.
+    FILE is a database from `agh db build`. Without FILE, the query runs on all sessions: agh first updates
+    its own database in the cache directory. The database is opened read-only.
     """
     if len(words) > 2:
         raise Usage("give one query, in quotes", hint="agh db query [FILE] 'SELECT …'")

@@ -16,7 +16,9 @@ from agh.errors import ShellMissing
 @click.command("shell", epilog="Example:  echo .schema | agh db shell agh.db")
 @click.argument("file", required=False, type=click.Path(dir_okay=False))
 def shell_command(file: str | None) -> None:
-    """Open the database FILE in the sqlite3 shell, read-only. Without FILE: all sessions as they are now."""
+    """Open FILE in the sqlite3 shell, read-only.
+
+    Without FILE, opens an up-to-date database of all sessions."""
     program = shutil.which("sqlite3")
     if program is None:
         raise ShellMissing()

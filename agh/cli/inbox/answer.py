@@ -18,15 +18,15 @@ from agh.sessions.requests.inbox import find_entry
 )
 @click.argument("entry")
 @click.argument("values", nargs=-1, metavar="[FIELD=VALUE]...")
-@click.option("--accept", "decision", flag_value="accepted", help="Accept, with what FIELD=VALUE says.")
-@click.option("--decline", "decision", flag_value="declined", help="Refuse to answer; the agent continues.")
+@click.option("--accept", "decision", flag_value="accepted", help="Accept, with these fields.")
+@click.option("--decline", "decision", flag_value="declined", help="Decline to answer; the agent continues.")
 @click.option("--cancel", "decision", flag_value="cancelled", help="Dismiss it; the agent may stop.")
 @output_option()
 def answer_command(entry: str, values: tuple[str, ...], decision: str | None, output: str) -> None:
-    """Answer a question of the inbox.
+    """Answer a question in the inbox.
 
-    ENTRY is a number of the list, or the id of a question. See `agh session answer` for FIELD=VALUE; on a
-    terminal, leave them all out to be asked field by field.
+    ENTRY is a number from the list, or the id of a question. `agh help session answer` explains FIELD=VALUE.
+    On a terminal, give no fields and agh asks for each.
     """
     row = find_entry(entry)
     if row["kind"] != "question" or row["request"] is None:

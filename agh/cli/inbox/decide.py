@@ -17,27 +17,29 @@ from agh.sessions.requests.permissions import decide
 
 @click.command("approve", epilog="\b\nExamples:\n  agh inbox approve 3\n  agh inbox approve 3 4 7 --always")
 @click.argument("entries", nargs=-1, required=True)
-@click.option("--always", is_flag=True, help="Answer such requests so from now on, if the agent offers that.")
+@click.option(
+    "--always", is_flag=True, help="Give this answer to similar requests too, if the agent offers that."
+)
 @output_option()
 def approve_command(entries: tuple[str, ...], always: bool, output: str) -> None:
-    """Allow what ENTRIES ask for: permissions, or gates of councils.
+    """Allow what ENTRIES ask for: permissions or council gates.
 
-    ENTRIES are numbers of the list, or ids of requests. If one of them does not wait any more, nothing is
-    answered.
+    ENTRIES are numbers from the list, or ids of requests. If one of them is no longer open, none is answered.
     """
     _decide(entries, "allow_always" if always else "allow", None, output)
 
 
 @click.command("deny", epilog="\b\nExamples:\n  agh inbox deny 3\n  agh inbox deny 5 --feedback 'too vague'")
 @click.argument("entries", nargs=-1, required=True)
-@click.option("--always", is_flag=True, help="Answer such requests so from now on, if the agent offers that.")
-@click.option("--feedback", metavar="TEXT", help="What is wrong with it, for a gate; the members see this.")
+@click.option(
+    "--always", is_flag=True, help="Give this answer to similar requests too, if the agent offers that."
+)
+@click.option("--feedback", metavar="TEXT", help="For a gate: what is wrong; the members see it.")
 @output_option()
 def deny_command(entries: tuple[str, ...], always: bool, feedback: str | None, output: str) -> None:
-    """Refuse what ENTRIES ask for: permissions, or gates of councils.
+    """Deny what ENTRIES ask for: permissions or council gates.
 
-    ENTRIES are numbers of the list, or ids of requests. If one of them does not wait any more, nothing is
-    answered.
+    ENTRIES are numbers from the list, or ids of requests. If one of them is no longer open, none is answered.
     """
     _decide(entries, "deny_always" if always else "deny", feedback, output)
 

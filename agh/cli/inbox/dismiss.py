@@ -17,9 +17,9 @@ from agh.sessions.requests.inbox import dismiss, find_entry, list_entries
 @click.option("--all", "everything", is_flag=True, help="Every failure and limit in the inbox.")
 @output_option()
 def dismiss_command(entries: tuple[str, ...], everything: bool, output: str) -> None:
-    """Take failures and limits that you have seen out of the inbox.
+    """Dismiss failures and limits that you have seen.
 
-    A session that fails or is limited again comes back. Requests that need an answer stay.
+    A session is listed again if it fails or reaches a limit again. Requests that need an answer stay.
     """
     if bool(entries) == everything:
         raise Usage("name failures or limits, or give --all", hint="agh inbox dismiss --all")

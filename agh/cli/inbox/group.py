@@ -22,16 +22,18 @@ NOTHING_WAITS = 1  # the exit number
     no_args_is_help=False,
     epilog="\b\nExamples:\n  agh inbox\n  agh inbox approve 3\n  agh inbox --watch",
 )
-@click.option("--watch", is_flag=True, help="Print what comes in, until Ctrl-C; answer with `3 y` or `3 n`.")
-@click.option("--count", is_flag=True, help="Print only how many, fast enough for a shell prompt.")
+@click.option(
+    "--watch", is_flag=True, help="Keep printing new entries until Ctrl-C; type `3 y` or `3 n` to answer."
+)
+@click.option("--count", is_flag=True, help="Print only their number; fast enough for a shell prompt.")
 @output_option()
 @click.pass_context
 def inbox(context: click.Context, watch: bool, count: bool, output: str) -> None:
-    """List everything that waits for you, in all sessions.
+    """List everything that needs you, in all sessions.
 
-    That is: permissions with their diff, questions, gates of councils, logins, and limits and failures of the
-    last seven days that you have not dismissed; oldest first. The number of an entry is never used again, so
-    an answer cannot reach another request when the list has changed. Exit 1 if nothing waits.
+    Lists permission requests with their diff, questions, council gates, logins, and limits and failures of
+    the last seven days until you dismiss them; oldest first. Numbers are never reused, so an answer cannot
+    reach the wrong request. Exits 1 if the inbox is empty.
     """
     if context.invoked_subcommand is not None:
         return

@@ -20,7 +20,7 @@ TITLE, TEXT = "agh notify test", "If you see this, it works."
 
 @click.group("notify", epilog="Example:  agh notify test")
 def notify() -> None:
-    """Be notified when a session needs you.
+    """Send notifications when a session needs you.
 
     \b
     In your own config.toml, any of:
@@ -36,12 +36,18 @@ def notify() -> None:
 
 
 @notify.command("test", epilog="Example:  agh notify test --event failed")
-@click.option("--event", type=click.Choice(EVENTS), default="needs_you", show_default=True, help="As if.")
+@click.option(
+    "--event",
+    type=click.Choice(EVENTS),
+    default="needs_you",
+    show_default=True,
+    help="Send the notification for this event.",
+)
 @output_option()
 def test_command(event: str, output: str) -> None:
-    """Send a test by every notifier in your config.toml.
+    """Send a test notification with every notifier in config.toml.
 
-    It waits for each, and says which failed (exit 1). The bell and OSC sequences go to this terminal.
+    Waits for each and prints which ones failed (exit 1). The bell and OSC sequences go to this terminal.
     """
     settings = load(None)["notify"]
     if settings is None or not (settings.senders or settings.bell or settings.osc):

@@ -13,9 +13,9 @@ from agh.sessions.requests.inbox import find_entry
 @click.argument("entry")
 @output_option()
 def show_command(entry: str, output: str) -> None:
-    """Show all of an entry, such as the whole diff.
+    """Show an entry in full, such as its whole diff.
 
-    ENTRY is a number of the list, or the id of a request.
+    ENTRY is a number from the list, or the id of a request.
     """
     row = find_entry(entry)
     write_result("entry", row, output, lambda: format_entry(row, lines=None))

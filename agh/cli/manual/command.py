@@ -25,9 +25,8 @@ _WORD = re.compile(r"(.+?)(?:\.(\d)|\((\d)\))?")
 def man(page: tuple[str, ...]) -> None:
     """Show a page of the manual.
 
-    PAGE is a page's name or the words of a command; a number before it is the section. agh installs its pages
-    where man(1) finds them too, unless your man path does not reach there. Without man(1), the page is shown
-    as plain text.
+    PAGE is the name of a page, or a command; a number before it is the manual's section. `man agh` works too
+    if agh's pages are on your man path. Without man(1), the page is shown as plain text.
     """
     path = find_page(page)
     if not _run_man(path):

@@ -17,7 +17,8 @@ from agh.store.views import session_view
 def archive_command(id: str, undo: bool, output: str) -> None:
     """Hide a stopped session from lists without deleting it.
 
-    It stays readable, but cannot be resumed until `--undo`. Its name is free for another session.
+    You can still read it, but not resume it until you undo this with --undo. Another session can take its
+    name.
     """
     session = sessions.resolve(id)
     archive(session, undo=undo)

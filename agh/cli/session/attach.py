@@ -19,23 +19,23 @@ from agh.store import lock, sessions
 
 @click.command("attach", epilog="Example:  agh session attach @last")
 @click.argument("id")
-@click.option("--holder", help="The label of the lease (default: this terminal).")
+@click.option("--holder", help="Label of the lease (default: this terminal).")
 @click.option(
     "--ttl",
     metavar="TIME",
-    help="Hold the session for this long, at most 24h, even if this terminal goes away "
-    "(default: until then).",
+    help="Reserve the session for this long, at most 24h, even if this "
+    "terminal closes (default: until it closes).",
 )
-@click.option("--steal", is_flag=True, help="Take the lease from another holder.")
+@click.option("--steal", is_flag=True, help="Take over from another terminal or script.")
 def attach_command(id: str, holder: str | None, ttl: str | None, steal: bool) -> None:
-    """Talk to a session on this terminal.
+    """Chat with a session on this terminal.
 
-    Shows the last turn and live output above an input line that is always there. Enter sends; while a turn
-    runs, the prompt waits in the queue. Alt-Enter starts a new line, Ctrl-O opens your editor, @FILE attaches
-    a file, Tab completes, /help lists the rest. Prompts of others are shown too.
+    Shows the last turn, then live output above an input line. Enter sends; while a turn is running, the
+    prompt is queued. Alt-Enter starts a new line, Ctrl-O opens your editor, @FILE attaches a file, Tab
+    completes, and /help lists the rest. Prompts from elsewhere are shown too.
 
-    Ctrl-C cancels the turn, a second one detaches. Ctrl-D detaches; the agent keeps working. Nobody else can
-    attach until then, or until this terminal is closed. With TERM=dumb it reads and prints plain lines.
+    Ctrl-C cancels the turn; press it again to detach. Ctrl-D detaches, and the agent keeps working. Nobody
+    else can attach while you are attached. With TERM=dumb it reads and prints plain lines.
     """
     if not (sys.stdin.isatty() and terminal.is_terminal()):
         raise Usage("attach needs a terminal", hint=f"agh session prompt {id} TEXT")

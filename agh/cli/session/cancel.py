@@ -13,12 +13,12 @@ from agh.store import sessions
 
 @click.command("cancel", epilog="Example:  agh session cancel @last")
 @click.argument("id")
-@click.option("--grace", metavar="TIME", help="How long the agent may take before it is ended (30s).")
+@click.option("--grace", metavar="TIME", help="How long to wait before killing the agent (default: 30s).")
 @output_option()
 def cancel_command(id: str, grace: str | None, output: str) -> None:
     """Cancel the turn that is running. The session stays live.
 
-    Of a session that is limited, cancel the prompt that waits for the reset, also if it is stopped.
+    If a prompt is waiting for a usage limit to reset, cancels that prompt, even if the session is stopped.
     """
     session, seconds = sessions.resolve(id), parse_duration(grace, "--grace") if grace else None
     try:

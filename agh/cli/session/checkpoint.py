@@ -15,10 +15,10 @@ from agh.store import checkpoint, sessions
     "checkpoint", epilog="Example:  agh session checkpoint @last -o json | jq .checkpoint.constraint_state"
 )
 @click.argument("id")
-@click.option("--rebuild", is_flag=True, help="Rebuild it from the log.")
+@click.option("--rebuild", is_flag=True, help="Rebuild a damaged checkpoint from the log.")
 @output_option()
 def checkpoint_command(id: str, rebuild: bool, output: str) -> None:
-    """Show what was captured when a session paused. A damaged checkpoint is refused."""
+    """Show the checkpoint that a session saved when it paused."""
     session = sessions.resolve(id)
     if rebuild:
         from agh.sessions.checkpoint import rebuild as make_again

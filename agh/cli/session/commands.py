@@ -15,8 +15,7 @@ from agh.store import meta, sessions
 def commands_command(id: str, output: str) -> None:
     """List the slash commands that a session's agent offers.
 
-    Send one as a prompt: agh session prompt ID '/review the last commit'. Tab completes its name. The list
-    is what the agent last sent.
+    Send one as a prompt: agh session prompt ID '/review the last commit'. Tab completes its name.
     """
     offered = meta.read(sessions.resolve(id)).get("commands") or []
     cells = [

@@ -11,10 +11,12 @@ from agh.store import sessions
 
 @click.command("delete", epilog="Example:  agh session delete fix-login")
 @click.argument("id")
-@click.option("--keep-agent-session", is_flag=True, help="Leave the agent's own copy of the conversation.")
+@click.option(
+    "--keep-agent-session", is_flag=True, help="Do not delete the agent's own copy of the conversation."
+)
 @output_option()
 def delete_command(id: str, keep_agent_session: bool, output: str) -> None:
-    """Remove a stopped session and all it owns. This cannot be undone."""
+    """Delete a stopped session and its files. This cannot be undone."""
     session = sessions.resolve(id)
     leftovers = delete(session, agent_session=not keep_agent_session)
     for leftover in leftovers:

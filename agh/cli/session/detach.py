@@ -12,8 +12,8 @@ from agh.store import sessions
 
 @click.command("detach", epilog="Example:  agh session detach @last")
 @click.argument("id")
-@click.option("--holder", help="The label of the lease (default: this terminal or script).")
-@click.option("--force", is_flag=True, help="Release the lease even if another holds it.")
+@click.option("--holder", help="Label of the lease (default: this terminal or script).")
+@click.option("--force", is_flag=True, help="Release the lease even if somebody else holds it.")
 @output_option()
 def detach_command(id: str, holder: str | None, force: bool, output: str) -> None:
     """Give back the lease on a live session. The agent keeps working."""

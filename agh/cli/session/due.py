@@ -22,11 +22,11 @@ KEYS_HINT = "keys for cron belong in a private file: agh config set env.file PAT
 @click.option("--run", is_flag=True, help="Start the sessions whose limit has reset.")
 @output_option()
 def due_command(run: bool, output: str) -> None:
-    """List sessions that wait for the reset of a usage limit.
+    """List sessions that are waiting for a usage limit to reset.
 
-    With --run, for cron or a timer, start those whose time has come; each prompt is sent once, however many
-    run this at the same time. A live session does not need it: its keeper waits. Sessions with an open
-    question, and paused ones, are left alone. See agh-cron(7).
+    With --run, for cron or a timer, starts those whose limit has reset. Each prompt is sent once, even if
+    several of these commands run at the same time. Live sessions continue by themselves. Sessions that are
+    paused or have an open question are skipped. See agh-cron(7).
     """
     rows = run_due() if run else list_parked()
     if run:

@@ -21,11 +21,11 @@ from agh.store.views import session_view
 @agent_options
 @output_option()
 def ensure_command(name: str, output: str, **options: Any) -> None:
-    """Print the id of the session called NAME; start it if needed.
+    """Print the id of the session called NAME; create it if needed.
 
-    Any number of calls at once give one session of this workspace. The other options are for a start; a
-    session of that name with another agent than --agent is an error. A stopped session is not started: the
-    next prompt does that.
+    Concurrent calls create only one session. The other options apply only to a new session, but it is an
+    error if the existing one has a different agent than --agent. A stopped session is not started; the next
+    prompt does that.
     """
     session_options = check_options(**options)
     with starting() as spinner:

@@ -34,14 +34,14 @@ Printer = Callable[[Session, list[Row]], list[str]]
     "  agh session events ID --where \"content->>'$.tool_name' = 'Bash'\" --last 5",
 )
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--all", "everything", is_flag=True, help="The events of every session, in order of time.")
+@click.option("--all", "everything", is_flag=True, help="Events of all sessions, ordered by time.")
 @click.option(
     "--type",
     "types",
     multiple=True,
     type=click.Choice(TYPES),
     metavar="TYPE",
-    help="Only these types; repeatable.",
+    help="Only events of this type. Repeatable.",
 )
 @click.option("--agent", help="Only events of this agent.")
 @click.option("--turn", help="Only events of this turn.")
@@ -56,7 +56,7 @@ Printer = Callable[[Session, list[Row]], list[str]]
     type=click.IntRange(0, MAX_SEQUENCE),
     help="The newest N that match, oldest first.",
 )
-@click.option("--where", metavar="SQL", help="An SQL expression over the columns and content->>'$.…'.")
+@click.option("--where", metavar="SQL", help="Only events for which this SQL expression is true.")
 @click.option(
     "-f", "--follow", "following", is_flag=True, help="Keep printing new events until the session stops."
 )
@@ -78,7 +78,7 @@ def events_command(
 ) -> None:
     """Print the stored events of one or more sessions.
 
-    Prints text to read on a terminal, and one JSON object per line in a pipe. On a terminal, --follow joins
+    Prints readable text on a terminal and one JSON object per line in a pipe. On a terminal, --follow joins
     the chunks of a message into whole lines.
     """
     if not after.isdecimal() or int(after) > MAX_SEQUENCE:

@@ -26,10 +26,10 @@ from agh.store import sessions
     "--format",
     "format",
     metavar="FORMAT",
-    help="jsonl, markdown, html, db, or that of a plugin. [default: by FILE's suffix, else jsonl]",
+    help="jsonl, markdown, html, db, or a format from a plugin. [default: by FILE's suffix, else jsonl]",
 )
 @click.option(
-    "--to", "path", type=click.Path(dir_okay=False), metavar="FILE", help="Write to FILE, not to stdout."
+    "--to", "path", type=click.Path(dir_okay=False), metavar="FILE", help="Write to FILE instead of stdout."
 )
 @click.option("--output", "old_path", type=click.Path(dir_okay=False), hidden=True)
 @click.option("--redact", is_flag=True, help="Hide secrets: known values, tokens, assigned passwords.")
@@ -39,10 +39,11 @@ def export_command(
 ) -> None:
     """Write a session, live or not, to a file or to stdout.
 
-    jsonl and db carry everything (metadata, events, usage, hook runs, queued prompts, permissions) and can be
-    imported again; markdown and html carry the conversation. In jsonl the first line describes the session,
-    the events come as `agh session events` prints them, other rows as {"table", "row"}. --redact hides what
-    looks like a secret, in all of it; no such search is perfect.
+    jsonl and db contain everything (metadata, events, usage, hook runs, queued prompts, permissions) and can
+    be imported again. markdown and html contain only the conversation. The first line of jsonl describes the
+    session; then come events, as `agh session events` prints them, and other rows as {"table", "row"}.
+
+    --redact hides what looks like a secret. It can miss some, so check the file before you share it.
     """
     if old_path is not None:
         if path is not None:

@@ -13,14 +13,14 @@ from agh.store.views import session_view
 
 @click.command("fork", epilog="Example:  agh session fork @last --at 42 --name try-another-way")
 @click.argument("id")
-@click.option("--at", type=int, metavar="SEQ", help="Take the history up to this event (default: all of it).")
+@click.option("--at", type=int, metavar="SEQ", help="Copy the history up to this event (default: all of it).")
 @click.option("--name", help="A name for the new session.")
 @output_option()
 def fork_command(id: str, at: int | None, name: str | None, output: str) -> None:
-    """Start a new session from the history of another. The other one is not touched.
+    """Start a new session from the history of another.
 
-    The agent copies its own memory if it can: all of it, or up to an answer that --at ends with. Otherwise it
-    gets the history with the next prompt.
+    The original session does not change. The agent copies its own memory if it can; with --at, only if that
+    event ends an answer. Otherwise it gets the history with the next prompt.
     """
     source = sessions.resolve(id)
     with starting() as spinner:

@@ -36,24 +36,23 @@ HEAD = 1 << 16
 )
 @click.argument("paths", nargs=-1, metavar="[FILE|ID]...")
 @click.option(
-    "--from", "source", metavar="KIND", help="What the files are, e.g. jsonl, db, claude, codex, gemini."
+    "--from", "source", metavar="KIND", help="Format of the files, e.g. jsonl, db, claude, codex, gemini."
 )
 @click.option(
-    "--from-agent", "agent", metavar="NAME", help="Adopt what this agent has; each ID is one of its own."
+    "--from-agent",
+    "agent",
+    metavar="NAME",
+    help="Import this agent's own sessions, or only those named by ID.",
 )
-@click.option("--cwd", metavar="DIR", help="With --from-agent: the directory of the sessions, not this one.")
-@click.option("--all", "everywhere", is_flag=True, help="With --from-agent: the sessions of every directory.")
-@click.option("--list", "only_list", is_flag=True, help="With --from-agent: list its sessions, adopt none.")
-@click.option(
-    "--new-id", is_flag=True, help="Import an exported session as another one, also when it is here."
-)
-@click.option(
-    "--workspace", metavar="W", help="The session's directory on this machine: a path, a name or an id."
-)
+@click.option("--cwd", metavar="DIR", help="With --from-agent: sessions of this directory (default: here).")
+@click.option("--all", "everywhere", is_flag=True, help="With --from-agent: sessions of all directories.")
+@click.option("--list", "only_list", is_flag=True, help="With --from-agent: list the sessions; import none.")
+@click.option("--new-id", is_flag=True, help="Import an exported session under a new id.")
+@click.option("--workspace", metavar="W", help="Workspace of the new session: a path, a name or an id.")
 @click.option(
     "--trust",
     is_flag=True,
-    help="Also take over what decides what runs, and where: command, MCP servers, permissions, place.",
+    help="Also import settings that decide what runs and where: command, MCP servers, permissions, place.",
 )
 @output_option()
 def import_command(
@@ -68,16 +67,15 @@ def import_command(
     trust: bool,
     output: str,
 ) -> None:
-    """Make sessions from files, or from those that an agent has.
+    """Create sessions from files, or from an agent's own sessions.
 
-    Files are those that agh or another program wrote; the format is detected from their contents. A directory
-    is searched for files of the KIND named; without any FILE, the directory where that program keeps its own
-    is searched. Files are only read. A session appears when it is complete; the same conversation is imported
-    once, and what was added to its file since is appended.
-    Imported conversations can be read, searched and resumed like any other.
+    FILES come from agh or another program; the format is detected from their contents. A directory is
+    searched for files of the format named by --from. Without FILES, agh searches the directory where that
+    program keeps its files. It only reads them. Importing a conversation again adds only what is new. You can
+    read, search and resume imported sessions like any other.
 
-    With --from-agent, the agent is started and asked for its own sessions of the directory, and replays
-    each to be recorded. One that is here already, from an import or because agh made it, stays as it is.
+    With --from-agent, agh starts the agent, asks for its sessions in this directory, and records each one
+    while the agent replays it. Sessions that agh already has are skipped.
     """
     if agent is not None:
         if source or new_id or workspace or trust:

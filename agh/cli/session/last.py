@@ -21,15 +21,15 @@ NEAR = 20  # messages from the end, in which the answer nearly always is
     epilog="\b\nExamples:\n  agh session last --copy\n  agh session last fix-login --code > patch.py",
 )
 @click.argument("id", default="@last")
-@click.option("--code", is_flag=True, help="Only the last piece of code in the answer.")
+@click.option("--code", is_flag=True, help="Only the last code block of the answer.")
 @click.option("--copy", "to_clipboard", is_flag=True, help="Put it on the clipboard instead of printing it.")
 @click.option("--no-pager", is_flag=True, help="On a terminal: never use $PAGER.")
 @output_option("human", "text", "json", "jsonl")
 def last_command(id: str, code: bool, to_clipboard: bool, no_pager: bool, output: str) -> None:
     """Print the agent's last answer in a session (default: @last).
 
-    On a terminal it is rendered, and goes to $PAGER (less) if it is longer than the screen; in a pipe it is
-    the text as the agent wrote it.
+    On a terminal the answer is rendered, and opens in $PAGER (less) if it is longer than the screen. In a
+    pipe it is the agent's text, unchanged.
     """
     session = sessions.resolve(id)
     message = _last_answer(session)

@@ -22,9 +22,9 @@ from agh.store.sessions import session_ids
     "  agh session list --on . --on ssh:build1 --on ssh:build2\n"
     "  agh session list --all --status failed -o json | jq -r '.sessions[].id'",
 )
-@click.option("-a", "--all", "everything", is_flag=True, help="Also old and archived sessions.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Include old and archived sessions.")
 @click.option("--resumable", is_flag=True, help="Only sessions that can be resumed or attached to.")
-@click.option("--why", is_flag=True, help="With --resumable: also the others, and what keeps each from it.")
+@click.option("--why", is_flag=True, help="With --resumable: also list the others, with the reason.")
 @click.option("--workspace", metavar="W", help="Only sessions of this workspace: a name, an id or a path.")
 @click.option(
     "--state", type=click.Choice(SHOWN_STATES), metavar="STATE", help="Only sessions in this state."
@@ -46,14 +46,14 @@ from agh.store.sessions import session_ids
     metavar="PLACE",
     help="The sessions of that host, listed by its own agh; may be given several times. '.' is this machine.",
 )
-@click.option("--watch", is_flag=True, help="Show the list until Ctrl-C, and keep it up to date.")
+@click.option("--watch", is_flag=True, help="Keep showing the list, up to date, until Ctrl-C.")
 @output_option()
 def list_command(output: str, limit: int | None, watch: bool, hosts: tuple[str, ...], **filters: Any) -> None:
     """List sessions: live and recent ones, newest activity first.
 
-    Recent is the last week; --all shows the older ones and the archive too. For people, sessions that need
-    you come first. A session is resumable if nobody else holds it and its keeper responds or, if it is
-    stopped, its log, workspace and agent are there.
+    Recent means the last week; --all includes older and archived sessions. On a terminal, sessions that need
+    you come first. A live session is resumable if its keeper responds and nobody else is attached; a stopped
+    one is resumable if its log, workspace and agent exist.
 
     With --on, hosts are asked at the same time, for 30 seconds at most. A host that fails is named on stderr
     and the others are listed; the exit code is that of the first failure.

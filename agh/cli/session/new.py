@@ -21,10 +21,10 @@ from agh.store.views import session_view
 COUNT = click.IntRange(min=0)
 
 limit_options = (
-    click.option("--max-cost", type=float, help="Pause the session when it has cost this much."),
+    click.option("--max-cost", type=float, help="Pause the session when its cost reaches this amount."),
     click.option("--max-turns", type=COUNT, help="Pause the session after this many turns."),
-    click.option("--max-bytes", type=COUNT, help="Pause the session when its log has this many bytes."),
-    click.option("--max-time", metavar="TIME", help="Pause the session after being live for this long."),
+    click.option("--max-bytes", type=COUNT, help="Pause the session when its log reaches this many bytes."),
+    click.option("--max-time", metavar="TIME", help="Pause the session once it has been live for this long."),
 )
 
 
@@ -35,7 +35,7 @@ def agent_options(command: Any) -> Any:
         click.option(
             "--command", metavar="ARGV", help="Start this program as the agent, e.g. 'opencode acp'."
         ),
-        click.option("--agent", metavar="NAME", help="A known agent (default: the first that is installed)."),
+        click.option("--agent", metavar="NAME", help="Agent to use (default: the first one installed)."),
     ):
         command = option(command)
     return command
@@ -46,13 +46,13 @@ def session_options(command: Any) -> Any:
     for option in (
         *limit_options,
         click.option(
-            "--option", "choices", multiple=True, metavar="K=V", help="An option of the agent's own."
+            "--option", "choices", multiple=True, metavar="K=V", help="Set one of the agent's own options."
         ),
         click.option(
             "--allowed-tools",
             metavar="TOOLS",
-            help="Allow these without asking, inside the workspace: names or kinds with commas between "
-            "them, e.g. 'edit,execute(git *)'.",
+            help="Tools to allow without asking, inside the workspace: names or kinds, separated by "
+            "commas, e.g. 'edit,execute(git *)'.",
         ),
         click.option(
             "--append-system-prompt",
@@ -72,18 +72,20 @@ def session_options(command: Any) -> Any:
             is_flag=True,
             help="Let the agent's own processes answer its permission requests.",
         ),
-        click.option("--on", metavar="PLACE", help="Run the agent there, e.g. ssh:HOST; see agh-places(7)."),
+        click.option(
+            "--on", metavar="PLACE", help="Run the agent in this place, e.g. ssh:HOST; see agh-places(7)."
+        ),
         click.option(
             "--add-dir",
             "directories",
             multiple=True,
             metavar="DIR",
-            help="Let the agent work in this directory too; may be given several times.",
+            help="Let the agent work in this directory too. Repeatable.",
         ),
         click.option(
             "--workspace",
             metavar="W",
-            help="The agent's directory: a path, or the name or id of a workspace (default: this one).",
+            help="Directory to work in: a path, or the name or id of a workspace (default: here).",
         ),
     ):
         command = option(command)
@@ -93,8 +95,8 @@ def session_options(command: Any) -> Any:
 def name_options(command: Any) -> Any:
     """Add the options that name a new session."""
     for option in (
-        click.option("--replace", is_flag=True, help="Take the name from a stopped session and archive it."),
-        click.option("--name", help="A name to call the session by, here in this workspace."),
+        click.option("--replace", is_flag=True, help="If a stopped session has this name, archive it."),
+        click.option("--name", help="Name of the session, unique in its workspace."),
     ):
         command = option(command)
     return command
@@ -114,12 +116,14 @@ def name_options(command: Any) -> Any:
     is_flag=False,
     flag_value="",
     metavar="[BRANCH]",
-    help="Work in a git worktree of its own, on BRANCH (default: a new one).",
+    help="Work in a separate git worktree, on BRANCH (default: a new branch).",
 )
-@click.option("--no-ask", is_flag=True, help="Refuse at once what the agent asks for while it starts.")
+@click.option("--no-ask", is_flag=True, help="Refuse whatever the agent asks for while it starts.")
 @output_option()
 def new_command(output: str, **options: Any) -> None:
-    """Start a session and print its id. It stays live until it is stopped or idle."""
+    """Start a session and print its id.
+
+    It stays live until you stop it, or until it has been idle for 15 minutes (session.idle_after)."""
     view = new_session(**options)
     write_result("session", view, output, lambda: str(view["id"]))
 

@@ -13,6 +13,6 @@ from agh.store import sessions
 @click.argument("id")
 @output_option()
 def pause_command(id: str, output: str) -> None:
-    """Stop a session with a checkpoint; resume continues from it."""
+    """Stop a session and save a checkpoint to resume from."""
     view = stop_session(sessions.resolve(id), reason="paused")
     write_result("session", view, output, lambda: f"{view['id']}  {view['phase']}")

@@ -17,13 +17,13 @@ LONGEST, DIFF_LINES = 4000, 200
 
 @click.command("permissions", epilog="Example:  agh session permissions @last")
 @click.argument("id")
-@click.option("--all", "everything", is_flag=True, help="Also those that were decided.")
+@click.option("--all", "everything", is_flag=True, help="Include requests that are already decided.")
 @output_option()
 def permissions_command(id: str, everything: bool, output: str) -> None:
-    """List the permission requests that wait for an answer.
+    """List a session's open permission requests.
 
-    Each is shown in agh's own words first: the action, the whole command, every path, the change of a file.
-    What the agent calls it comes last.
+    agh first shows what would happen: the action, the whole command, every path, the diff. The agent's own
+    description comes last.
     """
     rows = requests(sessions.resolve(id), everything)
     write_result("permissions", rows, output, lambda: "\n".join(map(format_request, rows)))
@@ -32,20 +32,24 @@ def permissions_command(id: str, everything: bool, output: str) -> None:
 @click.command("approve", epilog="Example:  agh session approve @last")
 @click.argument("id")
 @click.argument("request", required=False)
-@click.option("--always", is_flag=True, help="Answer such requests so from now on, if the agent offers that.")
+@click.option(
+    "--always", is_flag=True, help="Give this answer to similar requests too, if the agent offers that."
+)
 @output_option()
 def approve_command(id: str, request: str | None, always: bool, output: str) -> None:
-    """Allow the waiting request; name REQUEST if several wait."""
+    """Allow a permission request; name REQUEST if several are open."""
     _decide(id, request, "allow_always" if always else "allow", output)
 
 
 @click.command("deny", epilog="Example:  agh session deny @last")
 @click.argument("id")
 @click.argument("request", required=False)
-@click.option("--always", is_flag=True, help="Answer such requests so from now on, if the agent offers that.")
+@click.option(
+    "--always", is_flag=True, help="Give this answer to similar requests too, if the agent offers that."
+)
 @output_option()
 def deny_command(id: str, request: str | None, always: bool, output: str) -> None:
-    """Refuse the waiting request; name REQUEST if several wait."""
+    """Deny a permission request; name REQUEST if several are open."""
     _decide(id, request, "deny_always" if always else "deny", output)
 
 

@@ -26,22 +26,24 @@ def prompt_options(command: Any) -> Any:
             type=click.IntRange(0, 10),
             default=0,
             metavar="N",
-            help="Send the prompt again, up to N times, when the model fails for a moment (overloaded, "
-            "timed out) before anything was shown.",
+            help="Retry up to N times if the model fails temporarily (overloaded, timed out) before it "
+            "answers.",
         ),
         click.option(
             "--park",
             is_flag=True,
-            help="If a usage limit is reached, keep the prompt in the queue until it resets (exit 10).",
+            help="At a usage limit, keep the prompt in the queue until it resets (exit 10).",
         ),
-        click.option("--wait", is_flag=True, help="Like --park, and stay until the prompt is done."),
+        click.option("--wait", is_flag=True, help="Like --park, but wait until the turn is complete."),
         click.option(
             "--no-ask",
             is_flag=True,
-            help="Refuse at once what --permissions leaves open, and decline the agent's questions, instead "
-            "of waiting for an answer.",
+            help="Do not wait for answers: refuse what --permissions does not allow, and decline "
+            "the agent's questions.",
         ),
-        click.option("--attach", multiple=True, type=click.Path(), help="An image or a file. Repeatable."),
+        click.option(
+            "--attach", multiple=True, type=click.Path(), help="Attach an image or a file. Repeatable."
+        ),
         click.option("--file", type=click.File("r", encoding="utf-8"), help="Read the prompt from a file."),
         click.argument("input", required=False, metavar="[-]", callback=_check_dash),
         click.argument("text", required=False),
@@ -58,7 +60,7 @@ def _check_dash(context: click.Context, _: click.Parameter, word: str | None) ->
 
 
 continue_option = click.option(
-    "-c", "--continue", "continues", is_flag=True, help="The newest session here, in place of naming one."
+    "-c", "--continue", "continues", is_flag=True, help="Use the newest session in this directory."
 )
 
 
@@ -75,14 +77,23 @@ continue_option = click.option(
 @prompt_options
 @continue_option
 @click.option(
-    "--queue", "mode", flag_value="queue", default=True, help="Wait if the session is busy (default)."
+    "--queue",
+    "mode",
+    flag_value="queue",
+    default=True,
+    help="Queue the prompt if the session is busy (default).",
 )
 @click.option(
-    "--interrupt", "mode", flag_value="interrupt", help="Cancel the running turn and all that waits."
+    "--interrupt",
+    "mode",
+    flag_value="interrupt",
+    help="Cancel the running turn and all queued prompts first.",
 )
 @click.option("--steer", "mode", flag_value="steer", help="Interject when the current tool call finishes.")
 @click.option("--detach", is_flag=True, help="Return as soon as the prompt is safely queued.")
-@click.option("--idempotency-key", metavar="KEY", help="A second prompt with the same key is not sent again.")
+@click.option(
+    "--idempotency-key", metavar="KEY", help="Send nothing if a prompt with this key was already sent."
+)
 def prompt_command(
     id: str | None,
     text: str | None,
@@ -102,14 +113,14 @@ def prompt_command(
 ) -> None:
     """Send a prompt and show the turn live.
 
-    TEXT may be - to read standard input. A - behind TEXT sends both, the input between fences.
+    If the session is busy, the prompt is queued. If it is not live, it is resumed first. With --continue,
+    leave out ID. Ctrl-C cancels the turn; press it again to leave without waiting.
 
-    With --continue, leave out ID. A busy session queues the prompt; one that is not live is resumed first.
-    Ctrl-C cancels the turn, a second Ctrl-C leaves it running.
+    - as TEXT reads the prompt from standard input; - after TEXT adds standard input to it, between fences.
 
-    With --park, a prompt that meets a usage limit waits in the queue: the command says until when and exits
-    10. `agh session wait` waits for it, `agh session cancel` drops it. See agh-cron(7) for sessions that
-    are not live then.
+    With --park, a prompt that reaches a usage limit waits in the queue: the command prints until when and
+    exits 10. `agh session wait` waits for it, `agh session cancel` cancels it. agh-cron(7) explains what
+    happens if the session is not live when the limit resets.
     """
     if continues:
         if id is not None and (text not in (None, "-") or file is not None):

@@ -16,13 +16,14 @@ from agh.store import sessions
 
 @click.command("questions", epilog="Example:  agh session questions @last")
 @click.argument("id", required=False)
-@click.option("--all", "everything", is_flag=True, help="Also those that were answered.")
+@click.option("--all", "everything", is_flag=True, help="Include questions that are already answered.")
 @output_option()
 def questions_command(id: str | None, everything: bool, output: str) -> None:
-    """List the agent's questions that can be answered.
+    """List agents' questions that you can answer.
 
-    Without ID, those of all sessions. A question is `orphaned` if its session ended while it waited. You can
-    still answer it: the session is resumed, and question and answer are sent as a prompt.
+    Without ID, lists those of all sessions. A question is `orphaned` if its session ended before you
+    answered. You can still answer it: agh resumes the session and sends the question and the answer as a
+    prompt.
     """
     if id is None and everything:
         raise Usage("--all needs the ID of a session", hint="agh session questions ID --all")
@@ -40,18 +41,17 @@ def questions_command(id: str | None, everything: bool, output: str) -> None:
 @click.argument("id")
 @click.argument("request", required=False)
 @click.argument("values", nargs=-1, metavar="[FIELD=VALUE]...")
-@click.option("--accept", "decision", flag_value="accepted", help="Accept, with what FIELD=VALUE says.")
-@click.option("--decline", "decision", flag_value="declined", help="Refuse to answer; the agent continues.")
+@click.option("--accept", "decision", flag_value="accepted", help="Accept, with these fields.")
+@click.option("--decline", "decision", flag_value="declined", help="Decline to answer; the agent continues.")
 @click.option("--cancel", "decision", flag_value="cancelled", help="Dismiss it; the agent may stop.")
 @output_option()
 def answer_command(
     id: str, request: str | None, values: tuple[str, ...], decision: str | None, output: str
 ) -> None:
-    """Answer the one question that waits, or REQUEST.
+    """Answer an agent's question; name REQUEST if several are open.
 
-    Give each field as FIELD=VALUE: a choice by its value or its number, yes or no, several choices with
-    commas. A field that you leave out has its default. On a terminal, leave them all out to be asked field
-    by field.
+    VALUE is text, yes or no, or a choice, by its value or number; separate several choices with commas.
+    Fields that you leave out get their defaults. On a terminal, give no fields and agh asks for each.
     """
     session = sessions.resolve(id)
     if request is not None and "=" in request:

@@ -15,15 +15,15 @@ from agh.store import sessions
 
 @click.group("queue", epilog="Example:  agh session queue list @last")
 def queue_command() -> None:
-    """See and change the prompts that wait in a session."""
+    """Show and change a session's queued prompts."""
 
 
 @queue_command.command("list", epilog="Example:  agh session queue list @last")
 @click.argument("id")
-@click.option("--all", "everything", is_flag=True, help="Also prompts that were sent.")
+@click.option("--all", "everything", is_flag=True, help="Include prompts that were sent.")
 @output_option()
 def list_inputs(id: str, everything: bool, output: str) -> None:
-    """List the prompts that wait or were interrupted."""
+    """List prompts that are queued or were interrupted."""
     rows = read_inputs(sessions.resolve(id), everything)
     write_result("inputs", rows, output, lambda: _table(rows))
 
@@ -33,7 +33,7 @@ def list_inputs(id: str, everything: bool, output: str) -> None:
 @click.argument("number", type=int)
 @output_option()
 def cancel_input(id: str, number: int, output: str) -> None:
-    """Take one waiting prompt out of the queue."""
+    """Cancel one queued prompt."""
     _cancel(id, number, output)
 
 
@@ -41,20 +41,17 @@ def cancel_input(id: str, number: int, output: str) -> None:
 @click.argument("id")
 @output_option()
 def clear(id: str, output: str) -> None:
-    """Take every waiting prompt out of the queue."""
+    """Cancel all queued prompts."""
     _cancel(id, None, output)
 
 
 @queue_command.command("retry", epilog="Example:  agh session queue retry @last 3")
 @click.argument("id")
 @click.argument("number", type=int)
-@click.option("--park", is_flag=True, help="If a usage limit is reached, wait in the queue until it resets.")
+@click.option("--park", is_flag=True, help="At a usage limit, keep the prompt in the queue until it resets.")
 @output_option("human", "text", "json", "jsonl")
 def retry(id: str, number: int, park: bool, output: str) -> None:
-    """Send a prompt again that was interrupted or failed.
-
-    Also one that was cancelled. Shows the turn.
-    """
+    """Resend a prompt that was interrupted or cancelled, or failed."""
     session = sessions.resolve(id)
     receipt = send_and_tell(session, read_prompt(session, number), park=park)
     raise click.exceptions.Exit(show_turns(session, receipt, output))

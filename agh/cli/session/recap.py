@@ -26,12 +26,10 @@ from agh.store.views import recap_view
     show_default=True,
     help="How many messages.",
 )
-@click.option(
-    "--at", metavar="TIME", help="Write this time as generated_at, so that the bytes can be compared."
-)
+@click.option("--at", metavar="TIME", help="Set generated_at to this time, for reproducible output.")
 @output_option()
 def recap_command(id: str, limit: int, at: str | None, output: str) -> None:
-    """Show a short, redacted summary: last messages, what is pending."""
+    """Show a short, redacted summary: last messages, pending work."""
     generated_at = parse_time(at, "--at") if at else None
     session = sessions.resolve(id)
     hide = redactor_for(os.environ, meta.read(session).get("workspace_path"))

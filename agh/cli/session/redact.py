@@ -22,9 +22,10 @@ from agh.store import sessions
 def redact_command(id: str, events: tuple[str, ...], output: str) -> None:
     """Hide the text of messages, tool calls, questions or markers.
 
-    EVENT is an id as `transcript` and `events` print it; all events of that message are hidden. From then
-    on nothing that agh shows or copies has the text: transcript, events, recap, search, db, export, fork, the
-    web page. The log is never edited: events.db still has it, and so has the agent's own memory.
+    EVENT is an event id from `transcript` or `events`; agh hides the whole message that it belongs to. The
+    text no longer appears in anything agh shows or copies: transcript, events, recap, search, db, export,
+    fork, the web page. The log is never edited, so events.db still has the text, and so does the agent's own
+    memory.
     """
     redactions = redact(sessions.resolve(id), events)
     write_result(

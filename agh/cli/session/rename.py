@@ -15,7 +15,7 @@ from agh.store.views import session_view
 @click.argument("name")
 @output_option()
 def rename_command(id: str, name: str, output: str) -> None:
-    """Give a session a name. The empty name takes it away."""
+    """Name or rename a session. An empty name clears it."""
     session = sessions.resolve(id)
     rename(session, name)
     view = session_view(session)

@@ -26,15 +26,15 @@ from agh.store.create import delete_leftovers
 )
 @click.argument("id", required=False)
 @click.option("--all", "everything", is_flag=True, help="Every session that is not live; good for cron.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done and change nothing.")
-@click.option("--force", is_flag=True, help="Also look at sessions that stopped cleanly.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done; change nothing.")
+@click.option("--force", is_flag=True, help="Also check sessions that stopped cleanly.")
 @output_option()
 def repair_command(id: str | None, everything: bool, dry_run: bool, force: bool, output: str) -> None:
-    """Close what a crash left open: turns, tool calls, requests.
+    """Close turns, tool calls and requests that a crash left open.
 
-    History is never edited: a repair only appends, all or nothing, and is safe to run repeatedly. With --all,
-    it also removes half-created sessions that a kill left behind. A session whose log is lost or
-    damaged needs manual attention: it is named on stderr, and the exit code is 8.
+    A repair only appends to the log, all or nothing, and is safe to run repeatedly. With --all, it also
+    deletes sessions that were killed while they were being created. If a log is lost or damaged, the session
+    needs manual attention: agh names it on stderr and exits 8.
     """
     if (id is None) != everything:
         raise Usage("name a session or give --all, one of the two", hint="agh session repair --all --dry-run")

@@ -39,7 +39,7 @@ def _tell_skipped(view: View, obstacle: Obstacle) -> None:
     "  agh session resume --all",
 )
 @click.argument("id", required=False)
-@click.option("--latest", is_flag=True, help="The session active last, of those that can be resumed.")
+@click.option("--latest", is_flag=True, help="The most recently active session that can be resumed.")
 @click.option(
     "--all", "everything", is_flag=True, help="Every session that a shutdown, a kill or a power cut ended."
 )
@@ -47,30 +47,28 @@ def _tell_skipped(view: View, obstacle: Obstacle) -> None:
     "--state",
     type=click.Choice(SHOWN_STATES),
     metavar="STATE",
-    help="With --all: those in this state instead.",
+    help="With --all: sessions in this state instead.",
 )
 @click.option(
     "--status",
     type=click.Choice(BADGES),
     metavar="STATUS",
-    help="With --all: those with this status instead.",
+    help="With --all: sessions with this status instead.",
 )
 @click.option("--workspace", metavar="W", help="With --latest: only sessions of this workspace.")
-@click.option("--why", is_flag=True, help="With --latest: name the sessions passed over, and why.")
-@click.option("--attach-only", is_flag=True, help="Never restart: only attach to a live session.")
+@click.option("--why", is_flag=True, help="With --latest: show which sessions were skipped, and why.")
+@click.option("--attach-only", is_flag=True, help="Only attach to a live session; never start the agent.")
 @click.option("--agent", metavar="NAME", help="Hand the session to another agent, with its history.")
-@click.option("--fresh", is_flag=True, help="Forget the agent's own session and start a new one.")
-@click.option(
-    "--require-context", is_flag=True, help="Fail rather than go on without the agent's own memory."
-)
+@click.option("--fresh", is_flag=True, help="Discard the agent's memory and start a new conversation.")
+@click.option("--require-context", is_flag=True, help="Fail if the agent cannot restore its own memory.")
 @click.option("--max-cost", type=float, help="A new limit on cost.")
 @click.option("--max-turns", type=COUNT, help="A new limit on turns.")
 @click.option("--max-bytes", type=COUNT, help="A new limit on the bytes of the log.")
 @click.option("--max-time", metavar="TIME", help="A new limit on time.")
-@click.option("--holder", help="The label of the lease (default: this terminal or script).")
+@click.option("--holder", help="Label of the lease (default: this terminal or script).")
 @click.option("--ttl", default="15m", show_default=True, help="How long the lease lasts, at most 24h.")
-@click.option("--steal", is_flag=True, help="Take the lease from another holder.")
-@click.option("--no-ask", is_flag=True, help="Refuse at once what the agent asks for while it starts.")
+@click.option("--steal", is_flag=True, help="Take over from another terminal or script.")
+@click.option("--no-ask", is_flag=True, help="Refuse whatever the agent asks for while it starts.")
 @output_option()
 def resume_command(
     id: str | None,
@@ -94,17 +92,17 @@ def resume_command(
 ) -> None:
     """Make a session live again, in the same conversation.
 
-    A live session is only attached to: there is never a second agent. A stopped session is repaired and its
-    agent is started. The agent restores its memory by its own resume, by loading the session, or by its
-    command line. If it has forgotten, it gets the history with the next prompt. agh prints which of these it
-    used and records it as an event. On any other failure nothing is started, so you can try again; --fresh
-    discards the old conversation.
+    If the session is live, this only attaches to it; there is never a second agent. If it is stopped, agh
+    repairs the log and starts the agent, which restores its own memory if it can. If it has forgotten, it
+    gets the history with the next prompt. agh prints how it restored the conversation, and records that as an
+    event. On any other failure nothing is started, so you can try again; --fresh discards the old
+    conversation.
 
-    --all does it after a reboot or a preemption, for several sessions at a time and without a lease. What
-    fails is named on stderr.
+    With --all, resumes every session that a reboot or a preemption ended, several at a time and without
+    attaching. Those that fail are named on stderr.
 
-    Attaching takes a lease, so that two people do not type at once. The lease runs out by itself; detach
-    gives it back.
+    Attaching takes a lease, so that two people do not type at once. The lease expires by itself;
+    `agh session detach` gives it back.
     """
     if everything:
         limits = (max_cost, max_turns, max_bytes, max_time)

@@ -27,7 +27,9 @@ from agh.store.search.index import Match, Query, find
 )
 @click.argument("words", nargs=-1, required=True, metavar="WORD...")
 @click.option("--all-workspaces", is_flag=True, help="Every session, not only those of this directory.")
-@click.option("--role", "roles", multiple=True, type=click.Choice(ROLES), help="Only these. Repeatable.")
+@click.option(
+    "--role", "roles", multiple=True, type=click.Choice(ROLES), help="Only messages of this role. Repeatable."
+)
 @click.option("--since", metavar="TIME", help="RFC 3339, or how long ago: 5m, 2h, 3d.")
 @click.option(
     "--limit", metavar="N", type=click.IntRange(1, 10_000), default=20, show_default=True, help="At most N."
@@ -45,9 +47,8 @@ def search_command(
 ) -> None:
     """Find messages in all sessions of this directory, newest first.
 
-    Every WORD must occur in the message; one with spaces in it is a phrase, and word* finds what begins so.
-    Upper case and accents do not count. If nothing matches, it says so and exits 1. The index that makes this
-    fast is kept in the cache directory.
+    Every WORD must occur in the message. A WORD with spaces is a phrase; word* matches every word that starts
+    with it. Case and accents are ignored. Exits 1 if nothing matches.
     """
     fts_query = expression(words)
     if not fts_query:

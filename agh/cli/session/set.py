@@ -18,10 +18,10 @@ from agh.store.views import session_view
 def set_command(id: str, choices: tuple[str, ...], output: str) -> None:
     """Choose the agent's model, mode, options or permissions.
 
-    The choice holds now and on every resume. permissions=MODE is what the agent may do without asking.
+    The choice applies now and after every resume. permissions=MODE sets what the agent may do without asking.
 
-    On a live session a value that the agent does not offer is refused; on a stopped one it is only
-    noted, and tried at the next resume.
+    A live session refuses a value that the agent does not offer. A stopped one stores it and tries it at the
+    next resume.
     """
     session = sessions.resolve(id)
     choose(session, dict(map(key_and_value, choices)))

@@ -18,13 +18,13 @@ from agh.store.views import messages, session_view
     "  agh session transcript @last -o json | jq -r '.messages[-1].content'",
 )
 @click.argument("id")
-@click.option("--full", is_flag=True, help="On a terminal: all of what tools returned and changed.")
+@click.option("--full", is_flag=True, help="On a terminal: do not shorten tool output and diffs.")
 @click.option("--no-pager", is_flag=True, help="On a terminal: never use $PAGER.")
 @output_option("human", "text", "markdown", "html", "json", "jsonl")
 def transcript_command(id: str, full: bool, no_pager: bool, output: str) -> None:
-    """Print the conversation, put together from the stored events.
+    """Print the conversation.
 
-    On a terminal it looks as it did live, and goes to $PAGER (less) if it is longer than the screen. In a
+    On a terminal it looks as it did live, and opens in $PAGER (less) if it is longer than the screen. In a
     pipe, human is the same as text.
     """
     session = sessions.resolve(id)

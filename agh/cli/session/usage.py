@@ -30,15 +30,17 @@ BAR = 30
 @click.command("usage", epilog="Example:  agh session usage --by day -o json")
 @click.argument("id", required=False)
 @click.option(
-    "--by", type=click.Choice(("session", "turn", "agent", "workspace", "day", "model")), help="Sum by this."
+    "--by",
+    type=click.Choice(("session", "turn", "agent", "workspace", "day", "model")),
+    help="Group by this.",
 )
 @output_option()
 def usage_command(id: str | None, by: str | None, output: str) -> None:
-    """Show tokens and cost, of one session or of all.
+    """Show tokens and cost of one session or of all.
 
-    One session is shown by turn, all of them by agent, workspace, day or model.
+    One session is listed by turn, all of them by agent, workspace, day or model.
 
-    What an agent did not report is unknown (null in JSON, - in the table), never zero.
+    A figure that the agent did not report is null in JSON and - in the table, never zero.
     """
     entries = [(session, meta) for session, meta in sessions.scan() if not isinstance(meta, AghError)]
     if id is not None:

@@ -31,8 +31,8 @@ CONDITIONS = ("idle", "turn", "stopped", "permission", "question")
 def wait_command(id: str, until: str, timeout: str | None, output: str) -> None:
     """Wait until a session is idle, ends a turn, stops or asks.
 
-    --until says which; `permission` waits for a request for permission, `question` for a question. A session
-    that is limited is not idle: the command waits until its prompt is done, even if it is stopped meanwhile.
+    --until says which. A session with a prompt that waits for a usage limit is not idle: this waits until the
+    prompt has been sent and its turn is complete, even if the session stops in between.
     """
     view = wait_for(sessions.resolve(id), until, parse_duration(timeout, "--timeout") if timeout else None)
     write_result("session", view, output, lambda: f"{view['id']}  {view['badge']}")

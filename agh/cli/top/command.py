@@ -11,12 +11,12 @@ from agh.errors import Usage
 
 
 @click.command("top", epilog="\b\nExamples:\n  agh top\n  agh top --workspace .")
-@click.option("-a", "--all", "everything", is_flag=True, help="Also old and archived sessions.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Include old and archived sessions.")
 @click.option("--workspace", metavar="W", help="Only sessions of this workspace: a name, an id or a path.")
 def top(everything: bool, workspace: str | None) -> None:
     """Watch all sessions on one screen, and answer them.
 
-    Sessions that need you come first. Below the list is what the selected one asks, or said last.
+    Sessions that need you come first. Below the list you see what the selected one asks, or said last.
 
     \b
       arrows, j, k   select a session
@@ -27,7 +27,7 @@ def top(everything: bool, workspace: str | None) -> None:
       /              show only sessions with these words; Esc shows all again
       ?, q           help, quit
 
-    The sessions continue when you quit. Bell and popups work as in `agh inbox --watch`.
+    The sessions continue when you quit. It notifies you as `agh inbox --watch` does.
     """
     if not (sys.stdin.isatty() and terminal.is_fancy()):
         raise Usage("agh top needs a terminal", hint="agh list, or agh inbox")

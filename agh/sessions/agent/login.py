@@ -63,7 +63,7 @@ def log_in(name: str | None, wanted: str | None, run: RunOnTerminal) -> dict[str
 
 
 def log_out(name: str | None) -> dict[str, Any]:
-    """Log out of an agent, if it offers that."""
+    """Log out of an agent, if it supports that."""
     with _greeted(name) as greeted:
         record, offered = greeted.launch.agent, greeted.capabilities.get("auth")
         if not isinstance(offered, dict) or offered.get("logout") is None:

@@ -14,9 +14,11 @@ from agh_acp.snippets import EDITORS, snippet
 
 
 @click.command("acp", epilog="Example:  agh acp --agent opencode")
-@click.option("--agent", metavar="NAME", help="The agent of new sessions (default: the first installed).")
+@click.option("--agent", metavar="NAME", help="Agent for new sessions (default: the first one installed).")
 @click.option("--command", metavar="ARGV", help="Start this program as the agent, e.g. 'opencode acp'.")
-@click.option("--on", "place", metavar="PLACE", help="Run agents there, e.g. ssh:HOST; see agh-places(7).")
+@click.option(
+    "--on", "place", metavar="PLACE", help="Run agents in this place, e.g. ssh:HOST; see agh-places(7)."
+)
 @click.option("--permissions", type=click.Choice(PERMISSION_MODES), help="What agents may do without asking.")
 @click.option("--keep-mcp", is_flag=True, help="Store the editor's MCP servers with new sessions.")
 @click.option("--print-config", "editor", type=click.Choice(EDITORS), help="Print the editor's settings.")
@@ -28,10 +30,10 @@ def acp_command(
     keep_mcp: bool,
     editor: str | None,
 ) -> None:
-    """Serve an editor as an ACP agent on stdin and stdout.
+    """Run as an ACP agent for an editor, on stdin and stdout.
 
-    Each thread in the editor is an agh session: it survives when the editor is closed, and shows its whole
-    history when reopened, with any agent. The editor also lists the sessions of other commands.
+    Each thread in the editor is an agh session. It survives when the editor is closed, and shows its whole
+    history when you open it again, whichever agent it uses. The editor also lists sessions started elsewhere.
     """
     argv = _split(command)
     if editor is not None:

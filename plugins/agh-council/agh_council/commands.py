@@ -27,7 +27,9 @@ from agh_council.profile import read_profile
 
 @click.group("council", epilog="Example:  agh council run review.toml --brief question.md")
 def council() -> None:
-    """Let several agents deliberate in rounds. ID is as for sessions; @last is the newest council here."""
+    """Let several agents deliberate in rounds.
+
+    ID works as for sessions; @last is the newest council in this directory."""
 
 
 @council.command(
@@ -35,19 +37,22 @@ def council() -> None:
 )
 @click.argument("profile", type=click.Path())
 @click.option(
-    "--brief", type=click.File("r", encoding="utf-8"), required=True, help="The question; - is stdin."
+    "--brief",
+    type=click.File("r", encoding="utf-8"),
+    required=True,
+    help="File with the question; - reads stdin.",
 )
-@click.option("--workspace", type=click.Path(), help="Where the members work (default: this directory).")
-@click.option("--name", help="A name to call the council's session by.")
+@click.option("--workspace", type=click.Path(), help="Directory for the members (default: here).")
+@click.option("--name", help="Name of the council's session.")
 @click.option("--detach", is_flag=True, help="Print its id and return at once.")
 @output_option()
 def run_command(
     profile: str, brief: Any, workspace: str | None, name: str | None, detach: bool, output: str
 ) -> None:
-    """Start a council and follow it to its memo or its next pause.
+    """Start a council and follow it until it writes a memo or pauses.
 
-    It keeps running when this command ends. Ctrl-C pauses it; a second Ctrl-C leaves it running.
-    Exit: 0 with a memo, 5 at a gate, 6 if it paused for another reason.
+    It keeps running if this command ends. Ctrl-C pauses it; press it again to leave without waiting.
+    Exits 0 with a memo, 5 at a gate, 6 if it paused for another reason.
     """
     path = os.path.realpath(workspace or os.getcwd())
     if not os.path.isdir(path):
@@ -68,7 +73,7 @@ def run_command(
 @click.argument("id")
 @click.option("--max-budget", type=click.FloatRange(min=0), help="A new maximum budget.")
 @click.option("--max-rounds", type=click.IntRange(min=1), help="A new maximum number of rounds.")
-@click.option("--max-time", metavar="TIME", help="A new time limit; the clock restarts either way.")
+@click.option("--max-time", metavar="TIME", help="A new time limit. The clock restarts in any case.")
 @click.option("--detach", is_flag=True, help="Print its id and return at once.")
 @output_option()
 def resume_command(
@@ -76,7 +81,7 @@ def resume_command(
 ) -> None:
     """Continue a council that was paused, stopped or killed.
 
-    Every member is brought back.
+    Resumes all of its members.
     """
     time = parse_duration(max_time, "--max-time") if max_time else None
     maximums = {"budget": max_budget, "rounds": max_rounds, "time": time}
@@ -134,7 +139,7 @@ def pause_command(id: str, after_round: bool, output: str) -> None:
 @council.command("steer", epilog="Example:  agh council steer @last --to skeptic 'look at the costs'")
 @click.argument("id")
 @click.argument("text")
-@click.option("--to", metavar="MEMBER", help="For this member alone; the others never see it.")
+@click.option("--to", metavar="MEMBER", help="Only tell this member; the others never see it.")
 @output_option()
 def steer_command(id: str, text: str, to: str | None, output: str) -> None:
     """Tell the members something; they see it in their next round."""
@@ -148,13 +153,13 @@ def steer_command(id: str, text: str, to: str | None, output: str) -> None:
 
 @council.group("gate", epilog="Example:  agh council gate approve @last")
 def gate() -> None:
-    """Approve or reject at the gate where a council waits."""
+    """Decide at a gate, where a council waits for you."""
 
 
 @gate.command("approve", epilog="Example:  agh council gate approve @last")
 @click.argument("id")
-@click.option("--sequence", type=int, metavar="N", help="Only if event N opened this gate.")
-@click.option("--later", is_flag=True, help="Only record the decision; `resume` continues.")
+@click.option("--sequence", type=int, metavar="N", help="Only if this gate was opened by event N.")
+@click.option("--later", is_flag=True, help="Record the decision, but wait for `agh council resume`.")
 @click.option("--detach", is_flag=True, help="Return at once; the council continues.")
 @output_option()
 def approve_command(id: str, sequence: int | None, later: bool, detach: bool, output: str) -> None:
@@ -164,9 +169,9 @@ def approve_command(id: str, sequence: int | None, later: bool, detach: bool, ou
 
 @gate.command("reject", epilog="Example:  agh council gate reject @last --feedback 'too vague'")
 @click.argument("id")
-@click.option("--feedback", required=True, help="What is wrong with it; the members see this.")
-@click.option("--sequence", type=int, metavar="N", help="Only if event N opened this gate.")
-@click.option("--later", is_flag=True, help="Only record the decision; `resume` continues.")
+@click.option("--feedback", required=True, help="What is wrong; the members see it.")
+@click.option("--sequence", type=int, metavar="N", help="Only if this gate was opened by event N.")
+@click.option("--later", is_flag=True, help="Record the decision, but wait for `agh council resume`.")
 @click.option("--detach", is_flag=True, help="Return at once; the council continues.")
 @output_option()
 def reject_command(

@@ -21,19 +21,29 @@ MAX_SOCKET_PATH = 107
 
 @click.command("serve", epilog="Example:  agh serve --port 0")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=2123, show_default=True, help="0 picks one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=2123,
+    show_default=True,
+    help="Port to listen on; 0 picks a free one.",
+)
 @click.option("--socket", "socket_path", type=click.Path(), help="Listen on this Unix socket instead (0600).")
 @click.option(
-    "--allow-host", "allowed_hosts", multiple=True, metavar="NAME", help="Also answer for this host name."
+    "--allow-host",
+    "allowed_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Also accept requests to this host name.",
 )
 @click.option(
     "--allow-origin",
     "allowed_origins",
     multiple=True,
     metavar="URL",
-    help="Also answer pages of this site, e.g. http://localhost:2718.",
+    help="Also accept requests from this site, e.g. http://localhost:2718.",
 )
-@click.option("--no-token", is_flag=True, help="Ask for no token; on this machine only.")
+@click.option("--no-token", is_flag=True, help="Require no token; only for loopback addresses.")
 def serve_command(
     host: str,
     port: int,
@@ -44,7 +54,7 @@ def serve_command(
 ) -> None:
     """Serve sessions over HTTP, with a web page, until Ctrl-C.
 
-    Nothing else needs this server, and sessions outlive it.
+    No other command needs this server, and sessions outlive it.
     """
     from agh.adapters.installation import require_extra
 

@@ -37,19 +37,19 @@ AFTER_FIELDS = (
     Field("after_sequence", "The same as after.", COUNT),
 )
 LAST_FIELDS = (
-    Field("last", "Only the newest so many.", COUNT),
+    Field("last", "Only the newest N.", COUNT),
     Field("limit", "The same as last.", COUNT),
 )
 EVENT_TYPES = Field("type", "Only events of these types.", array_schema(enum_schema(*TYPES)))
 LIMIT_FIELDS = (
-    Field("max_cost", "Pause the session when it has cost this much.", AMOUNT),
+    Field("max_cost", "Pause the session when its cost reaches this amount.", AMOUNT),
     Field("max_turns", "Pause the session after this many turns.", {**COUNT, "maximum": 10**9}),
-    Field("max_time", "Pause the session after being live for this long.", SPAN),
+    Field("max_time", "Pause the session once it has been live for this long.", SPAN),
 )
 LEASE_FIELDS = (
-    Field("attached_to", "The label of the lease."),
+    Field("attached_to", "Label of the lease."),
     Field("ttl", "How long the lease lasts, at most 24h; 15m by default.", SPAN),
-    Field("steal", "Take the lease from another holder.", FLAG),
+    Field("steal", "Take over from another terminal or script.", FLAG),
 )
 SESSION_RESPONSE = object_schema(session=component_schema("Session"))
 
@@ -62,17 +62,17 @@ EVENT_FILTERS = (
     Field("since", "RFC 3339, or how long ago: 5m, 2h, 3d."),
     *AFTER_FIELDS,
     *LAST_FIELDS,
-    Field("where", "An SQL expression over the columns and content->>'$.…'."),
+    Field("where", "Only events for which this SQL expression is true."),
 )
 OPERATIONS = (
     Operation(
         "GET",
         "/sessions",
         read_handlers.list_sessions,
-        "Sessions that are live or of the last week, newest activity first.",
+        "List live sessions and those of the last week, newest activity first.",
         object_schema(sessions=array_schema(component_schema("Session"))),
         query=(
-            Field("all", "Also old and archived sessions.", FLAG),
+            Field("all", "Include old and archived sessions.", FLAG),
             Field("resumable", "Only sessions that can be resumed or attached to.", FLAG),
             Field("workspace", "Only sessions of this workspace: a name, an id or a path."),
             Field("state", "Only sessions in this state."),
@@ -89,16 +89,16 @@ OPERATIONS = (
         SESSION_RESPONSE,
         status=201,
         body=(
-            Field("agent", "A known agent; the configured one, or the first installed, by default."),
-            Field("workspace", "The agent's directory; by default where the server was started."),
-            Field("name", "A name to call the session by.", {**TEXT, "maxLength": 100}),
-            Field("worktree", "Work in a git worktree of its own, on this branch; empty: a new one.", BRANCH),
+            Field("agent", "Agent to use (default: the configured one, or the first one installed)."),
+            Field("workspace", "Directory to work in (default: where the server was started)."),
+            Field("name", "Name of the session, unique in its workspace.", {**TEXT, "maxLength": 100}),
             Field(
-                "permissions", "What the agent may do without being asked.", enum_schema(*PERMISSION_MODES)
+                "worktree", "Work in a separate git worktree, on this branch (empty: a new branch).", BRANCH
             ),
+            Field("permissions", "What the agent may do without asking.", enum_schema(*PERMISSION_MODES)),
             Field("model", "The agent's model."),
             Field("mode", "The agent's mode."),
-            Field("options", "Options of the agent's own.", {**ANY_OBJECT, "additionalProperties": TEXT}),
+            Field("options", "The agent's own options.", {**ANY_OBJECT, "additionalProperties": TEXT}),
             *LIMIT_FIELDS,
         ),
     ),
@@ -106,7 +106,7 @@ OPERATIONS = (
         "GET",
         SESSION_PATH,
         read_handlers.show_session,
-        "One session, and whether it needs to be resumed.",
+        "Show one session and whether it needs to be resumed.",
         SESSION_RESPONSE,
     ),
     Operation(
@@ -120,14 +120,14 @@ OPERATIONS = (
         "POST",
         f"{SESSION_PATH}/resume",
         action_handlers.resume_session,
-        "Make the session live, if it is not, and take its lease. There is never a second agent.",
+        "Make the session live, if it is not, and take its lease. There is never more than one agent.",
         object_schema(session=component_schema("Session"), attach={}, restore={}),
         body=(
-            Field("attach", "Whether to take the lease; true by default.", FLAG),
-            Field("attach_only", "Never restart: only attach to a live session.", FLAG),
+            Field("attach", "Whether to take the lease (default: true).", FLAG),
+            Field("attach_only", "Only attach to a live session; never start the agent.", FLAG),
             Field("agent", "Hand the session to another agent, with its history."),
-            Field("fresh", "Forget the agent's own session and start a new one.", FLAG),
-            Field("require_context", "Fail rather than go on without the agent's own memory.", FLAG),
+            Field("fresh", "Discard the agent's memory and start a new conversation.", FLAG),
+            Field("require_context", "Fail if the agent cannot restore its own memory.", FLAG),
             *LEASE_FIELDS,
             *LIMIT_FIELDS,
         ),
@@ -147,16 +147,16 @@ OPERATIONS = (
         "Give the lease back. The agent keeps working.",
         object_schema(detach=ANY_OBJECT),
         body=(
-            Field("attached_to", "The label of the lease."),
-            Field("force", "Release the lease even if another holds it.", FLAG),
+            Field("attached_to", "Label of the lease."),
+            Field("force", "Release the lease even if somebody else holds it.", FLAG),
         ),
     ),
     Operation(
         "POST",
         f"{SESSION_PATH}/prompt",
         action_handlers.send_prompt,
-        "Send a prompt, resuming the session first if it is not live. Answers with the turn as an AI SDK "
-        "UI message stream; with detach, at once, with status 202 and the receipt.",
+        "Send a prompt; resume the session first if it is not live. Streams the turn as an AI SDK UI message "
+        "stream. With detach, returns at once with status 202 and a receipt.",
         STREAM,
         media_type=SSE,
         allows_unknown_members=True,
@@ -164,12 +164,12 @@ OPERATIONS = (
             Field("prompt", "The text.", LONG_TEXT),
             Field(
                 "messages",
-                "What an AI SDK client sends: the last one, of the user, counts.",
+                "Messages from an AI SDK client; the last user message is the prompt.",
                 array_schema(ANY_OBJECT),
             ),
-            Field("mode", "What to do when the session is busy; queue by default.", enum_schema(*MODES)),
+            Field("mode", "What to do if the session is busy (default: queue).", enum_schema(*MODES)),
             Field("detach", "Return as soon as the prompt is safely queued.", FLAG),
-            Field("idempotency_key", "A second prompt with the same key is not sent again."),
+            Field("idempotency_key", "Send nothing if a prompt with this key was already sent."),
         ),
     ),
     Operation(
@@ -179,61 +179,59 @@ OPERATIONS = (
         "Cancel the turn that is running. The session stays live.",
         object_schema(turn=ANY_OBJECT),
         body=(
-            Field("turn_id", "Only if this turn is the one that runs."),
-            Field("grace", "How long the agent may take before it is ended.", SPAN),
+            Field("turn_id", "Only if this turn is running."),
+            Field("grace", "How long to wait before killing the agent.", SPAN),
         ),
     ),
     Operation(
         "POST",
         f"{SESSION_PATH}/approve",
         action_handlers.decide,
-        "Answer a permission request: the one that is named, or the only one that waits.",
+        "Answer a permission request; name it if several are open.",
         object_schema(permission=ANY_OBJECT),
         body=(
             Field("request_id", "Which request."),
-            Field(
-                "digest", "The request's digest as it was shown; if it has changed since, nothing is decided."
-            ),
-            Field("decision", "allow by default.", enum_schema("allow", "deny")),
-            Field("always", "Answer such requests so from now on, if the agent offers that.", FLAG),
+            Field("digest", "The request's digest when you saw it; if it has changed, nothing is decided."),
+            Field("decision", "The answer (default: allow).", enum_schema("allow", "deny")),
+            Field("always", "Give this answer to similar requests too, if the agent offers that.", FLAG),
         ),
     ),
     Operation(
         "GET",
         f"{SESSION_PATH}/permissions",
         read_handlers.list_permissions,
-        "The permission requests that wait for an answer.",
+        "List open permission requests.",
         object_schema(permissions=array_schema(ANY_OBJECT)),
-        query=(Field("all", "Also those that were decided.", FLAG),),
+        query=(Field("all", "Include requests that are already decided.", FLAG),),
     ),
     Operation(
         "POST",
         f"{SESSION_PATH}/answer",
         action_handlers.answer,
-        "Answer a question of the agent: the one that is named, or the only one that waits. If the agent no "
-        "longer waits for it, the session is resumed, and question and answer are sent as a prompt.",
+        "Answer an agent's question; name it if several are open. If the agent is no longer waiting, the "
+        "session is resumed and gets the question and the answer as a prompt.",
         object_schema(question=ANY_OBJECT),
         body=(
             Field("request_id", "Which question."),
             Field(
                 "decision", "What to answer.", enum_schema("accepted", "declined", "cancelled"), required=True
             ),
-            Field("content", "The values by field, of an answer that accepts.", ANY_OBJECT),
+            Field("content", "With accepted: the value of each field.", ANY_OBJECT),
         ),
     ),
     Operation(
         "GET",
         f"{SESSION_PATH}/questions",
         read_handlers.list_questions,
-        "The agent's questions that can be answered.",
+        "List the agent's questions that you can answer.",
         object_schema(questions=array_schema(ANY_OBJECT)),
-        query=(Field("all", "Also those that were answered.", FLAG),),
+        query=(Field("all", "Include questions that are already answered.", FLAG),),
     ),
     Operation(
         "GET",
         f"{SESSION_PATH}/events",
         read_handlers.list_events,
-        "The stored events.",
+        "List the stored events.",
         object_schema(events=array_schema(component_schema("Event"))),
         query=EVENT_FILTERS,
     ),
@@ -241,7 +239,7 @@ OPERATIONS = (
         "GET",
         f"{SESSION_PATH}/history",
         read_handlers.list_turns,
-        "The stored events, grouped by turn.",
+        "List the stored events, grouped by turn.",
         object_schema(turns=array_schema(component_schema("Turn"))),
         query=EVENT_FILTERS,
     ),
@@ -249,38 +247,38 @@ OPERATIONS = (
         "GET",
         f"{SESSION_PATH}/transcript",
         read_handlers.show_transcript,
-        "The conversation, put together from the stored events.",
+        "Show the conversation.",
         object_schema(messages=array_schema(component_schema("Message"))),
     ),
     Operation(
         "GET",
         f"{SESSION_PATH}/recap",
         read_handlers.show_recap,
-        "A short, redacted look back.",
+        "Show a short, redacted summary.",
         object_schema(recap=ANY_OBJECT),
-        query=(Field("limit", "Of messages.", {**COUNT, "minimum": 1, "maximum": MAX_LIMIT}),),
+        query=(Field("limit", "How many messages.", {**COUNT, "minimum": 1, "maximum": MAX_LIMIT}),),
     ),
     Operation(
         "GET",
         f"{SESSION_PATH}/stream",
         read_handlers.follow_events,
-        "The stored events, then those that come, as server-sent events; the last one says how the session "
+        "Stream the stored events, then new ones, as server-sent events; the last one says how the session "
         "stopped.",
         STREAM,
         media_type=SSE,
         query=(EVENT_TYPES, *AFTER_FIELDS),
-        headers=(Field("Last-Event-ID", "Go on after this sequence.", SEQUENCE),),
+        headers=(Field("Last-Event-ID", "Continue after this sequence.", SEQUENCE),),
     ),
     Operation(
         "GET",
         f"{SESSION_PATH}/view",
         read_handlers.follow_view,
-        "What the page shows, as server-sent events: HTML elements of the transcript, state, and requests.",
+        "Stream what the page shows, as server-sent events: the transcript's HTML, state and requests.",
         STREAM,
         media_type=SSE,
         query=(
-            Field("turns", "How many of the newest turns to show; 0 for all.", COUNT),
-            Field("from", "Begin at this sequence instead.", COUNT),
+            Field("turns", "How many of the newest turns to show (0: all).", COUNT),
+            Field("from", "Start at this sequence instead.", COUNT),
         ),
     ),
 )

@@ -44,7 +44,7 @@ def test_every_command_is_offered_by_its_group() -> None:
 def test_every_option_is_offered() -> None:
     offers = offered("session", "resume", "-")
     assert {"--latest", "--agent", "--fresh", "--ttl", "--output", "--help"} <= set(offers)
-    assert offers["--steal"] == "Take the lease from another holder."
+    assert offers["--steal"] == "Take over from another terminal or script."
     assert "--latest" not in offered("session", "resume", "--latest", "-")
     assert "--type" in offered("session", "events", "--type", "done", "-")
     assert offered("session", "resume", "--", "-") == {}
