@@ -31,7 +31,15 @@ from agh.sessions.new import create
 from agh.sessions.start import ensure_live
 from agh.store import lock
 from agh.store.reader import Reader
-from tests.support.processes import Process, children_of, has_open, is_alive, kill, look_at, processes
+from tests.support.processes import (
+    Process,
+    children_of,
+    has_open,
+    kill,
+    look_at,
+    mentioning,
+    wait_for_end,
+)
 from tests.support.program import Agh
 from tests.support.wait import PATIENCE, wait_until
 
@@ -116,7 +124,7 @@ class Session:
         """Stop the live session, and wait for its keeper to be gone."""
         keeper = self.keeper
         self.call("stop")
-        wait_until(lambda: not is_alive(keeper))
+        assert wait_for_end(keeper, PATIENCE)
 
     def status(self) -> dict[str, Any]:
         session: dict[str, Any] = json.loads(self.agh("status", "-o", "json").stdout)["session"]
@@ -301,7 +309,7 @@ class Live:
         ours = {command.pid for command in self._started}
         return [
             process
-            for process in processes()
+            for process in mentioning([str(self.home), *ids, *self.cookies])
             if process.pid not in ours
             and (
                 process.environ.get("AGH_HOME") == str(self.home)
@@ -327,6 +335,8 @@ class Live:
                         if {"agh.keeper.main", str(session.directory)} <= {*process.argv}:
                             with suppress(ProcessLookupError):
                                 kill(process.pid)
+        with suppress(AssertionError):  # to ask a lock is cheap, to look at every process is not
+            wait_until(lambda: not any(session.is_live() for session in self.sessions()))
         try:
             wait_until(lambda: not self.processes())
         except AssertionError:
