@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from agh.core.acp.updates import MAX_COMMANDS
-from agh.errors import AghError
+from agh.errors import AghError, SessionNotFound
 from agh.home import Session, session_of
 from agh.keeper import client as keeper
 from agh.sessions import fork as forking
@@ -129,8 +129,9 @@ def fork(connection: Connection, params: Params) -> Reply:
 
 
 def delete_session(connection: Connection, params: Params) -> Reply:
-    """Delete a session for good, with its log; refuse one that is working."""
-    session = existing(params)
+    """Delete a session for good, with its log; refuse one that is working. One that is gone is deleted."""
+    if (session := find(params)) is None:
+        return Reply({})
     if locks.is_held(session):
         if (session_view(session).get("activity") or {}).get("turn_id"):
             raise Refusal(INVALID_REQUEST, f"{session.id} is working; cancel its turn first")
@@ -209,11 +210,18 @@ METHODS: dict[str, Callable[[Connection, Params], Reply]] = {
 }
 
 
+def find(params: Params) -> Session | None:
+    """Return the session that the parameters name, or None if there is no such session."""
+    with suppress(SessionNotFound):
+        session = session_of(read_text(params, "sessionId"))
+        return session if os.path.isdir(session) else None
+    return None
+
+
 def existing(params: Params) -> Session:
-    """Return the session that the parameters name."""
-    session = session_of(read_text(params, "sessionId"))
-    if not os.path.isdir(session):
-        raise Refusal(NOT_FOUND, f"there is no session {session.id}")
+    """Return the session that the parameters name; refuse if there is no such session."""
+    if (session := find(params)) is None:
+        raise Refusal(NOT_FOUND, f"there is no session {params['sessionId']}")
     return session
 
 

@@ -115,9 +115,10 @@ class Agent:
         return {}
 
     def on_session_delete(self, params: Frame) -> Frame:
+        """Delete a session. As the protocol has it, one that does not exist counts as deleted."""
         session_id = need(params, "sessionId")
-        self._read_stored(session_id)
-        self.memory.delete(session_id)
+        if self.memory.has(session_id):
+            self.memory.delete(session_id)
         if session := self.live.pop(session_id, None):
             session.is_stored = False
             self._cancel(session)

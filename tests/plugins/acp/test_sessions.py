@@ -139,6 +139,12 @@ def test_deleting_ends_an_idle_session_and_refuses_one_that_works(client: Client
     assert client.error("session/load", sessionId=session.id, cwd="/", mcpServers=[])["code"] == -32002
 
 
+def test_deleting_what_is_gone_or_never_was_succeeds(client: Client) -> None:
+    session = client.new()
+    for session_id in (session.id, session.id, "never-created"):
+        assert client.call("session/delete", sessionId=session_id) == {}
+
+
 def test_modes_and_options_are_set(client: Client) -> None:
     session = client.new()
     client.call("session/set_mode", sessionId=session.id, modeId="code")

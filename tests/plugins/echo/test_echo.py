@@ -360,7 +360,6 @@ class TestHandshake:
             ("session/new", [], -32602),
             ("session/prompt", {"sessionId": "unknown", "prompt": []}, -32002),
             ("session/load", {"sessionId": "../../etc/passwd", "cwd": "/", "mcpServers": []}, -32002),
-            ("session/delete", {"sessionId": "unknown"}, -32002),
         ],
     )
     def test_bad_requests_are_refused(self, start: Start, method: str, params: Any, code: int) -> None:
@@ -946,6 +945,8 @@ class TestStoredSessions:
             assert peer.reply(turn)["stopReason"] == "end_turn"
             assert not list((tmp_path / "state").iterdir())
             assert peer.call("session/list") == {"sessions": []}
+            for session_id in (stored, "unknown", "../../etc/passwd"):
+                assert peer.call("session/delete", sessionId=session_id) == {}
 
 
 @pytest.mark.parametrize("how", ["load", "resume"])
