@@ -22,6 +22,7 @@ have two agents.
 
 The agent's end differs from the wire's end by a notice: the script writes `agh-place: ended CODE` to stderr
 when the agent has exited. A wire that ends without a notice broke, whatever exit code its program returned.
+Then it ends the process that reads the wire, so an exit is noticed at once and not with the next heartbeat.
 
 Out of reach are processes that wiped their environment or changed their uid; and, until the session is
 resumed, an agent that had stopped reading, with a full pipe, before the wire was cut.

@@ -126,5 +126,7 @@ command -v "$1" >/dev/null 2>&1 || { send_notice no-program; exit 127; }
   code=$?
   kill_marked KILL "$agh_mark"
   send_notice "ended $code"
+  # Where marks can be read, the wire's reader is dead by now. Elsewhere it would stay until the next heartbeat.
+  can_read_marks || kill -KILL 0
   exit $code
 }

@@ -24,6 +24,8 @@ from tests.plugins.places.userland import Userland
 from tests.support.processes import Process, is_alive, kill, look_at, processes
 from tests.support.wait import wait_until
 
+NOTICED_WITHIN = 2.0  # seconds; it takes a tenth of one, a heartbeat would take ten
+
 
 class Far:
     """A far side that runs."""
@@ -231,16 +233,46 @@ def test_nobody_can_point_the_sweep_at_another_process(tmp_path: Path, begin: Be
                 bystander.kill()
 
 
-def test_where_marks_cannot_be_read_the_process_group_ends(tmp_path: Path, begin: Begin) -> None:
+@pytest.fixture
+def few_tools(tmp_path: Path, userland: Userland) -> str:
+    """Return a PATH without the tools that read marks. A busybox that prefers its applets has them anyway."""
     tools = tmp_path / "tools"
     tools.mkdir()
     for name in ("dd", "env", "sleep"):
         (tools / name).symlink_to(str(shutil.which(name)))
+    return str(tools)
+
+
+def test_where_marks_cannot_be_read_the_process_group_ends(
+    tmp_path: Path, begin: Begin, few_tools: str
+) -> None:
     code = "import os, time; print(os.getpid(), flush=True); time.sleep(300)"
-    far_side = begin(launch_of(tmp_path, sys.executable, "-c", code), (f"PATH={tools}",))
+    far_side = begin(launch_of(tmp_path, sys.executable, "-c", code), (f"PATH={few_tools}",))
     agent = int(far_side.line())
     far_side.finish()
     wait_until(lambda: not is_alive(agent))
+
+
+def test_an_exit_is_noticed_where_marks_cannot_be_read(
+    tmp_path: Path, begin: Begin, few_tools: str
+) -> None:
+    """The wire stays open and silent: nothing but the exit itself can end the far side."""
+    launch = launch_of(tmp_path, sys.executable, "-c", "print('bye', flush=True); raise SystemExit(3)")
+    far_side = begin(launch, (f"PATH={few_tools}",))
+    assert far_side.line() == "bye"
+    far_side.process.wait(NOTICED_WITHIN)
+    assert far_side.process.stderr is not None
+    assert "agh-place: ended 3" in far_side.process.stderr.read().decode()
+
+
+def test_an_exit_is_noticed_at_once(tmp_path: Path, begin: Begin) -> None:
+    """An agent that leaves children, and a wire that stays open and silent."""
+    leave = "subprocess.Popen(['sleep', '300'], start_new_session=True)"
+    code = f"import subprocess; {leave}; print('bye', flush=True); raise SystemExit(3)"
+    far_side = begin(launch_of(tmp_path, sys.executable, "-c", code))
+    assert far_side.line() == "bye"
+    assert far_side.process.wait(NOTICED_WITHIN) == 3
+    assert far_side.marked() == []
 
 
 def test_why_it_did_not_start(tmp_path: Path, begin: Begin) -> None:

@@ -1,4 +1,4 @@
-"""Sessions behind a real sshd whose users have dash, bash, or only busybox: never two agents, none left."""
+"""Sessions behind a real sshd whose users have dash, bash, or only a busybox: never two agents, none left."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.plugins.places.kills import GONE_WITHIN, agents, kill_in_turns, marked
 from tests.plugins.places.userland import Userland
 from tests.plugins.places.wire import Wire, serving
 from tests.support.live import Live, Session
-from tests.support.processes import Process, is_alive, kill, processes
+from tests.support.processes import is_alive, kill
+from tests.support.rounds import Rounds
 from tests.support.wait import wait_until
 
-GONE_WITHIN = 8.0
+NOTICED_WITHIN = 2.0  # seconds; it takes 0.2, a heartbeat would take ten
 
 
 @pytest.fixture
@@ -33,25 +35,6 @@ def session(live: Live, wire: Wire) -> Session:
     deaf = [*echo["argv"], "--deaf"]
     (live.home / "agents" / "deaf.toml").write_text(f'argv = {deaf}\ncrosses = ["AGH_ECHO_*"]\n')
     return live.session(live.agh("session", "new", "--agent", "deaf", "--on", "box").stdout.strip())
-
-
-def agents(session: Session) -> list[Process]:
-    """Return the agents of the session on the far side."""
-    return [
-        process
-        for process in processes()
-        if process.argv[1:4] == ["-P", "-m", "agh_echo"]
-        and process.environ.get("AGH_PLACE_RUN", "").startswith(f"{session.id}:")
-    ]
-
-
-def marked(session: Session) -> list[Process]:
-    """Return everything of the session that the far side started."""
-    return [
-        process
-        for process in processes()
-        if process.environ.get("AGH_PLACE_RUN", "").startswith(f"{session.id}:")
-    ]
 
 
 def test_a_client_that_is_killed_leaves_no_agent(session: Session) -> None:
@@ -86,7 +69,15 @@ def test_the_next_prompt_ends_an_agent_that_was_not_told(session: Session, wire:
 
 
 def test_the_exit_of_an_agent_is_noticed(session: Session) -> None:
+    (agent,) = agents(session)
     session.send("/exit 3")
-    wait_until(lambda: not session.is_live())
+    wait_until(lambda: not is_alive(agent.pid))
+    wait_until(lambda: not session.is_live(), NOTICED_WITHIN)
     assert "exited with code 3 in box" in session.meta()["failure"]["summary"]
     assert marked(session) == []
+
+
+@pytest.mark.parametrize("userland", ["busybox-musl"], indirect=True)
+def test_no_kill_leaves_an_agent_or_leads_to_a_second(session: Session, rounds: Rounds) -> None:
+    """A share of what `make place-kills` does in a container."""
+    kill_in_turns(session, rounds(3))

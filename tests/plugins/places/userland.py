@@ -1,4 +1,4 @@
-"""What a far side finds on its PATH: the system's programs with one shell or another, or busybox alone."""
+"""What a far side finds on its PATH: the system's programs with one shell or another, or a busybox alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from typing import NamedTuple
 
 import pytest
 
-NAMES = ("dash", "bash", "busybox")
+from tests.support.build import ROOT
+
+NAMES = ("dash", "bash", "busybox", "busybox-musl")
+BUILT = ROOT / "build" / "userlands"  # by .ci/userlands
 
 
 class Userland(NamedTuple):
@@ -38,12 +41,18 @@ class Userland(NamedTuple):
 
 def install(name: str, folder: Path) -> Userland:
     """Make a userland in the folder."""
-    program = shutil.which(name)
-    if program is None:
-        pytest.skip(f"needs {name}: apt-get install {name}")
+    program = find_program(name)
     folder.mkdir()
-    if name == "busybox":
+    if name.startswith("busybox"):
         subprocess.run([program, "--install", "-s", str(folder)], check=True, timeout=20)
         return Userland(name, str(folder))
     (folder / "sh").symlink_to(program)
     return Userland(name, f"{folder}:{os.environ['PATH']}")
+
+
+def find_program(name: str) -> str:
+    """Return the path of a shell or a busybox; skip the test if it is not there."""
+    program = shutil.which(name, path=f"{os.environ['PATH']}:{BUILT}")
+    if program is None:
+        pytest.skip(f"needs {name}: make userlands" if "-" in name else f"needs {name}: apt-get install {name}")
+    return program
