@@ -75,7 +75,7 @@ $(SDK):
 	cd build/acp && tar xzf "$$(npm pack --silent @agentclientprotocol/sdk@latest)"
 
 slurm podman: $(STAMP)
-	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/real_places/test_$@.py $(ARGS)
+	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/real_places/test_$@*.py $(ARGS)
 
 # With the Node that acpx wants: under an older one npm would choose an acpx as old as that.
 peers:

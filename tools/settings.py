@@ -60,7 +60,7 @@ EXAMPLES = {
     "session.retry_delay": '"10s"',
     "session.history_budget": "120000",
     "session.transcript_replay_depth": "200",
-    "timeouts.initialize": '"2h"',
+    "timeouts.initialize": '"2m"',
     "timeouts.new": '"2m"',
     "timeouts.load": '"5m"',
     "catalog.url": '""',
@@ -84,6 +84,8 @@ PLACE_KEYS = {
     "env": "Variables to forward (`NAME`) or to set there (`NAME=VALUE`), a list. The default is empty.",
     "memory": "A memory limit, such as `16G`. There is none by default.",
     "cpus": "A limit on CPUs, a number. There is none by default.",
+    "idle_after": "A session there ends its agent after this long without a turn. The default is 30s in a "
+    "place with slots (`slurm`), and `session.idle_after` elsewhere.",
     "writable_git": "Whether a container may write `.git/hooks` and `.git/config`. The default is false.",
 }
 TABLES = {

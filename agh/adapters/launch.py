@@ -36,6 +36,9 @@ class Launch:
     elsewhere: bool = False  # the agent runs in the place, without this machine's files and terminals
     cwd: str = ""  # the workspace as the agent sees it
     preamble: bytes = b""  # sent before the first message
+    started_notice: bytes = b""  # on stderr when the agent has a slot in the place; empty: it needs none
+    queued_notice: bytes = b""  # on stderr if there is no slot yet
+    idle_after: float | None = None  # seconds without a turn; then the session ends its agent
     heartbeat: float = 0.0  # seconds between spaces, which tell the other end that we are alive
     check: Callable[[], None] = nothing  # raises if the place is unavailable
     clear: Callable[[], None] = nothing  # ends what a launch left behind that was never finished

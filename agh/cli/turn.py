@@ -86,7 +86,7 @@ def send_and_tell(
     with starting(session) as spinner:
         on_request = spinner.aside(partial(answer_early, refuse))
         receipt, started = send(session, prompt, on_request=on_request, **args)
-    if started is not None:
+    if started is not None and not started.get("queued"):
         tell_restored(started)
     return receipt
 

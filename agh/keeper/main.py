@@ -61,6 +61,7 @@ def keep(lock: Lock, ready: Ready, request: StartRequest) -> None:
     """Keep a session from its start to its end."""
     live = load_session(lock, request)
     live.on_early_request = ready.asked
+    live.on_queued = lambda: report_queued(live, ready)
     with ExitStack() as closing:
         try:
             start_agent(live)
@@ -85,12 +86,19 @@ def open_control(live: Live) -> Control:
     return Control(live.loop, live.session, verbs(live))
 
 
+def report_queued(live: Live, ready: Ready) -> None:
+    """Report that the agent waits for a slot in its place."""
+    from agh.keeper.verbs import describe
+
+    ready.queued(describe(live))
+
+
 def serve(live: Live, ready: Ready, hello: dict[str, Any]) -> None:
     """Report that the session is live, serve until it is to end, and write its end."""
     from agh.keeper import ending
     from agh.keeper.turns import turn
 
-    live.ready, live.on_early_request = True, None
+    live.ready, live.on_early_request, live.on_queued = True, None, None
     watch_signals_and_time(live)
     live.loop.later(0, lambda: turn.start_next(live))
     ready.succeeded(hello)

@@ -45,6 +45,10 @@ class Ready:
         """Report why the session could not be started."""
         self._report({"error": error.for_relay()})
 
+    def queued(self, hello: dict[str, Any]) -> None:
+        """Report that the agent waits for a slot in its place, and prompts are queued."""
+        self._write({"queued": hello})
+
     def asked(self, request_id: str) -> None:
         """Report that the agent asks for a permission, or a question, before the session is live."""
         self._write({"request": request_id})
@@ -146,6 +150,7 @@ def preload() -> None:
     import agh.core.settings.toml_text
     import agh.keeper.agent.incoming
     import agh.keeper.agent.restore
+    import agh.keeper.agent.slot
     import agh.keeper.failures
     import agh.keeper.lending
     import agh.keeper.notify.plan

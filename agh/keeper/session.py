@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from agh.keeper.agent.permissions import PendingRequest
     from agh.keeper.agent.policy import Grant
     from agh.keeper.agent.questions import PendingQuestion
+    from agh.keeper.agent.slot import Slot
     from agh.keeper.agent.terminals import Terminal
     from agh.keeper.agent.user_messages import UserMessage
     from agh.keeper.hooks import RunningHook
@@ -110,6 +111,7 @@ class AgentSide:
     environ: dict[str, str] = field(default_factory=dict)
     mcp_servers: list[dict[str, Any]] = field(default_factory=list)  # of a client, and never stored
     connection: Agent | None = None
+    slot: Slot | None = None  # in a place that has room for few agents
     requests: dict[str, PendingRequest] = field(default_factory=dict)  # permissions that wait, by id
     questions: dict[str, PendingQuestion] = field(default_factory=dict)  # that wait for an answer, by id
     compactions: set[str] = field(default_factory=set)  # of its context, that a marker tells of
@@ -127,6 +129,11 @@ class AgentSide:
     def is_waiting(self) -> bool:
         """Tell whether it waits for the user."""
         return bool(self.requests or self.questions)
+
+    @property
+    def waits_for_slot(self) -> bool:
+        """Tell whether its place has no room for it yet."""
+        return self.slot is not None and self.slot.is_waiting
 
     @property
     def connected(self) -> Agent:
@@ -194,9 +201,9 @@ class Live:
         self.hooks: list[RunningHook] = []
         self.last_end: dict[str, Any] = {}  # how meta.json said that the session ended before this start
         self.ready = False  # the start is over, and commands are served
-        self.on_early_request: Callable[[str], None] | None = (
-            None  # tells the command that waits for the start
-        )
+        # They tell the command that waits for the start what the agent asks, and that it has no slot yet.
+        self.on_early_request: Callable[[str], None] | None = None
+        self.on_queued: Callable[[], None] | None = None
         self.before_start: dict[str, Any] = {}  # what meta.json still says until the start has succeeded
 
     @property
@@ -269,6 +276,7 @@ class Live:
             "question": self._open_question(),
             "health": self.activity.health,
             "waiting_for_auth": self.activity.needs_login,
+            "waiting_for_slot": self.agent.waits_for_slot,
             "last_activity_at": self.activity.last_at,
         }
         self.update(sync=False, activity=activity)

@@ -18,11 +18,22 @@ from agh.store.rows import redact_tables
 
 
 def verbs(live: Live) -> dict[str, Handler]:
-    """Return the handler of each verb; until the session is ready, only `stop` and answers are accepted."""
+    """Return the handler of each verb; until the session is ready, only `stop` and answers are accepted.
+
+    While the agent waits for a slot in its place, prompts are accepted, too.
+    """
 
     def when_ready(handler: Callable[[Live, dict[str, Any], Answer], None]) -> Handler:
         def handle(request: dict[str, Any], answer: Answer) -> None:
             if not live.ready:
+                raise SessionStarting(live.session_id, waits_for_slot=live.agent.waits_for_slot)
+            handler(live, request, answer)
+
+        return handle
+
+    def when_queued(handler: Callable[[Live, dict[str, Any], Answer], None]) -> Handler:
+        def handle(request: dict[str, Any], answer: Answer) -> None:
+            if not live.ready and not live.agent.waits_for_slot:
                 raise SessionStarting(live.session_id)
             handler(live, request, answer)
 
@@ -30,14 +41,14 @@ def verbs(live: Live) -> dict[str, Handler]:
 
     return {
         "hello": when_ready(hello_verb),
-        "prompt": when_ready(prompts.accept),
+        "prompt": when_queued(prompts.accept),
         "set": when_ready(options.set_verb),
         "cancel": when_ready(cancel.cancel_verb),
         "decide": lambda request, answer: answers.decide_verb(live, request, answer),
         "answer": lambda request, answer: answers.answer_verb(live, request, answer),
         "attach": when_ready(lease.attach),
         "detach": when_ready(lease.detach),
-        "queue": when_ready(queue.queue_verb),
+        "queue": when_queued(queue.queue_verb),
         "update": when_ready(update_verb),
         "redact": when_ready(redact_verb),
         "lend": when_ready(lend),

@@ -47,7 +47,7 @@ def was_shut_down(view: View) -> bool:
 
 
 def _resume(session: Session) -> View:
-    ensure_live(session)
+    ensure_live(session, waits_for_slot=False)
     return session_view(session)
 
 

@@ -47,6 +47,7 @@ def create(
     mcp_servers: Iterable[dict[str, Any]] = (),
     keep_mcp_servers: bool = False,
     on_request: OnRequest | None = None,
+    waits_for_slot: bool = True,
     replace: bool = False,
     discard: bool = False,
     announce: Callable[[Meta, bool], None] = lambda metadata, is_default: None,
@@ -56,10 +57,11 @@ def create(
 
     `on` is the place where the agent runs. With a `branch` (empty: a new one) it has its own worktree. It may
     work in the `directories`, too. The `mcp_servers` of a client are for this start only, because they may
-    hold tokens; `keep_mcp_servers` stores them. With `replace`, a stopped session that has the name is
-    archived. `discard` leaves nothing behind either if the agent does not start. `announce` is called before
-    the agent is started, with whether it is the default; `check` when it has said what it can do: if it
-    raises, the session is deleted again.
+    hold tokens; `keep_mcp_servers` stores them. Unless it `waits_for_slot`, a session whose agent has no slot
+    in its place yet is returned while it is starting; its hello is then `queued`. With `replace`, a stopped
+    session that has the name is archived. `discard` leaves nothing behind either if the agent does not start.
+    `announce` is called before the agent is started, with whether it is the default; `check` when it has said
+    what it can do: if it raises, the session is deleted again.
     """
     try:
         registered = workspaces.find_existing(workspace or os.getcwd())
@@ -101,7 +103,9 @@ def create(
                 publish(lock, metadata)
         with lock:
             announce(metadata, not (command or agent or settings["agent"]))
-            passing = {"mcp_servers": list(mcp_servers)} if mcp_servers and not keep_mcp_servers else {}
+            passing: dict[str, Any] = {"waits_for_slot": waits_for_slot}
+            if mcp_servers and not keep_mcp_servers:
+                passing["mcp_servers"] = list(mcp_servers)
             hello = _first_start(lock, replaced, on_request, discard=discard, **passing)
         if check is not None:
             _check_started(lock.session, replaced, check)

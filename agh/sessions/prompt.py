@@ -56,7 +56,7 @@ def send(
                 raise
         _check_size(session, prompt)
         limit = None if deadline is None else _seconds_to(deadline)
-        hello = ensure_live(session, limit=limit, on_request=on_request)
+        hello = ensure_live(session, limit=limit, on_request=on_request, waits_for_slot=False)
         started = hello if hello["started"] else started
 
 

@@ -46,10 +46,16 @@ children: list[int] = []  # keepers started by this process; one that outlives t
 
 
 def ensure_live(
-    session: Session, *, limit: float | None = None, on_request: OnRequest | None = None, **request: Any
+    session: Session,
+    *,
+    limit: float | None = None,
+    on_request: OnRequest | None = None,
+    waits_for_slot: bool = True,
+    **request: Any,
 ) -> dict[str, Any]:
     """Make the session live and return its keeper's hello; `request` is for a start, if one is needed.
 
+    Unless it `waits_for_slot`, it returns as soon as prompts are queued; the hello is then `queued`.
     `on_request` gets the session and the id of each request of the agent that comes before it is live.
     Raises KeeperNotResponding or TimedOut if that takes longer than `limit` seconds.
     """
@@ -65,9 +71,15 @@ def ensure_live(
             except Relayed as error:
                 if error.code not in ("session_starting", "session_stopping"):
                     raise
+                if error.details.get("waits_for_slot"):
+                    if not waits_for_slot:
+                        return {"session_id": session.id, "queued": True, "started": False}
+                    if limit is None:
+                        deadline = time.monotonic() + CONNECT_LIMIT
             lock = locks.take(session)
             if lock is not None:
                 with lock:
+                    request["waits_for_slot"] = waits_for_slot
                     hello = start(lock, limit=limit, on_request=on_request, **request)
                     return hello | {"started": True}
             if time.monotonic() > deadline:
@@ -76,7 +88,12 @@ def ensure_live(
 
 
 def start(
-    lock: Lock, *, limit: float | None = None, on_request: OnRequest | None = None, **request: Any
+    lock: Lock,
+    *,
+    limit: float | None = None,
+    on_request: OnRequest | None = None,
+    waits_for_slot: bool = True,
+    **request: Any,
 ) -> dict[str, Any]:
     """Start the keeper of a session whose lock is held, and return its hello once it is ready.
 
@@ -100,13 +117,13 @@ def start(
         finally:
             children.append(process.pid)
         try:
-            report = _read_report(process, limit, on_request)
+            report = _read_report(process, limit, on_request, waits_for_slot)
         except spawn.RequestUnread:  # started ahead, it had no log to say why: the next one has
             process = spawn.start_keeper(module, lock.session, log)
             children.append(process.pid)
             process = spawn.send_request(process, module, lock.fd, log, request)
             with suppress(spawn.RequestUnread):
-                report = _read_report(process, limit, on_request)
+                report = _read_report(process, limit, on_request, waits_for_slot)
     finally:
         os.close(log)
     if not report:
@@ -121,9 +138,12 @@ def start(
 
 
 def _read_report(
-    process: spawn.KeeperProcess, limit: float | None, on_request: OnRequest | None
+    process: spawn.KeeperProcess, limit: float | None, on_request: OnRequest | None, waits_for_slot: bool
 ) -> dict[str, Any]:
-    """Return how the start ended, ok or error, or nothing if the keeper died; pass on what the agent asks."""
+    """Return how the start ended, ok or error, or nothing if the keeper died; pass on what the agent asks.
+
+    Unless it `waits_for_slot`, the report that there is none yet counts as ok.
+    """
     deadline = None if limit is None else time.monotonic() + limit
     received = bytearray()
     with process.connection:
@@ -131,6 +151,8 @@ def _read_report(
             report: dict[str, Any] = orjson.loads(line)
             if report.keys() & {"ok", "error"}:
                 return report
+            if "queued" in report and not waits_for_slot:
+                return {"ok": {**report["queued"], "queued": True}}
             if "request" in report and on_request is not None:
                 on_request(process.session, report["request"])
     return {}

@@ -33,15 +33,18 @@ SlurmdLogFile={folder}/slurmd.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
+SelectTypeParameters=CR_Core_Memory
+DefMemPerCPU=64
+SlurmdParameters=config_overrides
 JobCompType=jobcomp/none
 AccountingStorageType=accounting_storage/none
 MpiDefault=none
 ReturnToService=2
 InactiveLimit=0
 KillWait=2
-NodeName={host} NodeAddr=127.0.0.1 CPUs=2 State=UNKNOWN
+NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={memory} State=UNKNOWN
 PartitionName=debug Nodes={host} Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:16
+PartitionName=batch Nodes={host} MaxTime=INFINITE State=UP OverSubscribe=NO
 """
 
 
@@ -54,8 +57,11 @@ def missing() -> str:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[dict[str, str]]:
-    """Run the cluster for the block; yield the environment that its commands need."""
+def running(folder: Path, cpus: int = 2, memory: int = 8192) -> Iterator[dict[str, str]]:
+    """Run the cluster for the block; yield the environment that its commands need.
+
+    Its node has as many processors and megabytes as it is told to have, whatever the machine has.
+    """
     host = socket.gethostname().partition(".")[0]
     for name in ("state", "spool"):
         (folder / name).mkdir(parents=True)
@@ -64,7 +70,7 @@ def running(folder: Path) -> Iterator[dict[str, str]]:
     key.write_bytes(os.urandom(128))
     key.chmod(0o400)
     ports = {"ctld": _free_port(), "slurmd": _free_port()}
-    conf.write_text(CONF.format(host=host, folder=folder, **ports))
+    conf.write_text(CONF.format(host=host, folder=folder, cpus=cpus, memory=memory, **ports))
     environ = {**os.environ, "SLURM_CONF": str(conf), "PATH": f"{os.environ['PATH']}:/usr/sbin"}
     started: list[subprocess.Popen[bytes]] = []
 

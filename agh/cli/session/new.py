@@ -119,12 +119,17 @@ def name_options(command: Any) -> Any:
     help="Work in a separate git worktree, on BRANCH (default: a new branch).",
 )
 @click.option("--no-ask", is_flag=True, help="Refuse whatever the agent asks for while it starts.")
+@click.option("--wait", is_flag=True, help="Wait until the agent runs, even if its place has no slot yet.")
 @output_option()
-def new_command(output: str, **options: Any) -> None:
+def new_command(output: str, wait: bool, **options: Any) -> None:
     """Start a session and print its id.
 
-    It stays live until you stop it, or until it has been idle for 15 minutes (session.idle_after)."""
-    view = new_session(**options)
+    It stays live until you stop it, or until it has been idle for 15 minutes (session.idle_after).
+
+    If its place has slots and none is free, as on a full cluster, the session is `starting` and takes
+    prompts, which are sent when the agent runs.
+    """
+    view = new_session(**options, waits_for_slot=wait)
     write_result("session", view, output, lambda: str(view["id"]))
 
 
@@ -133,6 +138,7 @@ def new_session(
     discard: bool = False,
     no_ask: bool = False,
     check: Callable[[Session], None] | None = None,
+    waits_for_slot: bool = True,
     **options: Any,
 ) -> dict[str, Any]:
     """Start a session from the options of a command and return its view; for `check` see `create`."""
@@ -144,9 +150,12 @@ def new_session(
             **request,
             discard=discard,
             check=check,
+            waits_for_slot=waits_for_slot,
             announce=partial(announce, spinner),
             on_request=spinner.aside(partial(_answer_early, no_ask)),
         )
+    if hello.get("queued"):
+        remark(f"no slot is free in {options['on']}: the agent starts when there is one; prompts are queued")
     tell_remarks(hello)
     return session_view(session)
 

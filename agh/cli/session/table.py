@@ -237,6 +237,8 @@ def _question(view: View) -> str:
     activity = view.get("activity")
     if not activity:
         return ""
+    if activity.get("waiting_for_slot"):
+        return "waiting for a slot"
     question = str(activity.get("question") or "")
     if view.get("workspace_path"):
         question = question.replace(f"{view['workspace_path']}/", "")  # the end of a path says more

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from agh.adapters.launch import Launch
 from agh.core.acp.frames import Frame
 from agh.core.events import timestamp
 from agh.errors import AgentFailed, AghError, PlaceGone
@@ -46,19 +47,44 @@ def start_agent(live: Live, extra_argv: Sequence[str] = ()) -> None:
         cwd=launch.cwd if launch.elsewhere else None,
         keeper={"pid": os.getpid(), "started_at": timestamp()},
     )
-    on_stderr = None
-    if live.agent.record.error_log:
-        from agh.keeper.turns.error_log import ErrorLog  # few agents have one
-
-        on_stderr = ErrorLog(live).take
+    if launch.idle_after is not None:
+        live.settings = {**live.settings, "session.idle_after": launch.idle_after}
+    on_stderr = _watch_stderr(live, launch)
     live.agent.connection = Agent(
         live.loop,
         launch,
         on_frames=lambda agent, frames: _take(live, frames),
         on_end=lambda agent: _fail(live, agent.death()),
-        is_waiting=lambda: live.agent.is_waiting,
+        is_waiting=lambda: live.agent.is_waiting or live.agent.waits_for_slot,
         on_stderr=on_stderr,
     )
+
+
+def _watch_stderr(live: Live, launch: Launch) -> Callable[[bytes], None] | None:
+    """Return what reads the agent's stderr as it comes, if anything does."""
+    readers: list[Callable[[bytes], None]] = []
+    if live.agent.record.error_log:
+        from agh.keeper.turns.error_log import ErrorLog  # few agents have one
+
+        readers.append(ErrorLog(live).take)
+    if launch.started_notice:
+        from agh.keeper.agent.slot import Slot  # few places have them
+
+        live.agent.slot = Slot(live.loop, launch, lambda: _note_queued(live))
+        readers.append(live.agent.slot.take)
+
+    def read(data: bytes) -> None:
+        for reader in readers:
+            reader(data)
+
+    return read if readers else None
+
+
+def _note_queued(live: Live) -> None:
+    """Let lists, and the command that waits for the start, know that there is no slot for the agent yet."""
+    live.show_activity()
+    if live.on_queued is not None:
+        live.on_queued()
 
 
 def initialize_agent(live: Live) -> None:
@@ -69,6 +95,8 @@ def initialize_agent(live: Live) -> None:
         answer = agent.call("initialize", info, live.settings["timeouts.initialize"])
     except RpcError as error:
         raise AgentFailed(agent.name, error.message, hint=error.hint, **error.details) from None
+    if live.agent.slot is not None:
+        live.agent.slot.end()
     answer = answer if isinstance(answer, dict) else {}
     version = answer.get("protocolVersion")
     if version != PROTOCOL:

@@ -23,6 +23,7 @@ from agh.store.schema import LANDMARK
 MODES = ("queue", "interrupt", "steer")
 _MARKERS = {
     "queue": ("prompt_queued", "the session is busy; the prompt waits"),
+    "slot": ("prompt_queued", "the agent has no slot yet; the prompt waits"),
     "steer": ("prompt_steered", "the prompt comes in when the running tool has ended"),
     "interrupt": ("prompt_interrupted", "the running turn is cancelled for this prompt"),
 }
@@ -42,7 +43,7 @@ def accept(live: Live, request: dict[str, Any], answer: Answer) -> None:
         return
     running, parked = live.turns.current is not None or live.turns.finishing, live.meta.get("resumes_at")
     interrupts = mode == "interrupt" and bool(running or parked)
-    busy = running or (bool(parked) and not interrupts)
+    busy = running or not live.ready or (bool(parked) and not interrupts)
     cap = live.settings["session.queue_cap"]
     if busy and not interrupts and inputs.count_queued(log.db) >= cap:
         raise QueueFull(live.session_id, cap)
@@ -66,7 +67,7 @@ def accept(live: Live, request: dict[str, Any], answer: Answer) -> None:
         if not busy:
             turn.start(live, input)
         else:
-            log.add(marker(*_MARKERS[mode], turn=input.turn_id))
+            log.add(marker(*_MARKERS[mode if live.ready else "slot"], turn=input.turn_id))
         log.then(lambda: answer(_receipt(live, input, after=after)))
         if not busy:
             log.then(lambda: turn.send(live, input))
@@ -110,4 +111,5 @@ def _receipt(live: Live, input: Input, *, after: int, repeated: bool = False) ->
         "after": after,
         "repeated": repeated,
         "resumes_at": None if running else live.meta.get("resumes_at"),
+        "waits_for_slot": live.agent.waits_for_slot,
     }

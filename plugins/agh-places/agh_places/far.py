@@ -45,6 +45,9 @@ from agh.errors import AgentDied, AgentNotInstalled, AghError, PlaceGone, Worksp
 
 MARK = "AGH_PLACE_RUN"  # far.sh has the same name
 NOTICE = "agh-place: "
+STARTED = f"{NOTICE}started"
+# What srun prints of a job that waits, and of one that need not wait any longer.
+_PROGRESS = re.compile(r"srun: job \d+ (queued and waiting for|has been allocated) resources")
 HEARTBEAT, PAUSE = 10.0, 15.0  # seconds between two spaces, and between two looks whether one came
 ALWAYS_FORWARDED = ("AGH_SESSION_ID",)
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -87,6 +90,7 @@ def build_preamble(
         f"export_environment() {{ export {' '.join(assignments)}; }}",
         f"on_disconnect() {{ {on_disconnect or ':'}; }}",
         f"set -- {shlex.join([*launch.agent.argv, *launch.extra])}",
+        *([f"echo {shlex.quote(STARTED)} >&2"] if launch.started_notice else []),
     ]
     return os.fsencode("\n".join(header) + "\n") + _read_script()
 
@@ -141,7 +145,11 @@ def resolve_place_env(place_env: Iterable[str], environ: Mapping[str, str]) -> d
 
 def explain_end(place: str, launch: Launch, exit_status: Mapping[str, Any], stderr: str) -> AghError:
     """Return the error that says why a wire ended, from its program's exit status and its stderr."""
-    lines = [line for line in stderr.splitlines() if line.strip()]
+    lines = [
+        line
+        for line in stderr.splitlines()
+        if line.strip() and line != STARTED and not _PROGRESS.fullmatch(line.strip())
+    ]
     notice = next((line.removeprefix(NOTICE) for line in reversed(lines) if line.startswith(NOTICE)), None)
     output = [line for line in lines if not line.startswith(NOTICE)]
     cause = cause_in([line[:300] for line in output])

@@ -102,7 +102,7 @@ def build_slurm_argv(place: Place, launch: Launch, command: Sequence[str]) -> li
     partition = [f"--partition={place.target}"] if place.target else []
     job = [f"--job-name=agh-{launch.session_id or 'probe'}", "--ntasks=1", "--export=NONE", "--chdir=/"]
     shell = ["/bin/sh", *command[1:]]  # PATH is not set yet
-    return [*select_program(place), "--quiet", *job, *partition, *build_limits(place), *place.options, *shell]
+    return [*select_program(place), *job, *partition, *build_limits(place), *place.options, *shell]
 
 
 def build_slurm_end(place: Place, session_id: str) -> list[str]:
@@ -197,6 +197,7 @@ KINDS = {
             build_limits=build_slurm_limits,
             forwarded=LOGIN_VARIABLES,
             # An allocation outlives its srun. Match the name too: one that srun only joined is not ours.
+            queued_notice="queued and waiting for resources",
             on_disconnect='scancel --quiet --name="agh-$AGH_SESSION_ID" "$SLURM_JOB_ID"',
         ),
         Kind(

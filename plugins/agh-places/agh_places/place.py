@@ -14,10 +14,12 @@ from typing import Any
 
 from agh.adapters.far_command import FarCommand
 from agh.adapters.launch import Launch
+from agh.core.settings.values import seconds
 from agh.errors import AghError, PlaceGone, PlaceInvalid
 from agh_places import far
 
 CHECK_TIMEOUT, END_TIMEOUT = 30.0, 15.0  # seconds
+IDLE_IN_SLOT = 30.0  # seconds; others wait for the slot of an agent that does nothing
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Place:
     env: tuple[str, ...] = ()  # NAME is forwarded with its value here, NAME=VALUE is set there
     memory: str = ""  # a limit, as the kind's program understands it: 4G
     cpus: float = 0.0
+    idle_after: float = 0.0  # seconds without a turn until the session ends its agent; 0: the kind's default
     writable_git: bool = False  # whether a container may write a repository's hooks and configuration
 
 
@@ -57,6 +60,7 @@ class Kind:
     )
     forwarded: tuple[str, ...] = ()  # environment variables whose values here are also right there
     on_disconnect: str = ""  # a shell command for the far side: frees what only the wire would have freed
+    queued_notice: str = ""  # what its program prints if there is no slot yet; empty: it has no slots
     unreachable: str = ""  # what its program prints if the place is not there; empty: far.sh sends notices
 
     @property
@@ -73,6 +77,7 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
     "env": list,
     "memory": str,
     "cpus": (int, float),
+    "idle_after": (str, int, float),
     "writable_git": bool,
 }
 
@@ -92,6 +97,8 @@ def find_place(reference: str, named: Mapping[str, Mapping[str, Any]]) -> Place 
             if not all(isinstance(text, str) and text for text in value):
                 raise PlaceInvalid(table, f"{key} is a list of texts")
             settings[key] = tuple(value)
+    if "idle_after" in settings:
+        settings["idle_after"] = _parse_span(table, settings["idle_after"])
     if "on" not in settings:
         raise PlaceInvalid(table, 'it needs an address: on = "ssh:HOST"')
     address = settings.pop("on")
@@ -99,6 +106,14 @@ def find_place(reference: str, named: Mapping[str, Mapping[str, Any]]) -> Place 
     if place is None:
         raise PlaceInvalid(table, f"on = {address!r} is no address; they look like {_list_usages()}")
     return place
+
+
+def _parse_span(table: str, value: Any) -> float:
+    """Return the seconds of a time span, as the settings have it."""
+    try:
+        return seconds(value)
+    except ValueError as error:
+        raise PlaceInvalid(table, f"idle_after: {error}") from None
 
 
 def redirect_launch(launch: Launch) -> None:
@@ -110,6 +125,9 @@ def redirect_launch(launch: Launch) -> None:
     launch.elsewhere, launch.cwd = True, place.dir or launch.workspace
     launch.check = lambda: _check(place)
     launch.explain = lambda exit_status, stderr: _explain_end(place, launch, exit_status, stderr)
+    launch.idle_after = place.idle_after or (IDLE_IN_SLOT if kind.queued_notice else None)
+    if kind.queued_notice:
+        launch.started_notice, launch.queued_notice = far.STARTED.encode(), kind.queued_notice.encode()
     if kind.has_far_side:
         launch.preamble = far.build_preamble(launch, (*kind.forwarded, *place.env), kind.on_disconnect)
         launch.argv = kind.build_argv(place, launch, far.build_shell_argv(launch.preamble))
@@ -221,5 +239,5 @@ def select_program(place: Place) -> list[str]:
 def check_name(what: str, name: str) -> str:
     """Return the name; raise ValueError if a program could take it for an option or for two words."""
     if not name or name.startswith("-") or any(letter.isspace() or letter == "\0" for letter in name):
-        raise ValueError(f"{name!r} is no {what}" if name else f"it needs a {what}")
+        raise ValueError(f"{name!r} is no {what}" if name else f"it has no {what}")
     return name

@@ -149,10 +149,10 @@ def test_kube() -> None:
 
 def test_slurm() -> None:
     job = [f"--job-name=agh-{ID}", "--ntasks=1", "--export=NONE", "--chdir=/"]
-    assert wire("slurm") == ["srun", "--quiet", *job, "/bin/sh"]
+    assert wire("slurm") == ["srun", *job, "/bin/sh"]
     mine = named(on="slurm:gpu", memory="8G", cpus=4, options=["--gres=gpu:1"])
     limits = ["--partition=gpu", "--mem=8G", "--cpus-per-task=4", "--gres=gpu:1"]
-    assert wire("mine", places=mine) == ["srun", "--quiet", *job, *limits, "/bin/sh"]
+    assert wire("mine", places=mine) == ["srun", *job, *limits, "/bin/sh"]
     assert b"HOME=/home/me" in placed("slurm").preamble, "the nodes share the homes, and srun brings nothing"
     assert b"HOME=" not in placed("ssh:web1").preamble
 
