@@ -25,8 +25,9 @@ docs: $(STAMP)
 picture: $(STAMP)
 	$(BIN)/python -m tools.picture
 
-# docs/pictures, light and dark; ARGS=list makes only those whose names begin so.
+# docs/pictures, light and dark; ARGS=list makes only those whose names begin so. The page needs Debian's chromium.
 pictures: $(STAMP)
+	$(BIN)/python -m pip install -q --group browser
 	$(BIN)/python -m tools.pictures $(ARGS)
 
 # AGH_SOAK_MINUTES (60) are shared out among the tests that try a fault again and again.

@@ -12,7 +12,12 @@ from tools.pictures.__main__ import PICTURES, SCRATCH, TABLE
 
 def test_every_picture_is_there_for_light_and_dark() -> None:
     names = {f"{name}-{background}.svg" for name in TABLE for background in ("light", "dark")}
+    names |= {"page-light.png", "page-dark.png"}
     assert {path.name for path in PICTURES.iterdir()} == names
+
+
+def test_a_picture_is_quick_to_load() -> None:
+    assert {path.name for path in PICTURES.iterdir() if path.stat().st_size > 200_000} == set()
 
 
 @pytest.mark.parametrize("path", sorted(PICTURES.glob("*.svg")), ids=lambda path: path.stem)

@@ -2,7 +2,7 @@
 
 The commands really run, in a temporary home, on a pseudo-terminal; the agents play a script (story.py). Only
 what differs from one run to another is replaced: ids, and how long ago something was. `make pictures
-ARGS=list` makes those whose names begin with one of the words.
+ARGS=list` makes those whose names begin with one of the words; `page` is that of `agh serve`, in a browser.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import orjson
 
-from tools.pictures import story
+from tools.pictures import page, story
 from tools.pictures.screen import PATIENCE, Screen, on_screen
 from tools.pictures.svg import picture
 
@@ -210,6 +210,10 @@ def take(setting: Scene, view: Picture, background: str) -> str:
 def main(words: list[str]) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     with scene() as setting:
+        if not words or "page".startswith(tuple(words)):
+            setting.set_ages()
+            page.take_pictures(setting.env, setting.directory, "bremerhaven", (SCRATCH, HOME), PICTURES)
+            print("docs/pictures/page-light.png, page-dark.png")
         for name, view in TABLE.items():
             if words and not name.startswith(tuple(words)):
                 continue

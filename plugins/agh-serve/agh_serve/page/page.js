@@ -25,7 +25,7 @@ async function ask(path, method = "GET", body = undefined, signal = undefined) {
   if (body) headers["content-type"] = "application/json";
   const response = await fetch(path, { method, headers, signal, body: body && JSON.stringify(body) });
   if (response.ok) return response;
-  let error = { message: `the server answered ${response.status}` };
+  let error = { message: `the server returned status ${response.status}` };
   try { error = (await response.json()).error; } catch { /* the body is not an error of agh */ }
   if (response.status === 401) askForToken();
   throw Object.assign(new Error(error.message), { status: response.status, hint: error.hint });
@@ -60,7 +60,7 @@ function askForToken() {
 function setTrouble(change) {
   trouble = Math.max(0, trouble + change);
   $("banner").hidden = !trouble;
-  $("banner").textContent = "The server does not answer. Trying again…";
+  $("banner").textContent = "Cannot reach the server. Trying again…";
 }
 
 const pause = (time) => new Promise((resolve) => setTimeout(resolve, time));
@@ -243,10 +243,17 @@ const handlers = {
   gone(view, { error }) { view.over = {}; showProblem(error); },
 };
 
+/* The server writes times in UTC; show the reader's own. */
+function showLocal(time) {
+  const moment = new Date(time.dateTime);
+  if (!isNaN(moment)) time.textContent = moment.toLocaleTimeString("en-GB");
+}
+
 function put(view, number, html) {
   const template = document.createElement("template");
   template.innerHTML = html;
   const element = template.content.firstElementChild;
+  element.querySelectorAll("time[datetime]").forEach(showLocal);
   const previous = view.elements.get(number);
   view.elements.set(number, element);
   element.dataset.number = number;
@@ -280,7 +287,7 @@ function showSession(state) {
   const pending = (state.permissions?.length || 0) + (state.questions?.length || 0);
   $("working").hidden = !busy || Boolean(pending);
   $("working").querySelector("span").textContent = `${plain(state.agent_name)} is working`;
-  $("text").placeholder = busy ? "What comes next?" : live ? `Message ${plain(state.agent_name)}` : "Go on; this resumes the session";
+  $("text").placeholder = busy ? "Your next prompt" : live ? `Message ${plain(state.agent_name)}` : "Send a prompt to resume the session";
   resizeInput();
   document.title = `${pending ? "● " : ""}${nameOf(state)} · agh`;
 }
@@ -326,7 +333,7 @@ function newRequestCard(request) {
 function newQuestionCard(question) {
   const card = createElement("form", "ask"), words = createElement("p"), choices = createElement("div", "choices");
   card.dataset.request = question.request_id;
-  const lead = question.status === "orphaned" ? "The agent asked, before it was interrupted:" : "The agent asks:";
+  const lead = question.status === "orphaned" ? "Before it was interrupted, the agent asked:" : "The agent asks:";
   words.append(createElement("b", "", lead), ` ${plain(question.message)}`);
   card.append(words);
   if (question.url) card.append(createElement("p", "title", plain(question.url)));

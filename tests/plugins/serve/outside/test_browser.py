@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,28 @@ def test_list_open_and_live(page: Page, live: Live, server: Server) -> None:
     expect(page.locator("#transcript")).to_contain_text("echo: from elsewhere")
 
 
+def test_times_are_local(browser: Browser, live: Live, server: Server) -> None:
+    live.new(args=("--name", "clock")).tell("hello")
+    context = browser.new_context(timezone_id="Asia/Kolkata")
+    page = context.new_page()
+    visit(page, server)
+    open_session(page, "clock")
+    time = page.locator("#transcript time").first
+    stored = datetime.fromisoformat(time.get_attribute("datetime") or "")
+    expect(time).to_have_text(f"{stored + timedelta(hours=5, minutes=30):%H:%M:%S}")
+    context.close()
+
+
+@pytest.mark.parametrize("width", [800, 1080, 1280])
+def test_nothing_is_cut_off(page: Page, live: Live, server: Server, width: int) -> None:
+    live.new(args=("--name", "wide"))
+    page.set_viewport_size({"width": width, "height": 700})
+    visit(page, server)
+    open_session(page, "wide")
+    box = page.locator("#send").bounding_box()
+    assert box and box["x"] + box["width"] <= width
+
+
 def test_a_permission_is_approved(page: Page, live: Live, server: Server) -> None:
     session = live.new(args=("--name", "deploy"))
     visit(page, server)
@@ -197,7 +220,7 @@ def test_an_orphaned_question_resumes_its_session(page: Page, live: Live, server
     visit(page, server)
     open_session(page, "killed")
     card = page.locator(".ask")
-    expect(card).to_contain_text("before it was interrupted")
+    expect(card).to_contain_text("Before it was interrupted")
     card.locator("input").fill("that one")
     card.get_by_role("button", name="Answer").click()
     expect(page.locator("#transcript")).to_contain_text("- answer: that one")
