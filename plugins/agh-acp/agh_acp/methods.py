@@ -248,8 +248,8 @@ def available_commands(session: Session) -> list[dict[str, Any]]:
 
 
 def describe(view: View) -> dict[str, Any]:
-    """Return a session as it is in a list."""
-    return {
+    """Return a session as it is in a list, without what is not known: not every editor takes null."""
+    info = {
         "sessionId": view["id"],
         "cwd": view["workspace_path"],
         "additionalDirectories": view.get("additional_directories") or [],
@@ -257,6 +257,7 @@ def describe(view: View) -> dict[str, Any]:
         "updatedAt": view.get("updated_at"),
         "_meta": {"agh": {"agent": view["agent_name"], "state": view["state"], "badge": view["badge"]}},
     }
+    return {name: value for name, value in info.items() if value is not None}
 
 
 def position(view: View) -> str:

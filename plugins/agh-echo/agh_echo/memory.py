@@ -78,10 +78,11 @@ class Memory:
         records = self.read(session_id) or [{}]
         prompts = [record["user"][:60] for record in records if "user" in record]
         titles = [record["title"] for record in records if "title" in record]
+        title = [{"title": title} for title in titles[-1:] + prompts[:1]]
         return {
             "sessionId": session_id,
             "cwd": records[0].get("cwd", "/"),
-            "title": (titles[-1:] + prompts[:1] + [None])[0],
+            **(title[0] if title else {}),  # not null, which not every client takes
             "updatedAt": utc(os.stat(self._path(session_id)).st_mtime),
         }
 

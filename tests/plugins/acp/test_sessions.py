@@ -60,6 +60,15 @@ def test_the_list_has_sessions_of_the_command_line_too(client: Client, live: Liv
     assert [info["sessionId"] for info in here] == [elsewhere.id]
 
 
+def test_a_session_without_a_title_is_listed_without_one(client: Client) -> None:
+    """codecompanion.nvim cannot list sessions if a title is null."""
+    session = client.new()
+    (info,) = client.call("session/list")["sessions"]
+    assert info["sessionId"] == session.id
+    assert None not in info.values()
+    assert "title" not in info
+
+
 def test_a_session_is_loaded_from_its_log_in_whole_messages(client: Client, live: Live) -> None:
     session = client.new()
     client.prompt(session, "one two three four")

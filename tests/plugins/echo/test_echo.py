@@ -919,6 +919,8 @@ class TestStoredSessions:
     def test_list(self, start: Start, stored: str) -> None:
         with start() as peer:
             peer.new()
+            untitled = {info["sessionId"]: info for info in peer.call("session/list")["sessions"]}
+            assert "title" not in untitled[peer.session]
             peer.prompt("/title Named")
             infos = {info["sessionId"]: info for info in peer.call("session/list")["sessions"]}
             assert infos[stored]["title"] == "first words"
