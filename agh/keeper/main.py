@@ -14,6 +14,11 @@ import gc
 
 if __name__ == "__main__":
     gc.disable()  # until all modules are loaded, see process.run: this saves a tenth of the start
+    from agh.keeper.leash.ahead import fork_leash
+    from agh.keeper.leash.tree import leave_tree
+
+    leave_tree()
+    fork_leash()  # before anything is loaded that a leash does not need
 
 import signal
 import time

@@ -7,8 +7,8 @@ JSON. If the command exits without sending them, the keeper exits too. See spawn
 A keeper may outlive the files that it was started from: an upgrade replaces them, and a module that is
 imported after that may be missing, or may not fit those in memory. So every module of agh that a keeper can
 need is loaded before it reports that it is ready, and so are the source of the leash and the modules of
-Python that only failures need.
-Only hashlib stays out: it takes 3.5 MB, and an upgrade of agh does not touch it.
+Python that only failures need. Other modules of Python are imported when they are needed, if ever, since an
+upgrade of agh does not touch them: hashlib takes 3.5 MB, zoneinfo and difflib 0.4 MB.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ import orjson
 from agh.core.events import timestamp
 from agh.errors import AghError, Bug, NoDescriptors
 from agh.home import Session
-from agh.keeper.leash.spawn import ORPHAN, adopt_orphans, load_leash
+from agh.keeper.leash.spawn import adopt_orphans, load_leash
+from agh.keeper.leash.tree import leave_tree
 from agh.store.lock import Lock
 
 
@@ -69,10 +70,7 @@ class Ready:
 def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:
     """Run `keep` as this process and exit; everything is on disk by then, so there is nothing to clean up."""
     session, fd = Session.at(sys.argv[1]), int(sys.argv[2])
-    if ORPHAN in sys.argv[3:]:
-        if os.fork():
-            os._exit(0)
-        os.setsid()  # whoever ends the group of the process above must not end this one
+    leave_tree()
     os.set_inheritable(fd, False)
     os.chdir("/")
     signal.signal(signal.SIGUSR1, lambda *_: None)  # it pauses a session; one that starts does not die of it
@@ -139,9 +137,6 @@ def _receive_request(fd: int) -> tuple[dict[str, Any], list[int]]:
 def preload() -> None:
     """Import what the session needs from now on, and what only a failure or a notification needs."""
     gc.disable()
-    import difflib  # noqa: F401
-    import zoneinfo  # noqa: F401
-
     import agh.core.acp.usage_limit
     import agh.core.diff
     import agh.core.redaction.hidden

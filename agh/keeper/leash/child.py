@@ -13,8 +13,9 @@ from typing import Any
 import orjson
 
 from agh.keeper.leash.adopted import end_adopted
+from agh.keeper.leash.ahead import use_leash
 from agh.keeper.leash.orphans import now_ticks
-from agh.keeper.leash.spawn import start_leash
+from agh.keeper.leash.spawn import LeashProcess, inside, prepare_pipes, start_leash
 from agh.keeper.loop import WRITE, Loop
 
 READ_SIZE = 1 << 18
@@ -43,7 +44,7 @@ class Leashed:
         self.over = False
         self._loop, self._on_output, self._on_over = loop, on_output, on_over
         self._since = now_ticks()
-        self._process = start_leash(argv, environ, cwd, merged=merged)
+        self._process = _use_or_start_leash(argv, environ, cwd, merged=merged)
         _leashes.add(self._process.leash_pid)
         self._inbox = bytearray()
         self._closing = False
@@ -175,3 +176,15 @@ class Leashed:
                 os.write(self._process.life, order)
             except OSError:
                 pass
+
+
+def _use_or_start_leash(
+    argv: Sequence[str], environ: Mapping[str, str], cwd: str | int, *, merged: bool
+) -> LeashProcess:
+    """Start `argv` below the leash that was forked ahead, or else below one that is started now."""
+    if isinstance(cwd, str) and not merged:
+        with inside(cwd):  # raises an error if nothing can be started there
+            waiting = use_leash(list(argv), dict(environ), cwd)
+        if waiting:
+            return prepare_pipes(LeashProcess(*waiting))
+    return start_leash(argv, environ, cwd, merged=merged)

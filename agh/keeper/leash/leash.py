@@ -53,7 +53,12 @@ def report(status: int, line: str) -> None:
         pass  # the keeper is gone, and LIFE_FD will close
 
 
-def start(argv: list[str], status: int) -> int | None:
+def report_failure(status: int, errno: int) -> None:
+    """Report why the agent could not be started."""
+    report(status, f'{{"error":"{os.strerror(errno)}","errno":{errno}}}')
+
+
+def start(argv: list[str], environ: dict[str, str], status: int) -> int | None:
     """Start the agent and return its pid once its exec has worked; None if it failed."""
     leash = os.getpid()
     failed, fails = os.pipe()  # close-on-exec: it closes when the exec has worked
@@ -70,7 +75,7 @@ def start(argv: list[str], status: int) -> int | None:
             for each in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
                 signal.signal(each, signal.SIG_DFL)  # all of them: Python itself ignores SIGPIPE and SIGXFSZ
             signal.pthread_sigmask(signal.SIG_SETMASK, ())
-            os.execvp(argv[0], argv)
+            os.execvpe(argv[0], argv, environ)
         except OSError as error:
             os.write(fails, str(error.errno).encode())
         finally:
@@ -81,7 +86,7 @@ def start(argv: list[str], status: int) -> int | None:
         os.dup2(null, stream)
     errno = int(os.read(failed, 16) or 0)
     if errno:
-        report(status, f'{{"error":"{os.strerror(errno)}","errno":{errno}}}')
+        report_failure(status, errno)
         return None
     report(status, f'{{"pid":{agent}}}')
     return agent
@@ -195,6 +200,11 @@ def main() -> int:
     life, status, argv = int(sys.argv[1]), int(sys.argv[2]), sys.argv[4:]
     for fd in (life, status):
         os.set_inheritable(fd, False)
+    return hold(life, status, argv, dict(os.environ))
+
+
+def hold(life: int, status: int, argv: list[str], environ: dict[str, str]) -> int:
+    """Start the agent and hold it until it has ended or the keeper has; return the exit code."""
     if os.getpgrp() != os.getpid():
         os.setsid()  # a signal for the keeper's group or terminal must not end the leash
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -204,7 +214,7 @@ def main() -> int:
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler nothing is written to the wake-up fd
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    agent = start(argv, status)
+    agent = start(argv, environ, status)
     if agent is None:
         return EXEC_FAILED
     while True:

@@ -13,11 +13,11 @@ import _thread
 import fcntl
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 PIPE_SIZE = 1 << 20
-ORPHAN = "orphan"  # the argument of a keeper that is to leave the tree of the process that starts it
 PR_SET_CHILD_SUBREAPER = 36
 LEASH = os.path.join(os.path.dirname(__file__), "leash.py")
 RUN_SOURCE = "exec(compile(open({}, 'rb').read(), 'leash.py', 'exec'))"
@@ -96,30 +96,42 @@ def start_leash(
     try:
         agent_in, stdin = pipe()
         stdout, agent_out = pipe()
-        _widen(stdout)
         stderr, agent_err = (-1, agent_out) if merged else pipe()
         life_end, life = pipe()
         status, status_end = pipe()
         source, source_end = pipe()
         program = [sys.executable, "-I", "-S", "-c", RUN_SOURCE.format(source)]
         command = [*program, str(life_end), str(status_end), "--", *argv]
-        before = os.open(".", os.O_RDONLY | os.O_CLOEXEC)
-        opened.append(before)
-        try:
-            os.chdir(cwd)
+        with inside(cwd):
             pid = spawn(command, environ, (agent_in, agent_out, agent_err), (source, life_end, status_end))
-        finally:
-            os.fchdir(before)
     except BaseException:  # leak no descriptor: an agent can make this fail as often as it likes
         for fd in opened:
             os.close(fd)
         raise
-    for fd in {before, agent_in, agent_out, agent_err, life_end, status_end, source}:
+    for fd in {agent_in, agent_out, agent_err, life_end, status_end, source}:
         os.close(fd)
     _send_source(source_end)
-    for fd in (stdin, stdout, status, *([] if merged else [stderr])):
+    return prepare_pipes(LeashProcess(pid, stdin, stdout, stderr, life, status))
+
+
+@contextmanager
+def inside(directory: str | int) -> Iterator[None]:
+    """Work in a directory inside the block."""
+    before = os.open(".", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.chdir(directory)
+        yield
+    finally:
+        os.fchdir(before)
+        os.close(before)
+
+
+def prepare_pipes(process: LeashProcess) -> LeashProcess:
+    """Prepare our ends of the pipes: no read or write blocks, and there is room for a burst of output."""
+    _widen(process.stdout)
+    for fd in {process.stdin, process.stdout, process.stderr, process.status} - {-1}:
         os.set_blocking(fd, False)
-    return LeashProcess(pid, stdin, stdout, stderr, life, status)
+    return process
 
 
 def _send_source(pipe: int) -> None:
