@@ -12,6 +12,7 @@ import errno
 import os
 import select
 import time
+from contextlib import suppress
 
 _IN_MODIFY, _IN_CLOSE_WRITE, _IN_MOVED_TO, _IN_CREATE = 0x2, 0x8, 0x80, 0x100
 _IN_ONLYDIR = 0x01000000
@@ -31,6 +32,8 @@ _LOOKS_AGAIN = (
 _PAUSE = 0.001  # a commit of many pages wakes the waiter for each of them
 _POLL = 0.01
 IDLE = 1.0
+_spare: list[int] = []  # an inotify descriptor without watches
+os.register_at_fork(after_in_child=_spare.clear)  # it would share the events with its parent
 
 
 class Watch:
@@ -88,7 +91,9 @@ class Watch:
     def close(self) -> None:
         if self._fd >= 0:
             self._poll.unregister(self._fd)
-            os.close(self._fd)
+            for directory in list(self._watches):
+                self.remove(directory)
+            _put_back(self._fd)
             self._fd = -1
 
     def __enter__(self) -> Watch:
@@ -116,9 +121,27 @@ class Watch:
 
 def _inotify_init() -> int:
     try:
+        if _spare:
+            fd = _spare.pop()
+            with suppress(BlockingIOError):
+                while os.read(fd, 65536):
+                    pass  # what its last user did not wait for
+            return fd
         return _call("inotify_init1", os.O_CLOEXEC | os.O_NONBLOCK)
     except (ImportError, AttributeError, OSError):
         return -1
+
+
+def _put_back(fd: int) -> None:
+    """Keep the descriptor for the next watch, or for the end of the process.
+
+    To close it may take 10 to 20 ms, in which the kernel makes sure that nobody uses it any more. A prompt
+    would wait for that before it exits; `agh run` twice.
+    """
+    if _spare:
+        os.close(fd)
+    else:
+        _spare.append(fd)
 
 
 def _call(function: str, *arguments: int | bytes) -> int:

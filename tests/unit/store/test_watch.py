@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -130,3 +133,48 @@ def test_a_watch_leaves_no_descriptor(directory: Path) -> None:
                 watch.add(str(directory))
             watch.close()
         assert os.listdir("/proc/self/fd") == before
+
+
+@pytest.fixture
+def no_spare(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Start without a spare descriptor, and close what is left."""
+    spare: list[int] = []
+    monkeypatch.setattr(watching, "_spare", spare)
+    yield spare
+    for fd in spare:
+        os.close(fd)
+
+
+def test_a_closed_watch_leaves_its_descriptor_to_the_next(tmp_path: Path, no_spare: list[int]) -> None:
+    old, other = tmp_path / "old", tmp_path / "other"
+    old.mkdir()
+    other.mkdir()
+    with Watch() as first:
+        first.add(old)
+        (old / "seen by nobody").touch()
+        fd = first._fd
+    assert no_spare == [fd]
+    with Watch() as second:
+        assert (second._fd, no_spare) == (fd, [])
+        second.add(other)
+        (old / "no longer watched").touch()
+        assert not second._wait_for_event(0.05)
+        (other / "watched").touch()
+        assert second._wait_for_event(1)
+
+
+def test_watches_at_the_same_time_have_their_own_descriptors(tmp_path: Path, no_spare: list[int]) -> None:
+    with Watch() as first, Watch() as second:
+        fds = {first._fd, second._fd}
+        assert len(fds) == 2
+    assert len(no_spare) == 1, "only one is kept"
+    (closed,) = fds - set(no_spare)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(closed)
+
+
+def test_a_fork_does_not_share_the_spare_descriptor() -> None:
+    code = "import os; from agh.store import watch; watch.Watch().close(); assert watch._spare\n"
+    code += "pid = os.fork()\nif not pid: os._exit(len(watch._spare))\n"
+    code += "raise SystemExit(os.waitpid(pid, 0)[1] or len(watch._spare) - 1)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
