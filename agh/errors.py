@@ -68,7 +68,7 @@ class AmbiguousSession(AghError):
 
 
 class OutputFailed(AghError):
-    """the output cannot be written: {0}"""
+    """cannot write the output: {0}"""
 
     exit = 1
     hint = "df -h ."
@@ -82,14 +82,14 @@ class HomeUnsafe(AghError):
 
 
 class HomeReadOnly(AghError):
-    """{0} cannot be written: {1}"""
+    """cannot write to {0}: {1}"""
 
     exit = 5
     hint = "make it writable, or use another home: export AGH_HOME=/another/directory"
 
 
 class DiskFull(AghError):
-    """{0} cannot be written: {1}"""
+    """cannot write to {0}: {1}"""
 
     exit = 1
     hint = "df -h {0}"
@@ -124,7 +124,7 @@ class ConfigInvalid(AghError):
 
 
 class EnvFileUnsafe(AghError):
-    """{0} may have keys in it and is not private: {1}"""
+    """{0} may contain keys but is not private: {1}"""
 
     exit = 5
     hint = "chmod 600 {0}"
@@ -145,7 +145,7 @@ class AnswerMissing(AghError):
 
 
 class ClipboardMissing(AghError):
-    """there is no clipboard here: no pbcopy, wl-copy, xclip or xsel that works, and no terminal"""
+    """found no clipboard: pbcopy, wl-copy, xclip or xsel must work, or this must be a terminal"""
 
     exit = 4
     hint = "agh session last > answer"
@@ -159,7 +159,7 @@ class NothingToContinue(AghError):
 
 
 class NameTaken(AghError):
-    """a session of this workspace is already called {0}: {1}"""
+    """the name {0} is already taken in this workspace, by session {1}"""
 
     exit = 6
     hint = "agh session status {0}"
@@ -187,7 +187,7 @@ class SessionStarting(AghError):
 
 
 class SessionStopping(AghError):
-    """session {0} is about to stop"""
+    """session {0} is stopping"""
 
     exit = 6
     hint = "agh session wait {0} --until stopped"
@@ -214,13 +214,13 @@ class MetaInvalid(DataDamaged):
 class EventsMissing(DataDamaged):
     """session {0}: events.db is missing"""
 
-    hint = "restore events.db from a backup, or give the session up: agh session delete {0}"
+    hint = "restore events.db from a backup, or delete the session: agh session delete {0}"
 
 
 class EventsEmpty(DataDamaged):
     """session {0}: events.db is empty"""
 
-    hint = "restore events.db from a backup, or give the session up: agh session delete {0}"
+    hint = "restore events.db from a backup, or delete the session: agh session delete {0}"
 
 
 class EventsNotAFile(DataDamaged):
@@ -242,60 +242,60 @@ class EventsUnreadable(DataDamaged):
 
 
 class EventsLost(DataDamaged):
-    """session {0}: events.db ends at {1}, but its metadata knows of {2} events"""
+    """session {0}: events.db ends at event {1}, but there were {2} events"""
 
     hint = "restore events.db from a backup"
 
 
 class EventsNewer(DataDamaged):
-    """session {0}: events.db has format {1}; this agh knows formats up to {2}"""
+    """session {0}: events.db has format {1}; this version of agh reads formats up to {2}"""
 
     hint = "upgrade agh-cli: pip install --upgrade, pipx upgrade or uv tool upgrade"
 
 
 class StoreFailed(DataDamaged):
-    """session {0}: the event log cannot be written: {1}"""
+    """session {0}: cannot write the event log: {1}"""
 
     hint = "df -h ~/.agh"
 
 
 class FileTaken(AghError):
-    """{0} exists already"""
+    """{0} already exists"""
 
     exit = 2
     hint = "name another file, or replace it with --force"
 
 
 class FormatUnknown(AghError):
-    """there is no format {0!r}; there are: {1}"""
+    """unknown format {0!r}; available formats: {1}"""
 
     exit = 2
     hint = "agh plugins list"
 
 
 class ImportInvalid(AghError):
-    """{0} cannot be imported: {1}"""
+    """cannot import {0}: {1}"""
 
     exit = 2
-    hint = "nothing was changed; make the file again with: agh session export ID"
+    hint = "nothing was imported; export the session again: agh session export ID"
 
 
 class NothingToImport(AghError):
-    """no file of {0} was found{1}"""
+    """found no {0} files{1}"""
 
     exit = 4
     hint = "agh session import --from {0} PATH"
 
 
 class ListNotOffered(AghError):
-    """agent {0} does not list its sessions over ACP"""
+    """agent {0} cannot list its sessions over ACP"""
 
     exit = 2
-    hint = "name a session of it by its own id: agh session import --from-agent {0} ID"
+    hint = "name a session by the agent's own id: agh session import --from-agent {0} ID"
 
 
 class LoadNotOffered(AghError):
-    """agent {0} does not replay its sessions over ACP (no session/load)"""
+    """agent {0} cannot replay its sessions over ACP (no session/load)"""
 
     exit = 2
     hint = "see what it offers: agh agent doctor {0}"
@@ -309,17 +309,17 @@ class AgentSessionUnknown(AghError):
 
 
 class SessionExists(AghError):
-    """session {0} exists already, and its log is not that of the file"""
+    """session {0} already exists, with a different log than the file"""
 
     exit = 6
-    hint = "import it as another session with --new-id"
+    hint = "to import the file as another session, add --new-id"
 
 
 class IndexFailed(AghError):
-    """the search index cannot be used: {0}"""
+    """cannot use the search index: {0}"""
 
     exit = 1
-    hint = "agh session search --rebuild WORDS, or choose another place for it with XDG_CACHE_HOME"
+    hint = "agh session search --rebuild WORDS, or set XDG_CACHE_HOME to another directory"
 
 
 class DatabaseMissing(AghError):
@@ -337,7 +337,7 @@ class DatabaseForeign(AghError):
 
 
 class DatabaseVersion(AghError):
-    """the database {0} has format {1}; this agh has format {2}"""
+    """the database {0} has format {1}; this version of agh needs format {2}"""
 
     exit = 8
     hint = "delete it and build it again: agh db build {0}"
@@ -371,7 +371,7 @@ class ShellMissing(AghError):
 
 
 class NothingFound(AghError):
-    """nothing matches{0}"""
+    """no matches{0}"""
 
     exit = 1
     hint = "agh search --all-workspaces WORDS"
@@ -391,7 +391,7 @@ class CheckpointMissing(AghError):
 
 
 class KindUnknown(AghError):
-    """no plugin that is installed keeps sessions of the kind {0}"""
+    """no installed plugin handles sessions of kind {0}"""
 
     exit = 9
     hint = "agh plugins list"
@@ -408,11 +408,11 @@ class EnvironmentManaged(AghError):
     """agh runs in {0}, which the system's package manager manages; nothing was installed"""
 
     exit = 9
-    hint = "install agh with pipx install agh-cli or uv tool install agh-cli, and the plugin with that agh"
+    hint = "install agh with pipx or uv (pipx install agh-cli), then install the plugin with that agh"
 
 
 class InstallerMissing(AghError):
-    """nothing can be installed into {0}: there is no {1}"""
+    """cannot install into {0}: {1} is missing"""
 
     exit = 9
     hint = "put {1} on PATH"
@@ -440,10 +440,10 @@ class Bug(AghError):
 
 
 class ControlVersion(AghError):
-    """the session's keeper speaks another version of agh (asked with {0}, it knows {1})"""
+    """the session runs another version of agh (its protocol version is {1}, not {0})"""
 
     exit = 6
-    hint = "agh session stop, then agh session resume"
+    hint = "restart the session: agh session stop ID, then agh session resume ID"
 
 
 class KeeperGone(AghError):
@@ -454,7 +454,7 @@ class KeeperGone(AghError):
 
 
 class KeeperFailed(AghError):
-    """session {0}: its keeper died while it was starting: {1}"""
+    """session {0}: its keeper died while starting: {1}"""
 
     exit = 7
     hint = "agh session resume {0}"
@@ -468,7 +468,7 @@ class StartStopped(AghError):
 
 
 class KeeperDied(AghError):
-    """session {0}: its keeper died while it was working"""
+    """session {0}: its keeper died"""
 
     exit = 7
     hint = "agh session resume {0}"
@@ -482,7 +482,7 @@ class KeeperNotResponding(AghError):
 
 
 class PromptDropped(AghError):
-    """session {0}: the prompt was taken out of the queue before it was sent"""
+    """session {0}: the prompt was dropped from the queue before it was sent"""
 
     exit = 6
     hint = "agh session queue list {0} --all"
@@ -524,28 +524,28 @@ class SessionNotAttachable(AghError):
 
 
 class QueueFull(AghError):
-    """session {0} has {1} prompts waiting, which is the most it takes"""
+    """session {0}: the queue is full ({1} prompts)"""
 
     exit = 6
     hint = "agh session wait {0} --until idle"
 
 
 class KeyConflict(AghError):
-    """session {0}: the idempotency key {1!r} belongs to another prompt"""
+    """session {0}: the idempotency key {1!r} was already used for another prompt"""
 
     exit = 6
     hint = "use a new key, or see the earlier prompt: agh session queue list {0} --all"
 
 
 class InputTooLarge(AghError):
-    """the prompt has {0} bytes; the most is {1}"""
+    """the prompt is too large: {0} bytes; the maximum is {1}"""
 
     exit = 2
-    hint = "write it to a file in the workspace and name the file"
+    hint = "write it to a file in the workspace and name the file in the prompt"
 
 
 class SessionLimited(AghError):
-    """the usage limit is reached: session {0} is limited until {1}; the prompt waits in its queue"""
+    """session {0} has reached a usage limit; its prompt stays in the queue until {1}"""
 
     exit = 10
     hint = "agh session wait {0}"
@@ -566,7 +566,7 @@ class InputStillOpen(AghError):
 
 
 class LimitReached(AghError):
-    """session {0} has used up its limit: {1}"""
+    """session {0} has reached its limit: {1}"""
 
     exit = 6
     hint = "agh session resume {0} {2} N"
@@ -580,10 +580,10 @@ class HookStopped(AghError):
 
 
 class InputUnknown(AghError):
-    """no prompt with number {0} waits"""
+    """no queued prompt has number {0}"""
 
     exit = 4
-    hint = "agh session queue list ID"
+    hint = "agh session queue list {1}"
 
 
 class NoTurn(AghError):
@@ -594,7 +594,7 @@ class NoTurn(AghError):
 
 
 class AgentNotFound(AghError):
-    """no agent is {0}"""
+    """{0}"""
 
     exit = 4
     hint = "agh agent list; agh agent search {1}"
@@ -615,7 +615,7 @@ class TrustRefused(AghError):
 
 
 class WorkspaceUntrusted(AghError):
-    """the agent {0} is defined in {1}, and that directory is not trusted"""
+    """the agent {0} is defined in {1}, but that workspace is not trusted"""
 
     exit = 4
     hint = "agh agent list"
@@ -643,10 +643,10 @@ class SkillChanged(AghError):
 
 
 class SystemPromptRefused(AghError):
-    """agent {0} takes no system prompt{1}"""
+    """agent {0} does not accept a system prompt{1}"""
 
     exit = 2
-    hint = "say it in the prompt, or in the file of instructions that the agent reads (AGENTS.md)"
+    hint = "put it in the prompt, or in the agent's instructions file (AGENTS.md)"
 
 
 class WorkspaceNotFound(AghError):
@@ -678,10 +678,10 @@ class WorkspaceGone(AghError):
 
 
 class WorkspaceUnresolved(AghError):
-    """session {0}: its workspace {1} cannot be resolved: {2}"""
+    """session {0}: cannot use its workspace {1}: {2}"""
 
     exit = 4
-    hint = "make {1} a directory again, or start a new session: agh session new"
+    hint = "restore the directory {1}, or start a new session: agh session new"
 
 
 class GitFailed(AghError):
@@ -706,14 +706,14 @@ class BranchTaken(AghError):
 
 
 class RepositoryBusy(AghError):
-    """another command is at work on the worktrees of {0}"""
+    """another command is changing the worktrees of {0}"""
 
     exit = 6
-    hint = "try again"
+    hint = "try again in a moment"
 
 
 class WorktreeGone(AghError):
-    """session {0}: its worktree {1} cannot be made again: {2}"""
+    """session {0}: cannot create its worktree {1} again: {2}"""
 
     exit = 4
     hint = "git worktree list"
@@ -730,7 +730,7 @@ class PlaceUnknown(AghError):
     """no place is called {0}"""
 
     exit = 4
-    hint = "say ssh:HOST, docker:CONTAINER, …, or add [places.{0}] to config.toml"
+    hint = "use ssh:HOST, docker:CONTAINER, …, or add [places.{0}] to config.toml"
 
 
 class PlaceInvalid(AghError):
@@ -769,49 +769,49 @@ class AgentNotInstalled(AghError):
 
 
 class AgentNotInstallable(AghError):
-    """{0} cannot be installed here: {1}"""
+    """cannot install {0} here: {1}"""
 
     exit = 9
     hint = "agh agent search {0} -o json"
 
 
 class InstallFailed(AghError):
-    """{0} could not be installed: {1}"""
+    """installing {0} failed: {1}"""
 
     exit = 1
     hint = "agh agent search {0} shows the version to install"
 
 
 class ChecksumWrong(AghError):
-    """the download of {0} is not what the list of agents describes: its SHA-256 is {1}, not {2}"""
+    """the download of {0} has the wrong checksum: its SHA-256 is {1}, not {2}"""
 
     exit = 1
-    hint = "nothing was installed; agh agent search --refresh gets a new list"
+    hint = "nothing was installed; refresh the registry: agh agent search --refresh"
 
 
 class ArchiveRefused(AghError):
     """{0} was refused: {1}"""
 
     exit = 1
-    hint = "nothing was installed; agh agent search --refresh gets a new list"
+    hint = "nothing was installed; refresh the registry: agh agent search --refresh"
 
 
 class DownloadFailed(AghError):
-    """{0} could not be downloaded: {1}"""
+    """downloading {0} failed: {1}"""
 
     exit = 1
     hint = "check the network and try again; agh agent search works offline"
 
 
 class CatalogInvalid(AghError):
-    """the list of agents cannot be used: {0}"""
+    """cannot use the registry of agents: {0}"""
 
     exit = 1
-    hint = "agh agent search uses the copy that comes with agh"
+    hint = "use the copy that comes with agh: agh agent search"
 
 
 class AgentUnlisted(AghError):
-    """the list of agents has no {0}"""
+    """the registry has no agent {0}"""
 
     exit = 4
     hint = "agh agent search"
@@ -902,38 +902,38 @@ class TurnFailed(AghError):
 
 
 class InboxEntryUnknown(AghError):
-    """nothing that waits in the inbox is called {0}; it may have been answered"""
+    """the inbox has no open entry {0}; it may have been answered already"""
 
     exit = 4
     hint = "agh inbox"
 
 
 class InboxAmbiguous(AghError):
-    """{0} means more than one entry of the inbox: {1}"""
+    """{0} matches more than one entry of the inbox: {1}"""
 
     exit = 2
     hint = "agh inbox"
 
 
 class NotifyFailed(AghError):
-    """not notified by: {0}"""
+    """these notifiers failed: {0}"""
 
     exit = 1
     hint = "agh config show notify"
 
 
 class PermissionUnknown(AghError):
-    """no permission request {0} waits for an answer"""
+    """there is no open permission request {0}"""
 
     exit = 4
-    hint = "agh session permissions ID"
+    hint = "agh session permissions {1}"
 
 
 class PermissionAmbiguous(AghError):
-    """{0} permission requests wait for an answer; name the one you mean"""
+    """{0} permission requests are open; name the one you mean"""
 
     exit = 2
-    hint = "agh session permissions ID"
+    hint = "agh session permissions {1}"
 
 
 class PermissionChanged(AghError):
@@ -944,17 +944,17 @@ class PermissionChanged(AghError):
 
 
 class PermissionNotOffered(AghError):
-    """{1} is no answer that the agent offers for {0}; it offers {2}"""
+    """the agent does not offer {1} for {0}; it offers {2}"""
 
     exit = 2
-    hint = "agh session permissions ID"
+    hint = "agh session permissions {3}"
 
 
 class PermissionSelfAnswered(AghError):
-    """an agent cannot answer for its user; the attempt was recorded"""
+    """an agent cannot answer its own requests; this attempt was recorded"""
 
     exit = 5
-    hint = "start the session with --allow-self-answers if it may"
+    hint = "to allow this, start the session with --allow-self-answers"
 
 
 class PermissionRefused(AghError):
@@ -965,24 +965,24 @@ class PermissionRefused(AghError):
 
 
 class QuestionUnknown(AghError):
-    """no question {0} waits for an answer"""
+    """there is no open question {0}"""
 
     exit = 4
-    hint = "agh session questions ID"
+    hint = "agh session questions {1}"
 
 
 class QuestionAmbiguous(AghError):
-    """{0} questions wait for an answer; name the one you mean"""
+    """{0} questions are open; name the one you mean"""
 
     exit = 2
-    hint = "agh session questions ID"
+    hint = "agh session questions {1}"
 
 
 class AnswerInvalid(AghError):
     """the answer does not fit the question: {0}"""
 
     exit = 2
-    hint = "agh session questions ID"
+    hint = "agh session questions {1}"
 
 
 class Relayed(AghError):

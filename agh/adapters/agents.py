@@ -194,7 +194,7 @@ def read_agent(path: str, bases: Callable[[], Mapping[str, AgentRecord]] = dict)
     base = bases().get(str(fields["extends"]))
     if base is None:
         raise AgentInvalid(
-            path, f"extends: no built-in agent and no plugin's is called {fields['extends']!r}"
+            path, f"extends: there is no built-in agent or plugin's agent called {fields['extends']!r}"
         )
     return _extend(base, parse_agent({"argv": base.argv, "name": name, **fields}, path), fields)
 

@@ -67,5 +67,5 @@ def _value(path: str, number: int, text: str) -> str:
         return re.split(r"\s+#", text, maxsplit=1)[0]
     match = _QUOTED.fullmatch(text)
     if match is None:
-        raise ConfigInvalid(path, f"line {number} has a quote without its end")
+        raise ConfigInvalid(path, f"line {number} has an unclosed quote")
     return match[2] if match[1] is None else re.sub(r"\\(.)", r"\1", match[1])

@@ -41,7 +41,7 @@ def install_plugin(request: str, show: Callable[[Command], None]) -> list[dict[s
         raise PluginNotInstalled(request, f"{command.argv[0]} failed with exit {result.returncode}")
     rows = [row for row in _list_anew() if _is_from(row, name) or (not name and row["name"] not in before)]
     if not rows:
-        raise PluginNotInstalled(request, "its package is here now, but has no entry point in the group agh")
+        raise PluginNotInstalled(request, "the package has no entry point in the group agh")
     return rows
 
 
@@ -74,7 +74,7 @@ def _name_of_path(request: str, path: str) -> str:
             raise Usage(f"{project}: {error}") from None
     if os.path.isfile(os.path.join(path, "setup.py")):
         return ""
-    raise Usage(f"{request} is not a package: a directory with pyproject.toml, a wheel or an sdist")
+    raise Usage(f"{request} is not a package; name a directory with pyproject.toml, a wheel or an sdist")
 
 
 def _refuse_own(name: str) -> None:
@@ -96,6 +96,6 @@ def _list_anew() -> list[dict[str, Any]]:
     argv = [sys.executable, "-P", "-m", "agh", "plugins", "list", "-o", "json"]
     result = subprocess.run(argv, stdout=subprocess.PIPE, check=False)
     if result.returncode:
-        raise PluginNotInstalled("the plugin", "agh does not start any more")
+        raise PluginNotInstalled("the plugin", "agh no longer starts")
     rows: list[dict[str, Any]] = json.loads(result.stdout)["plugins"]
     return rows

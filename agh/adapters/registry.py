@@ -157,7 +157,9 @@ def agent(name: str, workspace: str | None = None) -> AgentRecord:
             if os.path.basename(path) == f"{name}.toml":
                 raise WorkspaceUntrusted(name, path, hint=config.how_to_trust(workspace))
         close = closest(name, agents(workspace))
-        raise AgentNotFound(f"called {name}", name, hint=f"did you mean {close}?" if close else None)
+        raise AgentNotFound(
+            f"there is no agent called {name}", name, hint=f"did you mean {close}?" if close else None
+        )
     return offered[name]
 
 
@@ -173,7 +175,7 @@ def default_agent(preferred: str = "", workspace: str | None = None) -> AgentRec
         if candidate.name != ECHO and candidate.state() == "installed":
             return candidate
     if ECHO not in candidates:
-        raise AgentNotFound("installed", hint="agh agent list, then agh agent install NAME")
+        raise AgentNotFound("no agent is installed", hint="agh agent list, then agh agent install NAME")
     return candidates[ECHO]
 
 

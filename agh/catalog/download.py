@@ -22,7 +22,7 @@ class _SafeRedirects(HTTPRedirectHandler):
         self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> Request | None:
         if not is_safe_url(newurl):
-            raise DownloadFailed(req.full_url, f"it leads to {newurl}, which is not https")
+            raise DownloadFailed(req.full_url, f"it redirects to {newurl}, which is not https")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 

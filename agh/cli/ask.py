@@ -104,13 +104,15 @@ def take_request(session: Session, row: Row, view: View, deadline: float | None,
         from agh.cli.inbox.ring import ring_for_row
 
         ring_for_row("needs_you", session, row)
-    view.show(row)
-    if can_ask():
-        view.pause()
-        try:
-            (_ask_question if row.type == "question" else ask_about)(session, request_id, deadline)
-        finally:
-            view.resume()
+    if not can_ask():
+        view.show(row)
+        return
+    view.introduce(row)
+    view.pause()
+    try:
+        (_ask_question if row.type == "question" else ask_about)(session, request_id, deadline)
+    finally:
+        view.resume()
 
 
 def read_line(words: str, is_open: Callable[[], bool], deadline: float | None) -> str | None:
@@ -165,7 +167,7 @@ def answer_early(refuse: bool, session: Session, request_id: str) -> None:
     elif can_ask():
         ask_about(session, request_id)
     else:
-        remark(f"  agh session approve|deny {session.id} {request_id}")
+        remark(f"  agh session approve {session.id} {request_id} (or deny)")
 
 
 def answer_outside_turns(session: Session, refuse: bool) -> None:

@@ -28,9 +28,9 @@ def check_handover(session: Session, name: str) -> str:
     metadata = meta.read(session)
     label, current = metadata.get("name") or session.id, metadata["agent_name"]
     if name == current:
-        raise Usage(f"{name} is the agent of this session already")
+        raise Usage(f"{name} is already the agent of this session")
     if metadata.get("kind"):
-        raise Usage(f"{label} is not a session of one agent", hint="/quit, then agh new --agent")
+        raise Usage(f"{label} has several agents", hint="/quit, then agh new --agent")
     _check_agent(session, name)
     _check_idle(session)
     return terminal.clean(
@@ -58,4 +58,4 @@ def _check_idle(session: Session) -> None:
     if client.call(session, "hello").get("turn_id") or "dispatching" in statuses:
         raise Usage("a turn is running", hint="wait for its end, or cancel it with Ctrl-C")
     if "queued" in statuses:
-        raise Usage("prompts are queued for this agent", hint="/queue lists them; /queue drop takes them out")
+        raise Usage("prompts are queued for this agent", hint="/queue lists them; /queue drop drops them")

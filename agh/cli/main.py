@@ -195,6 +195,8 @@ def _welcome() -> None:
 def report(error: AghError, args: Sequence[str]) -> int:
     from agh.console.terminal import clean, clean_json
 
+    if isinstance(error, Usage) and error.hint == Usage.hint:
+        error.hint = f"{_command_path(args)} --help"
     fields = _redacted(error)
     if _wants_json(args):
         import orjson
@@ -204,6 +206,10 @@ def report(error: AghError, args: Sequence[str]) -> int:
         text = f"agh: {clean(fields['message'])}"
         if fields["hint"]:
             text += f"\nhint: {clean(fields['hint'])}"
+        if "sess-" in text:
+            from agh.cli.guide.names import use_names
+
+            text = use_names(text)
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:
@@ -240,8 +246,20 @@ def _usage(error: click.ClickException, args: Sequence[str]) -> Usage:
     if context and context.command.name in ("prompt", "run") and "extra argument" in error.message:
         return Usage("the prompt is more than one word", hint=f"put it in quotes: {_quoted(path, args)}")
     meant = _choice_meant(error)
-    hint = f"did you mean {meant}?" if meant else f"{path} --help"
-    return Usage(error.format_message().rstrip("."), hint=hint)
+    return Usage(error.format_message().rstrip("."), hint=f"did you mean {meant}?" if meant else None)
+
+
+def _command_path(args: Sequence[str]) -> str:
+    """Return the command that the arguments name, as it was typed, with the groups above it."""
+    command: click.Command | None = root
+    path = ["agh"]
+    for word in args:
+        if not isinstance(command, click.Group):
+            break
+        command = command.get_command(click.Context(command), word)
+        if command is not None:
+            path.append(word)
+    return " ".join(path)
 
 
 def _quoted(path: str, args: Sequence[str]) -> str:

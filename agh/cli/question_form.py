@@ -101,7 +101,7 @@ def tell_answered(receipt: dict[str, Any]) -> None:
         remark("the session was resumed for the answer")
     if receipt.get("input"):
         turn_id = receipt["input"]["turn_id"]
-        remark(f"the agent no longer waits for it: question and answer were sent as a prompt ({turn_id})")
+        remark(f"the agent had stopped waiting, so question and answer were sent as a prompt ({turn_id})")
 
 
 def show_link(question: dict[str, Any]) -> None:
@@ -138,7 +138,7 @@ class _Form:
         if not fields:
             return self._agree("accept? [y]es, [n]o: "), {}
         escapes = f"{', '.join(_ESCAPES)} or {_LATER} instead"
-        remark(f"  ({escapes}; Enter skips what is not required)")
+        remark(f"  ({escapes}; Enter skips optional fields)")
         content = {}
         for field in fields:
             value = self._ask_field(field)

@@ -75,7 +75,7 @@ def run(
     """
     _check_options(continues, keep, remove, options)
     if no_stdin and "-" in (text, input):
-        raise Usage("--no-stdin and -: give one of them")
+        raise Usage("give either --no-stdin or -, not both")
     seconds = parse_duration(timeout, "--timeout") if timeout else None
     blocks = prompt_blocks(text, file, input, limit=seconds, takes_pipe=not no_stdin)
     for path in attach:
@@ -108,7 +108,7 @@ def run(
 def _check_options(continues: bool, keep: bool, remove: bool, options: dict[str, Any]) -> None:
     """Refuse options that contradict each other."""
     if remove and (keep or continues):
-        raise Usage(f"--rm and {'--keep' if keep else '--continue'}: give one of them")
+        raise Usage(f"give either --rm or {'--keep' if keep else '--continue'}, not both")
     if not continues:
         return
     context = click.get_current_context()
@@ -118,7 +118,7 @@ def _check_options(continues: bool, keep: bool, remove: bool, options: dict[str,
             and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
         ):
             raise Usage(
-                f"{option.opts[0]} is for a new session, and --continue takes one that is there",
+                f"{option.opts[0]} is only for a new session, but --continue uses an existing one",
                 hint="agh session set @last KEY=VALUE changes its model, mode and permissions",
             )
 

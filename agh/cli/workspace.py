@@ -35,7 +35,7 @@ def add(path: str, name: str | None, output: str) -> None:
     entry, is_new = workspaces.add(path, name)
     write_result("workspace", entry._asdict(), output, lambda: _line(entry))
     if output == "human" and not is_new:
-        remark("it was registered already")
+        remark("it was already registered")
 
 
 @workspace.command("list", epilog="Example:  agh workspace list -o json | jq -r '.workspaces[].path'")
@@ -105,7 +105,7 @@ def _refuse_agents(path: str) -> None:
     from agh.keeper.leash.orphans import COOKIE_VARIABLE
 
     if any(environment_has(pid, COOKIE_VARIABLE) for pid in lineage(os.getpid())):
-        raise TrustRefused(path, "an agent cannot decide that")
+        raise TrustRefused(path, "an agent cannot trust a workspace")
 
 
 def _confirm(path: str) -> bool:

@@ -15,6 +15,6 @@ def parse_limits(
     try:
         max_cost = None if max_cost is None else amount(max_cost)
     except ValueError as error:
-        raise Usage(f"--max-cost: {error}", hint="give a number that is not below 0") from None
+        raise Usage(f"--max-cost: {error}", hint="give 0 or more") from None
     options = {"max_cost": max_cost, "max_turns": max_turns, "max_time": time, "max_bytes": max_bytes}
     return {name: value for name, value in options.items() if value is not None}

@@ -148,7 +148,7 @@ def check_directory(directory: str, place: str | None) -> str:
         )
     path = os.path.realpath(os.path.expanduser(directory)) if directory and "\0" not in directory else ""
     if not os.path.isdir(path):
-        raise Usage(f"--add-dir: {directory!r} is no directory", hint="name one that exists")
+        raise Usage(f"--add-dir: {directory!r} is not a directory", hint="name one that exists")
     if f"{path}/".startswith(f"{os.path.realpath(home_path())}/"):
         raise Usage(f"--add-dir: {directory!r} belongs to agh itself", hint="name another directory")
     return path

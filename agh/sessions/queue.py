@@ -37,7 +37,7 @@ def read_prompt(session: Session, number: int) -> list[dict[str, Any]]:
             f"SELECT prompt FROM inputs WHERE id = ? AND status IN ({marks})", [number, *statuses]
         )
     if not rows:
-        raise InputUnknown(number, hint=f"agh session queue list {session.id} --all")
+        raise InputUnknown(number, session.id, hint=f"agh session queue list {session.id} --all")
     prompt: list[dict[str, Any]] = orjson.loads(rows[0][0])
     return prompt
 

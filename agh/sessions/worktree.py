@@ -240,7 +240,7 @@ def _check_out(tree: Tree, base: str | None) -> bool:
     elif base is not None:
         arguments = ["--no-track", "-b", branch, path, base]
     else:
-        raise GitFailed("worktree", f"branch {branch} is neither here nor on origin")
+        raise GitFailed("worktree", f"branch {branch} exists neither here nor on origin")
     git(repository, "worktree", "add", *arguments, limit=CHECKOUT_LIMIT)
     return is_new
 

@@ -122,7 +122,7 @@ def cancel(writer: Writer, input_id: int | None) -> list[int]:
     db = writer.connection
     matching = [input for input in queued(db) if input_id in (None, input.id)]
     if input_id is not None and not matching:
-        raise InputUnknown(input_id)
+        raise InputUnknown(input_id, writer.session_id)
     for input in matching:
         set_status(db, input.id, "cancelled", "cancelled by the user")
         writer.append([marker("prompt_dropped", "the queued prompt was cancelled", turn=input.turn_id)])

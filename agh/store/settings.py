@@ -89,7 +89,7 @@ def change(path: str, key: str, value: str | None) -> Any:
 
     by_hand = f"edit it by hand: {path}"
     if key in LISTS or (key.partition(".")[0] in TABLES and not key.startswith(NOTIFY)):
-        raise Usage(f"{key} is not set by a single value", hint=by_hand)
+        raise Usage(f"{key} is not a single value", hint=by_hand)
     check_key(key)
     if path != config.own_file() and (key in OWN_ONLY or key.startswith(NOTIFY)):
         raise Usage(f"{key} can only be set in your own {config.own_file()}", hint="leave out --workspace")
@@ -105,9 +105,7 @@ def change(path: str, key: str, value: str | None) -> Any:
         try:
             new_text = set_value(text, key, new_value)
         except CannotEdit:
-            raise ConfigInvalid(
-                path, f"{key} stands there in a way that cannot be edited", hint=by_hand
-            ) from None
+            raise ConfigInvalid(path, f"{key} cannot be edited the way it is written", hint=by_hand) from None
         if new_text != text:
             _write(path, new_text)
     return new_value

@@ -187,7 +187,7 @@ def test_an_empty_session_is_left_out(live: Live) -> None:
 
 @pytest.mark.parametrize(
     ("caps", "words"),
-    [("load,resume", "does not list its sessions"), ("list,resume", "does not replay its sessions")],
+    [("load,resume", "cannot list its sessions"), ("list,resume", "cannot replay its sessions")],
 )
 def test_what_an_agent_does_not_offer_is_said(live: Live, caps: str, words: str) -> None:
     talk(live, "hello")

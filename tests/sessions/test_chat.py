@@ -505,8 +505,8 @@ def test_the_session_goes_to_another_agent(live: Live) -> None:
         screen.shows("echo: remember me")
         screen.awaits(lambda: is_idle(screen))
         for typed, shown in (
-            ("/agent nobody", "no agent is called nobody"),
-            ("/agent echo", "echo is the agent of this session already"),
+            ("/agent nobody", "there is no agent called nobody"),
+            ("/agent echo", "echo is already the agent of this session"),
         ):
             screen.type(f"{typed}\r")
             screen.shows(shown)

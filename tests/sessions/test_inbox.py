@@ -26,7 +26,7 @@ def inbox(live: Live, code: int = 0) -> list[dict[str, Any]]:
 
 def test_permissions_are_listed_with_their_diff_and_answered_by_number(live: Live) -> None:
     first, second = live.new(args=("--name", "first")), live.new()
-    assert live.agh("inbox", code=1).stderr == "nothing waits for you\n"
+    assert live.agh("inbox", code=1).stderr == "the inbox is empty\\n"
     assert live.agh("inbox", "--count", code=1).stdout == "0\n"
     ask(first, "a.txt")
     ask(second, "b.txt", "c.txt")
@@ -195,8 +195,8 @@ def test_watch_prints_what_comes_and_goes_and_takes_answers(live: Live) -> None:
     with open_terminal(live, "inbox", "--watch") as terminal:
         terminal.shows("2  permission  work")
         terminal.type("what\n9 y\n2 y\n")
-        terminal.shows("write a number and y")
-        terminal.shows("nothing that waits in the inbox is called 9")
+        terminal.shows("type a number and y")
+        terminal.shows("the inbox has no open entry 9")
         terminal.shows("2  allowed")
         terminal.shows("2  gone")
         terminal.type("\x04")

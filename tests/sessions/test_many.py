@@ -75,5 +75,5 @@ def test_bad_words_are_refused(live: Live) -> None:
     ):
         assert "--all takes only" in live.agh("session", *args, code=2).stderr
     assert "agh session resume --all" in live.agh("resume", "x", "--state", "stopped", code=2).stderr
-    assert "name a session or give --all, not both" in live.agh("stop", "x", "--all", code=2).stderr
+    assert "name a session, or use --all" in live.agh("stop", "x", "--all", code=2).stderr
     assert "stop needs a session" in live.agh("stop", code=2).stderr

@@ -316,14 +316,14 @@ def test_a_watched_inbox_rings_for_what_comes_in(live: Live) -> None:
     live.configure('[notify]\nbell = true\nosc = "9"\n')
     session = live.new(args=("--name", "work"))
     with open_terminal(live, "inbox", "--watch") as terminal:
-        terminal.shows("nothing waits for you yet")
+        terminal.shows("the inbox is empty; watching")
         session.send(EDIT + STAYS)
         terminal.shows("\x1b]9;work: permission: run: deploy")
         assert SECRET not in terminal.printed.partition("\x1b]9;")[2].partition("\x1b\\")[0]
 
 
 def test_notify_test_says_what_works(live: Live, hook: Receiver) -> None:
-    assert "no notifier is set" in live.agh("notify", "test", code=2).stderr
+    assert "no notifier is configured" in live.agh("notify", "test", code=2).stderr
     notify(live, f'webhook = "{hook.url}"\ncommand = "exit 3"\nbell = true')
     result = live.agh("notify", "test", code=1)
     assert result.stdout.splitlines() == [
@@ -331,7 +331,7 @@ def test_notify_test_says_what_works(live: Live, hook: Receiver) -> None:
         "command  failed: it exited with 3",
         "bell  failed: stderr is no terminal",
     ]
-    assert "not notified by: command, bell" in result.stderr
+    assert "these notifiers failed: command, bell" in result.stderr
     assert hook.next().content["title"] == "agh notify test"
     hook.status = 500
     notify(live, f'webhook = "{hook.url}"')

@@ -170,4 +170,4 @@ def test_no_ask_refuses_at_once_what_the_mode_leaves_open(live: Live) -> None:
 def test_with_nothing_to_answer_the_session_is_named(live: Live) -> None:
     session = live.new()
     result = session.agh("approve", code=4)
-    assert result.stderr.startswith(f"agh: no permission request of {session.id} waits for an answer\n")
+    assert result.stderr.startswith(f"agh: there is no open permission request in session {session.id}\n")

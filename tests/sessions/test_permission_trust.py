@@ -155,7 +155,7 @@ def test_the_agent_cannot_answer_for_its_user(live: Live, how: str) -> None:
         raw_request({"kind": "edit", "locations": [{"path": "a.txt"}]}) + f"\n/run {line}\n/say done"
     )
     wait_until(lambda: "exit 5" in session.text())
-    assert "cannot answer for its user" in session.text()
+    assert "cannot answer its own requests" in session.text()
     assert outcomes(session)[0] in ((None, None), ("cancelled", "turn_end"))
     (warning,) = session.events("runtime_warning")
     assert "tried to answer perm-" in warning.content["text"]

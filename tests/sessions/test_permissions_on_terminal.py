@@ -37,6 +37,17 @@ def test_answered_where_it_was_asked(live: Live, typed: str, outcome: str, remem
     assert rules == ([remembered] if remembered else [])
 
 
+@pytest.mark.parametrize("term", ["dumb", "xterm"])
+def test_no_command_above_the_question(live: Live, term: str) -> None:
+    session = live.new()
+    prompt = ("session", "prompt", session.id, "/ask path=a.txt Edit a.txt")
+    with open_terminal(live, *prompt, TERM=term) as terminal:
+        terminal.shows(QUESTION)
+        terminal.type("y\n")
+        assert terminal.ends() == 0
+    assert "agh session approve" not in terminal.printed
+
+
 def test_what_is_no_answer_is_asked_again(live: Live) -> None:
     session = live.new()
     with open_terminal(live, "session", "prompt", session.id, "/ask path=a.txt") as terminal:
@@ -88,7 +99,7 @@ def test_what_the_mode_decides_is_no_question(live: Live) -> None:
     assert "permission: allow_once" in terminal.printed
     assert QUESTION not in terminal.printed
     assert "answered elsewhere" not in terminal.printed
-    assert "approve|deny" not in terminal.printed, "there is nothing left to answer"
+    assert "agh session approve" not in terminal.printed, "there is nothing left to answer"
     assert "[permission] allowed (by mode): read: " in terminal.printed
     assert "asked" not in terminal.printed
 
@@ -98,7 +109,7 @@ def test_what_the_mode_decides_is_shown_as_decided_on_a_capable_terminal(live: L
     prompt = ("session", "prompt", session.id, "/ask kind=read path=a.txt")
     with open_terminal(live, *prompt, TERM="xterm") as terminal:
         assert terminal.ends() == 0
-    assert "approve|deny" not in terminal.printed
+    assert "agh session approve" not in terminal.printed
     assert "allowed (by mode): read:" in terminal.printed
 
 
@@ -108,7 +119,7 @@ def test_what_no_ask_refuses_is_shown_as_refused(live: Live, term: str) -> None:
     prompt = ("session", "prompt", session.id, "/ask path=a.txt\n/say went on", "--no-ask")
     with open_terminal(live, *prompt, TERM=term) as terminal:
         assert terminal.ends() == 0
-    assert "approve|deny" not in terminal.printed
+    assert "agh session approve" not in terminal.printed
     assert "denied (by no-ask): edit:" in terminal.printed
     assert terminal.printed.index("denied (by no-ask)") < terminal.printed.index("went on")
 

@@ -147,7 +147,10 @@ def test_a_flood_is_refused_while_it_is_read(live: Live, words: tuple[str, ...])
     with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as flood:
         result = live.agh(*RUN, *words, stdin=flood.stdout, code=2)
         flood.kill()
-    assert result.stderr.splitlines()[0] == "agh: the prompt has more than 65536 bytes; the most is 65536"
+    assert (
+        result.stderr.splitlines()[0]
+        == "agh: the prompt is too large: more than 65536 bytes; the maximum is 65536"
+    )
     assert live.sessions() == []
 
 

@@ -231,7 +231,7 @@ def test_an_agent_does_not_answer_itself(live: Live) -> None:
     line = f"{sys.executable} -m agh session answer {session.id} --accept 2>&1; echo exit $?"
     session.send(f"{raw_form(1)}\n/run {line}{STAYS}")
     wait_until(lambda: "exit 5" in session.text(), what="the refusal")
-    assert "cannot answer for its user" in session.text()
+    assert "cannot answer its own requests" in session.text()
     assert [row.status for row in rows(session)] == ["pending"]
     (warning,) = session.events("runtime_warning")
     assert "tried to answer ques-" in warning.content["text"]

@@ -235,7 +235,7 @@ def test_the_agent_that_was_chosen_is_said(live: Live, tmp_path: Path) -> None:
     agents.mkdir(exist_ok=True)
     (agents / "mine.toml").write_text(f"argv = {json.dumps(list(ECHO))}\n")
     result = live.agh("run", "hello", env={"PATH": "/nowhere"})
-    assert result.stderr == "starting mine, the first agent that is installed; --agent chooses another\n"
+    assert result.stderr == "starting mine, the first installed agent; choose another with --agent\n"
     assert live.agh("run", "--agent", "mine", "hello").stderr == ""
     live.configure('agent = "mine"\n')
     assert live.agh("run", "hello").stderr == ""

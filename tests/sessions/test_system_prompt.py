@@ -69,7 +69,7 @@ def test_an_agent_that_takes_none_is_a_clear_error_and_leaves_nothing(live: Live
         error = json.loads(result.stderr)["error"]
         assert (error["code"], error["message"]) == (
             "system_prompt_refused",
-            "agent echo takes no system prompt",
+            "agent echo does not accept a system prompt",
         )
     for args in (
         ("--system-prompt", "a", "--append-system-prompt", "b"),

@@ -165,7 +165,7 @@ def test_a_form_that_makes_no_sense_starts_nothing(live: Live) -> None:
         screen.type("n")
         screen.shows("prompt:")
         screen.type("\x1b[A\x1b[A\x08\x08\x08\x08nobody\r\r\r")
-        screen.shows("no agent is called nobody")
+        screen.shows("there is no agent called nobody")
         quit(screen)
     assert live.sessions() == []
 

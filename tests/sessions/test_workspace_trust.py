@@ -143,7 +143,7 @@ def test_an_agent_cannot_trust(live: Live) -> None:
     plant(live)
     session = live.new()
     line = f"{sys.executable} -m agh workspace trust --yes {live.workspace} 2>&1; echo exit $?"
-    assert "an agent cannot decide that" in session.tell(f"/run {line}")
+    assert "an agent cannot trust a workspace" in session.tell(f"/run {line}")
     assert state(live) == "untrusted"
 
 

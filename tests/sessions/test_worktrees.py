@@ -148,7 +148,7 @@ def test_a_branch_that_is_only_on_origin(live: Live, repository: Repository, tmp
     repository("fetch", "-q", "--prune", "origin")
     error = session.error("resume", code=4)
     assert error["code"] == "worktree_gone"
-    assert "branch shared is neither here nor on origin" in error["message"]
+    assert "branch shared exists neither here nor on origin" in error["message"]
     assert session.meta()["state"] == "stopped"
 
 

@@ -83,7 +83,9 @@ def for_agent(session: Session, text: str) -> str | None:
         return text
     nearest = closest(word, [*COMMANDS, *announced])
     hint = f"did you mean {nearest}? " if nearest else ""
-    raise Usage(f"{word} is no command", hint=f"{hint}/help lists them; /{word} sends it to the agent anyway")
+    raise Usage(
+        f"there is no command {word}", hint=f"{hint}/help lists them; /{word} sends it to the agent anyway"
+    )
 
 
 def run_command(session: Session, text: str) -> Result:

@@ -50,6 +50,6 @@ def inbox(context: click.Context, watch: bool, count: bool, output: str) -> None
     else:
         write_result("inbox", entries, output, lambda: "\n".join(map(format_entry, entries)))
         if not entries and output == "human":
-            remark("nothing waits for you")
+            remark("the inbox is empty")
     if not entries:
         raise click.exceptions.Exit(NOTHING_WAITS)

@@ -34,7 +34,7 @@ def watch_inbox(output: str) -> None:
         if is_first:
             is_first = False  # what waits already is no news
             if not added and output == "human":
-                remark("nothing waits for you yet; watching until Ctrl-C")
+                remark("the inbox is empty; watching until Ctrl-C")
         elif added and sys.stderr.isatty():
             ring_for_entry(added[-1])
         for key in [key for key in shown if key not in current]:
@@ -83,7 +83,7 @@ def _take_line(line: str) -> None:
         return
     verdict = VERDICTS.get(key_of(words[1], VERDICTS) or "", "") if len(words) == 2 else ""
     if not verdict:
-        remark("write a number and y, a, n or d, as in `3 y`; for a question: agh inbox answer 3")
+        remark("type a number and y, a, n or d, for example `3 y`; for a question: agh inbox answer 3")
         return
     try:
         entry = find_entry(words[0])

@@ -54,8 +54,11 @@ class Painter:
         """Take a request that needs no answer: what is painted is its decision, which follows."""
         self._requests.add(row)
 
-    def show(self, row: Row) -> None:
-        """Paint a row; of a message, only the blocks that are complete."""
+    def show(self, row: Row, *, asks_next: bool = False) -> None:
+        """Paint a row; of a message, only the blocks that are complete.
+
+        A request gets the command that answers it, unless the terminal asks about it next.
+        """
         content = row.parsed()
         if row.type in ("agent_message", "thought"):
             self._name_speaker(content.get("agent_id"))
@@ -73,7 +76,7 @@ class Painter:
             self.settle()
             self._print("plan", paint_plan(content.get("raw")))
         elif row.type in ("permission", "question"):
-            self._show_request(row.type, content)
+            self._show_request(row.type, content, asks_next)
         elif row.type not in UNSPOKEN:
             self.note(summary(row.type, content))
 
@@ -130,7 +133,7 @@ class Painter:
         self.running.pop(call, None)
         self._print("tool", paint_result(title, content, full=self._full, workspace=self._workspace))
 
-    def _show_request(self, type: str, content: dict[str, Any]) -> None:
+    def _show_request(self, type: str, content: dict[str, Any], asks_next: bool) -> None:
         if content.get("decision"):
             if decision := self._requests.describe_decision(type, content):
                 self.note(f"{type} {decision}", "·", "muted")
@@ -141,7 +144,8 @@ class Painter:
         details = (
             [f"the agent calls it: {one_line(str(content['title']), 200)}"] if content.get("title") else []
         )
-        details.append(answer_command(self._session_id, type, content))
+        if not asks_next:
+            details.append(answer_command(self._session_id, type, content))
         self._print("note", [Marked(" ", Text(line, "muted")) for line in details])
 
     def _name_speaker(self, agent_id: str | None) -> None:

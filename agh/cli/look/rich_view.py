@@ -34,6 +34,9 @@ class RichView(View):
     def show(self, row: Row) -> None:
         self._painter.show(row)
 
+    def introduce(self, row: Row) -> None:
+        self._painter.show(row, asks_next=True)
+
     def quote(self, line: str) -> None:
         self._painter.quote(line)
 

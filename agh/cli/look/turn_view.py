@@ -29,6 +29,10 @@ class View:
         """Take a request that needs no answer any more: what is shown is its decision, which follows."""
         self.show(row)
 
+    def introduce(self, row: Row) -> None:
+        """Show a request that the terminal asks about next, without the command that answers it."""
+        self.show(row)
+
     def quote(self, line: str) -> None:
         """Show a line of the user's side: a prompt that was not typed here."""
 
@@ -148,6 +152,7 @@ class Plain(Words):
         self._session_id = session_id
         self._tools: dict[str, str] = {}
         self._requests = HeldRequests()
+        self._asks_next = False
 
     def hold(self, row: Row) -> None:
         self._requests.add(row)
@@ -179,7 +184,13 @@ class Plain(Words):
         if row.type in ("permission", "question"):
             if content.get("title"):
                 self._say(terminal.one_line(f"  the agent calls it: {content['title']}", 400) + "\n")
-            self._say(f"  {answer_command(self._session_id, row.type, content)}\n")
+            if not self._asks_next:
+                self._say(f"  {answer_command(self._session_id, row.type, content)}\n")
+
+    def introduce(self, row: Row) -> None:
+        self._asks_next = True
+        self.show(row)
+        self._asks_next = False
 
 
 class HeldRequests:
@@ -202,7 +213,7 @@ def answer_command(session_id: str, type: str, content: dict[str, Any]) -> str:
     """Return the command that answers a permission request or a question from any terminal."""
     if type == "question":
         return terminal.clean(f"agh session answer {session_id} {content.get('request_id')}")
-    return terminal.clean(f"agh session approve|deny {session_id} {content.get('request_id')}")
+    return terminal.clean(f"agh session approve {session_id} {content.get('request_id')} (or deny)")
 
 
 def diff_lines(old: str | None, new: str | None, path: str) -> list[str]:

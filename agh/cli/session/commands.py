@@ -26,4 +26,4 @@ def commands_command(id: str, output: str) -> None:
     header = ("COMMAND", "INPUT", "DESCRIPTION")
     write_result("commands", offered, output, lambda: columns(header, rows) if rows else "")
     if not offered:
-        remark("the agent has offered no commands")
+        remark("the agent offers no commands")

@@ -47,7 +47,10 @@ def _tell_problems(rows: list[Parked]) -> None:
             remark(f"{row['session_id']}: {row['error']['message']}; {row['error']['hint']}")
         if row["missing"] and row["status"] in ("started", "failed"):
             names = ", ".join(row["missing"])
-            remark(f"{row['session_id']}: set when its prompt was parked, but not now: {names}; {KEYS_HINT}")
+            remark(
+                f"{row['session_id']}: variables that were set when its prompt was parked are not set now: "
+                f"{names}; {KEYS_HINT}"
+            )
 
 
 def _notify(rows: list[Parked]) -> None:

@@ -91,7 +91,7 @@ def events_command(
     query = Query(types, agent, turn, parse_time(since, "--since") if since else None, where)
     output = output or ("human" if terminal.is_terminal() else "jsonl")
     if output == "json" and following:
-        raise Usage("--follow has no end, and -o json is one document", hint="use -o jsonl")
+        raise Usage("--follow never ends, so it cannot print one JSON document", hint="use -o jsonl")
     write = _writer(output)
     is_joined = following and not raw and output == "human" and terminal.is_terminal()
     if everything and following:

@@ -47,14 +47,16 @@ def export_command(
     """
     if old_path is not None:
         if path is not None:
-            raise Usage("--output and --to: give one of them", hint="agh session export ID --to FILE")
-        remark("--output FILE is now --to FILE; the old spelling will go")
+            raise Usage("give either --output or --to, not both", hint="agh session export ID --to FILE")
+        remark("--output FILE is deprecated; use --to FILE")
         path = old_path
     session = sessions.resolve(id)
     path = None if path == "-" else path
     writer = exporter(format, path)
     if path is None and writer.binary and terminal.is_terminal():
-        raise Usage(f"{writer.name} is not for a terminal", hint=f"agh session export {id} --to FILE")
+        raise Usage(
+            f"{writer.name} cannot be printed on a terminal", hint=f"agh session export {id} --to FILE"
+        )
     snapshot = take(session, redact=redact)
     if path is not None:
         write(writer, snapshot, path, force=force)

@@ -199,7 +199,7 @@ def _line(outcome: Outcome) -> str:
 def _remark(outcomes: list[Outcome]) -> None:
     left_out = sorted({key for outcome in outcomes for key in outcome.get("left_out") or []})
     if left_out:
-        remark(f"not taken over: {', '.join(left_out)}; with --trust it would be")
+        remark(f"not taken over: {', '.join(left_out)}; to import it too, use --trust")
     if len(outcomes) > 1:
         counts = {status: sum(outcome["status"] == status for outcome in outcomes) for status in _STATUSES}
         remark(", ".join(f"{count} {status}" for status, count in counts.items() if count))

@@ -59,7 +59,7 @@ def list_command(output: str, limit: int | None, watch: bool, hosts: tuple[str, 
     and the others are listed; the exit code is that of the first failure.
     """
     if filters["why"] and not filters["resumable"]:
-        raise Usage("--why explains --resumable", hint="agh session list --resumable --why")
+        raise Usage("--why needs --resumable", hint="agh session list --resumable --why")
     if hosts and watch:
         raise Usage("--watch shows the sessions of this machine", hint="leave out --on or --watch")
     if watch:

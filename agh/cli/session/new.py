@@ -143,7 +143,7 @@ def new_session(
 ) -> dict[str, Any]:
     """Start a session from the options of a command and return its view; for `check` see `create`."""
     if options.get("replace") and not options.get("name"):
-        raise Usage("--replace takes over a name: give it with --name", hint="agh new --name NAME --replace")
+        raise Usage("--replace needs --name", hint="agh new --name NAME --replace")
     request = check_options(**options)
     with starting() as spinner:
         session, hello = create(
@@ -176,9 +176,9 @@ def announce(spinner: Spinner, metadata: Meta, is_default: bool) -> None:
     """Print which agent is about to start: if agh has chosen it, and on a terminal always."""
     agent, path = metadata["agent_name"], metadata["workspace_path"]
     if is_default and agent == ECHO:
-        remark("no agent is configured or installed: this session runs the embedded echo agent")
+        remark("no agent is installed or configured; using the built-in echo agent")
     elif is_default:
-        remark(f"starting {agent}, the first agent that is installed; --agent chooses another")
+        remark(f"starting {agent}, the first installed agent; choose another with --agent")
     elif sys.stderr.isatty():
         remark(f"starting {agent} in {path}")
     spinner.begin(agent)
@@ -230,7 +230,7 @@ def split(command: str) -> list[str]:
 def prompt_option(override: str | None, append: str | None) -> dict[str, str] | None:
     """Return the `mode` and `text` of the system prompt, if there is one."""
     if override is not None and append is not None:
-        raise Usage("--system-prompt and --append-system-prompt: give one of them")
+        raise Usage("give either --system-prompt or --append-system-prompt, not both")
     value = append if override is None else override
     if value is None:
         return None

@@ -124,7 +124,7 @@ def prompt_command(
     """
     if continues:
         if id is not None and (text not in (None, "-") or file is not None):
-            raise Usage("--continue is the newest session here: leave out ID", hint="agh prompt -c TEXT")
+            raise Usage("--continue takes no ID", hint="agh prompt -c TEXT")
         id, text, input = None, id, text
     elif id is None:
         from agh.cli.guide.which import session_missing
@@ -209,7 +209,7 @@ def _with_input(text: str, limit: float | None, *, is_named: bool) -> str:
     if not material.strip():
         return text
     if not is_named and sys.stderr.isatty():
-        remark(f"{len(material.encode())} bytes of standard input go with the prompt")
+        remark(f"{len(material.encode())} bytes of standard input were added to the prompt")
     return standard_input.fenced(text, material)
 
 

@@ -37,7 +37,7 @@ def repair_command(id: str | None, everything: bool, dry_run: bool, force: bool,
     needs manual attention: agh names it on stderr and exits 8.
     """
     if (id is None) != everything:
-        raise Usage("name a session or give --all, one of the two", hint="agh session repair --all --dry-run")
+        raise Usage("name a session, or use --all", hint="agh session repair --all --dry-run")
     if id is not None:
         report = repair(sessions.resolve(id), dry_run=dry_run, force=force)
         _print([report], output, single=True)

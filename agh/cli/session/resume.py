@@ -114,14 +114,14 @@ def resume_command(
         print_outcomes(resume_all(state=state, badge=status), output, "no session to resume")
         return
     if state or status:
-        raise Usage("--state and --status choose among many", hint="agh session resume --all --status failed")
+        raise Usage("--state and --status need --all", hint="agh session resume --all --status failed")
     if id is None and not latest:
         context = click.get_current_context()
         raise click.MissingParameter(ctx=context, param=context.command.params[0])  # on a terminal: pick one
     if id is not None and latest:
         raise Usage("name a session, or --latest", hint="agh session resume @last")
     if why and not latest:
-        raise Usage("--why explains the choice of --latest", hint="agh session list --resumable --why")
+        raise Usage("--why needs --latest", hint="agh session list --resumable --why")
     holder = holder or default_holder()
     on_skip = _tell_skipped if why else _skip
     session = sessions.resolve(id) if id else newest(workspace, holder, steal=steal, on_skip=on_skip)

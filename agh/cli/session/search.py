@@ -52,14 +52,14 @@ def search_command(
     """
     fts_query = expression(words)
     if not fts_query:
-        raise Usage("there is no letter or digit to look for", hint="agh session search login")
+        raise Usage("a search needs at least one letter or digit", hint="agh session search login")
     here = None if all_workspaces else _with_parents(os.path.realpath(sessions.working_directory()))
     query = Query(fts_query, roles, parse_time(since, "--since") if since else None, here, limit)
     result = find(query, lambda items, total: progress(items, "indexing", total), rebuild=rebuild)
     rows = [describe(match) for match in result.matches]
     write_result("matches", rows, output, lambda: "".join(_format_matches(rows)))
     if result.behind:
-        remark("another search is still building the index: what it has not read yet is not here")
+        remark("another search is still building the index, so results may be missing")
     for error in result.damaged:
         remark(f"left out: {error}")
     if result.damaged:
@@ -70,7 +70,7 @@ def search_command(
 
 def _nothing_found(words: tuple[str, ...], all_workspaces: bool) -> NothingFound:
     if all_workspaces:
-        return NothingFound("", hint="word* finds words that begin so; see agh search --help")
+        return NothingFound("", hint="word* also finds longer words; see agh search --help")
     import shlex
 
     path = click.get_current_context().command_path

@@ -23,7 +23,7 @@ def stop_command(id: str | None, everything: bool, kill: bool, output: str) -> N
     """End a session's agent. The session stays and can be resumed."""
     if everything:
         if id is not None:
-            raise Usage("name a session or give --all, not both", hint="agh session stop --all")
+            raise Usage("name a session, or use --all", hint="agh session stop --all")
         from agh.cli.session.outcomes import print_outcomes
         from agh.sessions.many import stop_all
 

@@ -89,7 +89,7 @@ class Screen:
     def ask(self, *, allows: bool) -> None:
         """Show what the selected session asks, before it is allowed or denied."""
         if not self.state.entries:
-            self.state.message = "nothing waits for you in this session"
+            self.state.message = "the inbox is empty in this session"
             return
         entry = self.state.entries[0]
         if entry["kind"] == "permission":

@@ -40,7 +40,7 @@ def decide_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
     """Decide the pending request that is named."""
     request_id, verdict = request.get("request_id"), str(request["verdict"])
     if not isinstance(request_id, str) or not request_id:
-        raise Usage("an answer names its request", hint=f"agh session permissions {live.session_id}")
+        raise Usage("name the request that you answer", hint=f"agh session permissions {live.session_id}")
     if verdict not in VERDICTS:
         raise ValueError(f"{verdict!r} is no verdict")
     refuse_own_process(live, request, f"answer {request_id}")
@@ -49,12 +49,13 @@ def decide_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
         expire(live, request_id)
         pending = None
     if pending is None:
-        raise PermissionUnknown(request_id)
+        raise PermissionUnknown(request_id, live.session_id)
     if request.get("digest") not in (None, pending.digest):
         raise PermissionChanged(request_id, live.session_id)
     if verdict != "deny" and select(verdict, pending.options) is None:
         offers = ", ".join(offered(pending.options)) or "nothing that agh knows"
-        raise PermissionNotOffered(request_id, repr(verdict.replace("_", " ")), offers.replace("_", " "))
+        answers = repr(verdict.replace("_", " ")), offers.replace("_", " ")
+        raise PermissionNotOffered(request_id, *answers, live.session_id)
     by, option_id = str(request.get("by") or "user"), request.get("option_id")
     answer(decide(live, request_id, verdict, by, option_id=option_id))
 
@@ -63,18 +64,18 @@ def answer_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
     """Answer the question that is named, pending or orphaned."""
     request_id, decision = request.get("request_id"), str(request["decision"])
     if not isinstance(request_id, str) or not request_id:
-        raise Usage("an answer names its question", hint=f"agh session questions {live.session_id}")
+        raise Usage("name the question that you answer", hint=f"agh session questions {live.session_id}")
     if decision not in DECISIONS:
         raise ValueError(f"{decision!r} is no decision")
     refuse_own_process(live, request, f"answer {request_id}")
     pending = live.agent.questions.get(request_id)
     if pending is not None and time.monotonic() >= pending.deadline:
         questions.expire(live, request_id)
-        raise QuestionUnknown(request_id)
+        raise QuestionUnknown(request_id, live.session_id)
     if pending is None:
         _answer_orphaned(live, request, answer)
         return
-    content = read_content(pending.question, request) if decision == "accepted" else None
+    content = read_content(live.session_id, pending.question, request) if decision == "accepted" else None
     answer(questions.close(live, request_id, decision, str(request.get("by") or "user"), content))
 
 
@@ -87,9 +88,9 @@ def _answer_orphaned(live: Live, request: dict[str, Any], answer: Answer) -> Non
         "SELECT turn_id, request FROM questions WHERE request_id = ? AND status = 'orphaned'", [request_id]
     ).fetchone()
     if row is None:
-        raise QuestionUnknown(request_id)
+        raise QuestionUnknown(request_id, live.session_id)
     turn_id, question = row[0], orjson.loads(row[1])
-    content = read_content(question, request) if decision == "accepted" else None
+    content = read_content(live.session_id, question, request) if decision == "accepted" else None
     receipt = {"request_id": request_id, "decision": decision, "answer": content}
     with live.log.batch():
         if content is not None:

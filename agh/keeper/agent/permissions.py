@@ -196,7 +196,7 @@ def decide(
     if verdict not in _OPTION_KINDS:
         raise ValueError(f"{verdict!r} is no verdict")
     if request_id not in live.agent.requests:
-        raise PermissionUnknown(request_id)
+        raise PermissionUnknown(request_id, live.session_id)
     request, log = live.agent.requests.pop(request_id), live.log
     fields = request.subject.fields()
     request.timer.cancel()

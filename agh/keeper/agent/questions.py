@@ -134,7 +134,7 @@ def expire(live: Live, request_id: str) -> None:
             live.log.then(lambda: hooks.notify(live, "timeout", request_id=request_id, text=summary))
 
 
-def read_content(question: Question, request: dict[str, Any]) -> dict[str, Any]:
+def read_content(session_id: str, question: Question, request: dict[str, Any]) -> dict[str, Any]:
     """Return the content of an answer that accepts; raise AnswerInvalid if it does not fit the question."""
     content = request.get("content") or {}
     if not isinstance(content, dict):
@@ -142,7 +142,7 @@ def read_content(question: Question, request: dict[str, Any]) -> dict[str, Any]:
     try:
         return check_answer(question["fields"], content)
     except ValueError as error:
-        raise AnswerInvalid(str(error)) from None
+        raise AnswerInvalid(str(error), session_id) from None
 
 
 def record_decision(

@@ -39,4 +39,4 @@ class ErrorLog:
         if turn is None or turn.cancelled or reset is None or (reset - now).total_seconds() <= SOON:
             return
         turn.limit = (reset, self._live.redactor.text(error))
-        ask_to_cancel(self._live, summary="the agent waits for the reset of a usage limit; it need not")
+        ask_to_cancel(self._live, summary="the agent was waiting for a usage limit to reset")

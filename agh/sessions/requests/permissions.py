@@ -71,15 +71,16 @@ def choose_request(session: Session, request_id: str | None) -> dict[str, Any]:
         return request
     waiting = requests(session, everything=False)
     if not waiting:
-        raise _nothing_waits(session, f"of {session.id}")
+        raise _nothing_waits(session, f"in session {session.id}")
     if len(waiting) > 1:
-        raise PermissionAmbiguous(len(waiting), requests=[request["request_id"] for request in waiting])
+        ids = [request["request_id"] for request in waiting]
+        raise PermissionAmbiguous(len(waiting), session.id, requests=ids)
     return waiting[0]
 
 
 def _nothing_waits(session: Session, request_id: str) -> AghError:
     if lock.is_held(session):
-        return PermissionUnknown(request_id)
+        return PermissionUnknown(request_id, session.id)
     return KeeperGone(session.id)
 
 

@@ -73,14 +73,14 @@ def choose_question(session: Session, request_id: str | None) -> dict[str, Any]:
     if request_id is not None:
         question = find_question(session, request_id)
         if question is None or question["status"] not in ("pending", "orphaned"):
-            raise QuestionUnknown(request_id, hint=f"agh session questions {session.id}")
+            raise QuestionUnknown(request_id, session.id)
         return question
     waiting = questions(session, everything=False)
     if not waiting:
-        raise QuestionUnknown(f"of {session.id}", hint=f"agh session questions {session.id} --all")
+        raise QuestionUnknown(f"in session {session.id}", hint=f"agh session questions {session.id} --all")
     if len(waiting) > 1:
         ids = [question["request_id"] for question in waiting]
-        raise QuestionAmbiguous(len(waiting), hint=f"agh session questions {session.id}", requests=ids)
+        raise QuestionAmbiguous(len(waiting), session.id, requests=ids)
     return waiting[0]
 
 
@@ -89,8 +89,7 @@ def read_answer(question: Mapping[str, Any], values: Mapping[str, Any]) -> dict[
     try:
         return check_answer(question["fields"], values)
     except ValueError as error:
-        hint = f"agh session questions {question['session_id']}"
-        raise AnswerInvalid(str(error), hint=hint) from None
+        raise AnswerInvalid(str(error), question["session_id"]) from None
 
 
 def answer(
@@ -143,7 +142,7 @@ def _close_orphaned(session: Session, request: Mapping[str, Any]) -> bool:
                 [decision, by, now, request["request_id"]],
             ).fetchall()
             if not changed:
-                raise QuestionUnknown(request["request_id"])
+                raise QuestionUnknown(request["request_id"], session.id)
             fields = {"request_id": request["request_id"], "decision": decision, "decided_by": by}
             writer.append([draft("question", turn_id=changed[0][0], at=now, **fields)])
             metadata["last_sequence"] = writer.last_sequence

@@ -104,7 +104,7 @@ def find_place(reference: str, named: Mapping[str, Mapping[str, Any]]) -> Place 
     address = settings.pop("on")
     place = _parse_place(reference, address, settings)
     if place is None:
-        raise PlaceInvalid(table, f"on = {address!r} is no address; they look like {_list_usages()}")
+        raise PlaceInvalid(table, f"on = {address!r} is not an address; addresses look like {_list_usages()}")
     return place
 
 
@@ -175,7 +175,7 @@ def _parse_place(name: str, address: str, settings: dict[str, Any]) -> Place | N
     for entry in place.env:
         variable = entry.partition("=")[0]
         if not far.VARIABLE_NAME.fullmatch(variable):
-            raise PlaceInvalid(name, f"env: {variable!r} is no name of a variable")
+            raise PlaceInvalid(name, f"env: {variable!r} is not the name of a variable")
     if (place.memory or place.cpus) and kind.build_limits is None:
         raise PlaceInvalid(name, f"{kind.name} cannot limit memory and cpus")
     return place

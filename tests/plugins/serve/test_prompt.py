@@ -73,7 +73,7 @@ def test_turns_that_do_not_complete(live: Live, server: Server) -> None:
         with server.stream(f"{url}/prompt", "POST", {"prompt": "never"}) as waiting:
             next(waiting)
             server.post(f"{url}/prompt", {"prompt": "now", "mode": "interrupt", "detach": True}, 202)
-            assert "taken out of the queue" in [frame.data for frame in waiting][-2]["errorText"]
+            assert "dropped from the queue" in [frame.data for frame in waiting][-2]["errorText"]
     session.wait_idle()
     with server.stream(f"{url}/prompt", "POST", {"prompt": "/stream 100000 0.01"}) as frames:
         next(frames)

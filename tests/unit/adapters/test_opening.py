@@ -54,7 +54,7 @@ def test_the_capability_of_the_protocol_comes_first() -> None:
 def test_an_agent_that_takes_none_is_an_error(capabilities: dict[str, Any], prompt: dict[str, str]) -> None:
     with pytest.raises(SystemPromptRefused) as caught:
         opening(PLAIN, capabilities, prompt, [])
-    assert (caught.value.exit, caught.value.message) == (2, "agent plain takes no system prompt")
+    assert (caught.value.exit, caught.value.message) == (2, "agent plain does not accept a system prompt")
     assert opening(PLAIN, capabilities, None, ["Read"]) == {}, "tools are our rules in any case"
 
 

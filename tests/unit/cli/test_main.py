@@ -120,10 +120,17 @@ def test_every_command_has_the_three_forms(
         (["session", "xyzzy"], 2, "agh session has no command 'xyzzy'", "agh session --help"),
         (["--bogus"], 2, "No such option '--bogus'", "agh --help"),
         (["session", "list", "--bogus"], 2, "No such option '--bogus'", "agh session list --help"),
+        (
+            ["session", "wait", "--until"],
+            2,
+            "Option '--until' requires an argument",
+            "agh session wait --help",
+        ),
+        (["run", "--rm", "--keep", "x"], 2, "give either --rm or --keep, not both", "agh run --help"),
         (["session", "rename", "x"], 2, "Missing argument 'NAME'", "agh session rename --help"),
         (["session", "list", "--limt", "1"], 2, "No such option '--limt'", "agh session list --limit"),
         (["agent", "lst"], 2, "agh agent has no command 'lst'", "agh agent list"),
-        (["agent", "show", "ehco"], 4, "no agent is called ehco", "did you mean echo?"),
+        (["agent", "show", "ehco"], 4, "there is no agent called ehco", "did you mean echo?"),
         (
             ["session", "wait", "x", "--until", "idel"],
             2,

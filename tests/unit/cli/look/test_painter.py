@@ -110,7 +110,7 @@ def test_a_request_is_in_our_own_words_and_whole() -> None:
     lines = painted([request]).split("\n")
     assert lines[0].startswith("? the agent wants to run: make target")
     assert " ".join("".join(lines).split()).count("target") == 100
-    assert lines[-2] == "  agh session approve|deny sess-1 perm-1"
+    assert lines[-2] == "  agh session approve sess-1 perm-1 (or deny)"
 
 
 def test_several_agents_are_told_apart() -> None:

@@ -200,7 +200,7 @@ def test_on_a_terminal_nothing_acts(home: Home) -> None:
 def test_the_old_spelling_works_and_warns(home: Home, agh: Agh, tmp_path: Path) -> None:
     home.session(conversation(), name="full")
     result = agh("session", "export", "full", "--output", tmp_path / "full.html")
-    assert result.stderr.startswith("--output FILE is now --to FILE; the old spelling will go\n")
+    assert result.stderr.startswith("--output FILE is deprecated; use --to FILE\n")
     assert "<html" in (tmp_path / "full.html").read_text()
     assert "give one of them" in agh("session", "export", "full", "--output", "a", "--to", "b", code=2).stderr
     assert "--output" not in agh("session", "export", "--help").stdout

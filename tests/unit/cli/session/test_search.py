@@ -58,17 +58,17 @@ def test_this_directory_unless_told_otherwise(home: Home, agh: Agh, tmp_path: Pa
     assert ids("--role", "assistant") == ids("--since", "2100-01-01T00:00:00Z") == []
     done = agh("session", "search", "pear", cwd=here, code=1)
     assert done.stdout == ""
-    assert message_of(done) == "nothing matches in the sessions of this directory"
+    assert message_of(done) == "no matches in the sessions of this directory"
     assert done.stderr.endswith("hint: agh session search --all-workspaces pear\n")
     everywhere = agh("search", "pear", "--all-workspaces", code=1)
-    assert message_of(everywhere) == "nothing matches"
+    assert message_of(everywhere) == "no matches"
     as_json = agh("search", "pear", "-o", "json", code=1)
     assert json.loads(as_json.stdout) == {"matches": []}
     assert json.loads(as_json.stderr)["error"]["code"] == "nothing_found"
 
 
 def test_nothing_to_look_for(home: Home, agh: Agh) -> None:
-    assert "no letter or digit" in agh("session", "search", "**", code=2).stderr
+    assert "at least one letter or digit" in agh("session", "search", "**", code=2).stderr
     agh("session", "search", code=2)
     assert agh("session", "search", "apple", code=1).stdout == ""
 
