@@ -145,7 +145,6 @@ def preload() -> None:
     import agh.core.settings.toml_text
     import agh.keeper.agent.incoming
     import agh.keeper.agent.restore
-    import agh.keeper.agent.slot
     import agh.keeper.failures
     import agh.keeper.lending
     import agh.keeper.notify.plan

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from agh.keeper.agent.permissions import PendingRequest
     from agh.keeper.agent.policy import Grant
     from agh.keeper.agent.questions import PendingQuestion
-    from agh.keeper.agent.slot import Slot
+    from agh.keeper.agent.start import Slot
     from agh.keeper.agent.terminals import Terminal
     from agh.keeper.agent.user_messages import UserMessage
     from agh.keeper.hooks import RunningHook

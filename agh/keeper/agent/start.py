@@ -1,4 +1,8 @@
-"""Starting a live session's agent below its leash, and the handshake with it."""
+"""Starting a live session's agent below its leash, and the handshake with it.
+
+A place such as a cluster has room for few agents at a time. An agent that waits there for its slot is not
+late, however long that takes; whoever waits for the start hears once that there is none yet.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,42 @@ from agh.keeper.agent.launch import (
     version_in,
 )
 from agh.keeper.leash import orphans
+from agh.keeper.loop import Loop
 from agh.keeper.session import Live
+
+PATIENCE = 5.0  # seconds; an agent that has no slot by then waits for it, though its place has not said so
+TAIL = 1000  # bytes of stderr that may hold the beginning of a notice
+
+
+class Slot:
+    """Whether the agent still waits, by what its place prints on stderr."""
+
+    def __init__(self, loop: Loop, launch: Launch, on_queued: Callable[[], None]) -> None:
+        self.is_waiting = True
+        self._launch, self._on_queued, self._tail = launch, on_queued, b""
+        self._timer = loop.later(PATIENCE, self._queue)
+
+    def take(self, data: bytes) -> None:
+        """Look for a notice in what came on stderr."""
+        if not self.is_waiting:
+            return
+        text = self._tail + data
+        if self._launch.started_notice in text:
+            self.end()
+        elif self._launch.queued_notice and self._launch.queued_notice in text:
+            self._queue()
+        self._tail = text[-TAIL:]
+
+    def end(self) -> None:
+        """Note that the agent has its slot."""
+        self.is_waiting = False
+        self._timer.cancel()
+
+    def _queue(self) -> None:
+        self._timer.cancel()
+        callback, self._on_queued = self._on_queued, lambda: None
+        if self.is_waiting:
+            callback()
 
 
 def start_agent(live: Live, extra_argv: Sequence[str] = ()) -> None:
@@ -68,8 +107,6 @@ def _watch_stderr(live: Live, launch: Launch) -> Callable[[bytes], None] | None:
 
         readers.append(ErrorLog(live).take)
     if launch.started_notice:
-        from agh.keeper.agent.slot import Slot  # few places have them
-
         live.agent.slot = Slot(live.loop, launch, lambda: _note_queued(live))
         readers.append(live.agent.slot.take)
 
