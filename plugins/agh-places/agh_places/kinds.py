@@ -15,6 +15,13 @@ from agh_places.containers import (
     build_container_limits,
     parse_container,
 )
+from agh_places.kube import (
+    build_kube_argv,
+    build_kube_check,
+    build_kube_end,
+    build_kube_limits,
+    parse_kube,
+)
 from agh_places.place import Kind, Place, build_limits, check_name, select_program
 
 # What a login sets. A cluster's nodes share homes and software, and with --export=NONE srun brings nothing.
@@ -52,41 +59,6 @@ _SSH_OPTIONS = (
 def build_ssh_argv(place: Place, command: Sequence[str]) -> list[str]:
     defaults = [word for option in _SSH_OPTIONS for word in ("-o", option)]
     return [*select_program(place), "-T", *place.options, *defaults, "--", place.target, shlex.join(command)]
-
-
-# kubernetes
-
-
-def parse_kube(address: str) -> dict[str, str]:
-    """Parse [namespace/]pod."""
-    namespace, slash, pod = address.rpartition("/")
-    if slash:
-        check_name("namespace", namespace)
-    check_name("pod", pod)
-    return {"target": address}
-
-
-def build_kube_argv(place: Place, launch: Launch, command: Sequence[str]) -> list[str]:
-    namespace, pod = _split_target(place)
-    return [*select_program(place), "exec", "-i", *namespace, *place.options, pod, "--", *command]
-
-
-def build_kube_check(place: Place) -> tuple[list[str], str]:
-    namespace, pod = _split_target(place)
-    return [
-        *select_program(place),
-        "wait",
-        "--for=condition=Ready",
-        *namespace,
-        "--timeout=10s",
-        f"pod/{pod}",
-    ], ""
-
-
-def _split_target(place: Place) -> tuple[list[str], str]:
-    """Return the arguments that select the namespace, and the pod."""
-    namespace, _, pod = place.target.rpartition("/")
-    return (["-n", namespace] if namespace else []), pod
 
 
 # slurm
@@ -181,10 +153,12 @@ KINDS = {
         Kind(
             "kube",
             ("kubectl",),
-            "kube:[NAMESPACE/]POD",
+            "kube:[NAMESPACE/]POD or kube:[NAMESPACE/]run:IMAGE",
             parse_kube,
             build_argv=build_kube_argv,
             build_check=build_kube_check,
+            build_end_argv=build_kube_end,
+            build_limits=build_kube_limits,
         ),
         Kind(
             "slurm",

@@ -147,6 +147,20 @@ def test_kube() -> None:
     assert wire("mine", places=mine)[2:] == ["-i", "-n", "team", "-c", "main", "agent-0", "--", "sh"]
 
 
+def test_kube_run() -> None:
+    pod = [f"agh-{ID}", "--image=node:22", f"--labels=agh.session={ID}"]
+    attach = ["--restart=Never", "--rm", "-i", "--quiet", "--pod-running-timeout=1h"]
+    assert wire("kube:run:node:22") == ["kubectl", "run", *pod, *attach, "--command", "--", "sh"]
+    mine = named(on="kube:team/run:example.org/a/img:3", memory="4G", cpus=2, options=["--context=west"])
+    argv = wire("mine", places=mine)
+    assert argv[2:6] == [f"agh-{ID}", "-n", "team", "--image=example.org/a/img:3"]
+    assert argv[-4:] == ["--context=west", "--command", "--", "sh"]
+    (overrides,) = [word.partition("=")[2] for word in argv if word.startswith("--overrides=")]
+    limits = {"limits": {"memory": "4G", "cpu": "2"}}
+    container = {"name": f"agh-{ID}", "resources": limits}
+    assert json.loads(overrides) == {"spec": {"containers": [container]}}
+
+
 def test_slurm() -> None:
     job = [f"--job-name=agh-{ID}", "--ntasks=1", "--export=NONE", "--chdir=/"]
     assert wire("slurm") == ["srun", *job, "/bin/sh"]
@@ -213,6 +227,10 @@ def test_a_value_is_never_taken_for_a_part_of_the_script() -> None:
         "kube:/pod",
         "kube:ns/",
         "kube:-n",
+        "kube:run:",
+        "kube:ns/run:",
+        "kube:/run:img",
+        "kube:run:-x",
         "slurm:-p",
         "systemd:x",
     ]
@@ -231,6 +249,8 @@ def test_an_address_that_makes_no_sense(address: str) -> None:
         ({"on": "ssh:x", "mem": "1G"}, "unknown key 'mem'; known are on, dir"),
         ({"on": "ssh:x", "memory": "1G"}, "ssh cannot limit memory"),
         ({"on": "docker:web", "cpus": 1}, "has its limits already"),
+        ({"on": "kube:agent-0", "cpus": 1}, "has its limits already"),
+        ({"on": "kube:run:img", "cpus": 1, "options": ["--overrides={}"]}, "put them there"),
         ({"on": "ssh:x", "options": "-p 22"}, "options cannot be '-p 22'"),
         ({"on": "ssh:x", "options": ["-p", 22]}, "list of texts"),
         ({"on": "ssh:x", "cpus": True}, "cpus cannot be True"),
