@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -206,21 +204,6 @@ def test_every_variable_of_the_environment_is_documented() -> None:
         used |= set(re.findall(r"\bAGH_[A-Z]+(?:_[A-Z]+)*\b", path.read_text()))
     assert used
     assert used <= terms(MAN / "man1/agh.1", "ENVIRONMENT")
-
-
-def test_the_manual_is_well_formed() -> None:
-    if shutil.which("man") is None:
-        pytest.skip("no man here")
-    result = subprocess.run(
-        ["man", "--warnings", "-E", "UTF-8", "-Tutf8", "-Z", "-l", *map(str, PAGES)],
-        env={**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "80"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout.count("x T utf8") == len(PAGES)
 
 
 def test_every_page_is_where_man_looks() -> None:

@@ -7,6 +7,7 @@ import json
 import shlex
 import sqlite3
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -161,9 +162,16 @@ def snapshot(live: Live) -> Snapshot:
             files[name] = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "-"
             if path.name == "meta.json":
                 files |= {f"{name}: {key}": value for key, value in json.loads(path.read_bytes()).items()}
-    for command in ("branch --list", "worktree list", "status --short"):
-        files[command] = _git(live.workspace, *command.split())
+    state = [(path, path.lstat()) for path in sorted(live.workspace.rglob("*"))]
+    files |= _repository(live.workspace, repr(state))
     return files
+
+
+@cache
+def _repository(directory: Path, state: str) -> Snapshot:
+    """Return what the repository has. While the `state` of its files is the same, git is not asked again."""
+    commands = ("branch --list", "worktree list", "status --short")
+    return {command: _git(directory, *command.split()) for command in commands}
 
 
 def _rows(path: Path) -> dict[str, str]:

@@ -52,9 +52,11 @@ def _constructed() -> set[str]:
     """Return the names of everything that agh and its plugins call, outside of the errors' own module."""
     names = set()
     for path in [*(ROOT / "agh").rglob("*.py"), *(ROOT / "plugins").rglob("*.py")]:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and path != ROOT / "agh" / "errors.py":
-                names.add(node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func))
+        if path != ROOT / "agh" / "errors.py":
+            calls = (
+                node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)
+            )
+            names |= {getattr(function, "attr", getattr(function, "id", "")) for function in calls}
     return names
 
 
