@@ -165,6 +165,13 @@ class NameTaken(AghError):
     hint = "agh session status {0}"
 
 
+class NamesBusy(AghError):
+    """timed out after {0} s: other commands are still changing names or settings of this home"""
+
+    exit = 6
+    hint = "try again when they have finished; a command that was paused (Ctrl-Z) blocks the others"
+
+
 class SessionBusy(AghError):
     """session {0} is in use by another command"""
 

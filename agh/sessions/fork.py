@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from typing import Any
 
 from agh.core.events import CHAT_TYPES, Draft, timestamp
@@ -70,7 +71,7 @@ def fork(
                 "created_at": now,
                 "updated_at": now,
             }
-            with sessions.lock_names():
+            with sessions.lock_names(name) if name is not None else nullcontext():
                 if name is not None:
                     check_name(name, sessions.workspaces(origin))
                 publish(lock, metadata)

@@ -167,7 +167,7 @@ def _named(name: str | None, paths: Iterable[str], *, replace: bool) -> Iterator
     if name is None:
         yield None
         return
-    with sessions.lock_names():
+    with sessions.lock_names(name):
         owner = None
         try:
             check_name(name, paths)
@@ -240,10 +240,12 @@ def _check_started(session: Session, replaced: Session | None, check: Callable[[
 def _give_back(replaced: Session | None) -> None:
     """Bring back a session whose name was taken in vain."""
     if replaced:
-        with suppress(AghError), sessions.lock_names():
+        with suppress(AghError):
             metadata = meta.read(replaced)
-            check_name(str(metadata.get("name")), sessions.workspaces(metadata))
-            update_metadata(replaced, archived=False)
+            name = str(metadata.get("name"))
+            with sessions.lock_names(name):
+                check_name(name, sessions.workspaces(metadata))
+                update_metadata(replaced, archived=False)
 
 
 def check_name(name: str, paths: Iterable[str], owner: Session | None = None) -> None:

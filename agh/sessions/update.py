@@ -19,7 +19,7 @@ from agh.store.views import session_view, update_metadata
 
 def rename(session: Session, name: str) -> None:
     """Give the session a name; the empty one takes it away."""
-    with sessions.lock_names():
+    with sessions.lock_names(name):
         if name:
             check_name(name, sessions.workspaces(meta.read(session)), session)
         _change(session, name=name or None)

@@ -56,9 +56,12 @@ def take(session: Session) -> Lock | None:
     return None if fd is None else Lock(fd, session)
 
 
-def take_directory(directory: str) -> DirectoryLock | None:
-    """Take the lock of a directory that is not a session's, or return None if someone else holds it."""
-    fd = _take(directory)
+def take_directory(directory: str, part: int | None = None) -> DirectoryLock | None:
+    """Take the lock of a directory that is not a session's, or return None if someone else holds it.
+
+    With `part`, take only this part of it: locks of other parts do not conflict, a lock of the whole does.
+    """
+    fd = _take(directory, part)
     return None if fd is None else DirectoryLock(fd)
 
 
@@ -72,7 +75,7 @@ def is_held(session: Session | str) -> bool:
         return False  # missing, or a link, which `take` refuses
     try:
         if _OFD:
-            blocking = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _whole_file(fcntl.F_WRLCK))
+            blocking = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _flock(fcntl.F_WRLCK))
             return int(struct.unpack_from("h", blocking)[0]) != fcntl.F_UNLCK
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -83,20 +86,20 @@ def is_held(session: Session | str) -> bool:
         os.close(fd)
 
 
-def _take(directory: str) -> int | None:
+def _take(directory: str, part: int | None = None) -> int | None:
     from agh.home import open_private
 
     fd = open_private(os.path.join(directory, "lock"), os.O_RDWR)
-    if _try_lock(fd):
+    if _try_lock(fd, part):
         return fd
     os.close(fd)
     return None
 
 
-def _try_lock(fd: int) -> bool:
+def _try_lock(fd: int, part: int | None) -> bool:
     if _OFD:
         try:
-            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _whole_file(fcntl.F_WRLCK))
+            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _flock(fcntl.F_WRLCK, part))
         except (BlockingIOError, PermissionError):
             return False
         return True
@@ -111,6 +114,7 @@ def _try_lock(fd: int) -> bool:
             time.sleep(0.005)
 
 
-def _whole_file(lock_type: int) -> bytes:
-    """Build a `struct flock` that covers the whole file. The pid must be 0 for OFD locks."""
-    return struct.pack("hhqqi4x", lock_type, os.SEEK_SET, 0, 0, 0)
+def _flock(lock_type: int, part: int | None = None) -> bytes:
+    """Build a `struct flock` that covers the whole file, or one byte. The pid must be 0 for OFD locks."""
+    start, length = (0, 0) if part is None else (part, 1)
+    return struct.pack("hhqqi4x", lock_type, os.SEEK_SET, start, length, 0)

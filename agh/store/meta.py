@@ -118,7 +118,25 @@ _REQUIRED_KEYS = {
 
 def read(session: Session) -> Meta:
     """Read a session's metadata. Raise MetaInvalid unless it is a JSON object about this very session."""
-    session_id = session.id
+    return _parse(session, _read_text(session))
+
+
+def read_if_named(session: Session, name: str) -> Meta | None:
+    """Read a session's metadata if that is its name; return None if it is not, or if nothing can be read.
+
+    Text without the name is not parsed, which takes half the time when there are thousands of sessions.
+    """
+    try:
+        text = _read_text(session)
+        if orjson.dumps(name)[1:-1] not in text and b"\\u" not in text:
+            return None
+        meta = _parse(session, text)
+    except MetaInvalid:
+        return None
+    return meta if meta.get("name") == name else None
+
+
+def _read_text(session: Session) -> bytes:
     try:
         fd = os.open(f"{session.directory}/{FILE}", os.O_RDONLY | os.O_CLOEXEC)  # twice as fast as open()
         try:
@@ -127,13 +145,19 @@ def read(session: Session) -> Meta:
                 text += rest
         finally:
             os.close(fd)
-        meta = orjson.loads(text)
     except FileNotFoundError:
-        raise MetaInvalid(session_id, "the file is missing") from None
+        raise MetaInvalid(session.id, "the file is missing") from None
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE):
             raise
-        raise MetaInvalid(session_id, error.strerror) from None
+        raise MetaInvalid(session.id, error.strerror) from None
+    return text
+
+
+def _parse(session: Session, text: bytes) -> Meta:
+    session_id = session.id
+    try:
+        meta = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise MetaInvalid(session_id, f"not JSON: {error}") from None
     if not isinstance(meta, dict) or meta.get("id") != session_id or not isinstance(meta.get("state"), str):

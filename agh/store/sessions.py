@@ -11,15 +11,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+from zlib import crc32
 
 from agh.core.suggest import closest
-from agh.errors import AmbiguousSession, DataDamaged, MetaInvalid, SessionBusy, SessionNotFound
+from agh.errors import AmbiguousSession, DataDamaged, MetaInvalid, NamesBusy, SessionNotFound
 from agh.home import SESSION_ID, Session, ensure_home, session_of, sessions_path
 from agh.store import lock as locks
 from agh.store import meta
 from agh.store.meta import Meta
 
-NAMING_LIMIT = 10.0
+NAMING_LIMIT = 60.0
 SUGGESTED_OF = 1000  # the newest sessions, so that suggesting one stays fast
 
 
@@ -100,14 +101,20 @@ def named_here(name: str, workspace: str) -> Session | None:
 
 
 @contextmanager
-def lock_names() -> Iterator[None]:
-    """Lock the names of this home: a name that is free inside the block stays free until it ends."""
+def lock_names(name: str | None = None) -> Iterator[None]:
+    """Lock a name of this home, or all names: if it is free inside the block, it stays free until it ends.
+
+    Hundreds of commands may name sessions at once, and each reads thousands of names. They wait only for
+    those that use the same name, and for those that lock all.
+    """
     base = ensure_home()
-    deadline = time.monotonic() + NAMING_LIMIT
-    while (lock := locks.take_directory(base)) is None:
+    part = None if name is None else crc32(name.encode(errors="surrogatepass"))
+    deadline, pause = time.monotonic() + NAMING_LIMIT, 0.005
+    while (lock := locks.take_directory(base, part)) is None:
         if time.monotonic() > deadline:
-            raise SessionBusy("(the names)")
-        time.sleep(0.005)
+            raise NamesBusy(f"{NAMING_LIMIT:g}")
+        time.sleep(pause)
+        pause = min(0.1, pause * 1.5)  # hundreds that look every 5 ms would take all of a processor
     with lock:
         yield
 
@@ -147,8 +154,8 @@ def in_workspace(metadata: Mapping[str, Any], workspace: str) -> bool:
 def _with_name(name: str) -> list[tuple[Session, Meta]]:
     return [
         (session, metadata)
-        for session, metadata in scan()
-        if not isinstance(metadata, MetaInvalid) and metadata.get("name") == name
+        for session in all_sessions()
+        if (metadata := meta.read_if_named(session, name)) is not None
     ]
 
 

@@ -25,7 +25,7 @@ def create_council(profile: dict[str, Any], brief: str, workspace: str, name: st
     """Create a council's session and return its lock; its first event is the profile and the brief."""
     if name is None:
         return _create(profile, brief, workspace, name)
-    with sessions.lock_names():
+    with sessions.lock_names(name):
         check_name(name, [workspace])
         return _create(profile, brief, workspace, name)
 
