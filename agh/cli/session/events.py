@@ -20,7 +20,8 @@ from agh.core.status import workspace_id
 from agh.errors import DataDamaged, EventsMissing, MetaInvalid, Usage
 from agh.home import Session
 from agh.store import meta, sessions
-from agh.store.follow import Batch, follow, follow_home
+from agh.store.follow import Batch, follow
+from agh.store.follow.home import follow_home
 from agh.store.reader import Query, Reader
 from agh.store.views import stop_notice
 
@@ -209,7 +210,7 @@ def _follow(
             if rows:
                 write(printer(session, rows))
         positions.append((session, start))
-    _print_batches(follow(positions, query, output=_pipe()), printer, write)
+    _print_batches(follow(positions, query, output=_pipe(), on_polling=remark), printer, write)
 
 
 def _follow_home(
@@ -219,7 +220,7 @@ def _follow_home(
     printer: Printer,
     write: Callable[[list[str]], None],
 ) -> None:
-    batches = follow_home(query, after, last, on_damage=_tell_damage, output=_pipe())
+    batches = follow_home(query, after, last, on_damage=_tell_damage, output=_pipe(), on_polling=remark)
     _print_batches(batches, printer, write)
 
 

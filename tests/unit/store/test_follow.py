@@ -15,7 +15,8 @@ from agh.core.events import Row
 from agh.errors import EventsMissing, Usage
 from agh.home import Session
 from agh.store import lock, watch
-from agh.store.follow import follow, follow_home
+from agh.store.follow import follow
+from agh.store.follow.home import follow_home
 from agh.store.reader import EVERYTHING, Query, Reader
 from agh.store.writer import Writer
 from tests.support.build import Home, child, conversation, finishes, says, take_lock, user
@@ -59,7 +60,8 @@ for _ in sys.stdin:
 IDLES = """
 import resource, signal, sys, time
 from agh.home import Session
-from agh.store.follow import follow, follow_home
+from agh.store.follow import follow
+from agh.store.follow.home import follow_home
 from agh.store.reader import EVERYTHING
 
 def spent():

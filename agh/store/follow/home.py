@@ -1,120 +1,26 @@
-"""Following sessions: yield what is in their logs, then what is added to them, until they end.
+"""Following a whole home: what is in all logs, then what is added to them. This has no end of its own.
 
-The same code serves one session and many, live or stopped: nothing here talks to a keeper. A session has
-ended when nobody holds its lock and all its events have been yielded.
-
-Following a whole home has no end of its own. Only the logs of live sessions stay open then. The others are
-read one after the other, and again when their directories have changed: a keeper that starts creates files
-there. A new session is seen at once where the system has inotify, one that starts again within a second,
-or a few if there are thousands.
+Only the logs of live sessions stay open. The others are read one after the other, and again when their
+directories have changed: a keeper that starts creates files there. A new session is seen at once where the
+system has inotify, one that starts again within a second, or a few if there are thousands.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
 
 from agh.core.events import Row
 from agh.errors import DataDamaged
 from agh.home import Session, sessions_path
 from agh.store import lock as locks
 from agh.store import meta, sessions
+from agh.store.follow import UNSETTLED, Batch, Followed
 from agh.store.reader import Query, Reader
 from agh.store.watch import IDLE, Watch
 
-UNSETTLED = 100_000_000  # nanoseconds; a directory that changed just now may change again unnoticed
 SHARE = 20  # looking at all directories takes at most this part of the time
-
-
-class Batch(NamedTuple):
-    """Rows of one session, in order. No rows: the session has ended, or, without a session, a tick."""
-
-    session: Session | None
-    rows: list[Row]
-
-
-class _Followed:
-    """A session being followed, and how far it has been read."""
-
-    def __init__(self, session: Session, after: int) -> None:
-        self.session = session
-        self.after = after
-        self.reader = Reader(session)
-        self.reopened = self.ended = False
-
-    def look(self, query: Query) -> Batch | None:
-        """Return a batch of what is new, which may be empty, or None if nothing is.
-
-        When the session has `ended`, the batch is empty and the log is closed.
-        """
-        # Checked before reading: rows committed before the lock was released are seen.
-        live = locks.is_held(self.session)
-        rows = self.next_page(query)
-        if rows is None and live:
-            return None
-        if rows is None and not self.reopened:
-            self.reopened = True
-            self.reopen()
-        elif rows is None:
-            self.ended = True
-            self.reader.close()
-        return Batch(self.session, rows or [])
-
-    def next_page(self, query: Query) -> list[Row] | None:
-        """Return the next matching rows, or None if the log has nothing new. Skip rows that do not match."""
-        until = self.reader.last_sequence()
-        if until <= self.after:
-            return None
-        rows = self.reader.page(query, self.after, until)
-        self.after = rows[-1].sequence if rows else until
-        return rows
-
-    def reopen(self) -> None:
-        """Open the log again, to see rows that a writer killed in mid-commit left out of the WAL's index."""
-        self.reader.close()
-        self.reader = Reader(self.session)
-
-
-def follow(
-    positions: Iterable[tuple[Session, int]],
-    query: Query,
-    *,
-    tick: float | None = None,
-    output: int | None = None,
-) -> Iterator[Batch]:
-    """Yield batches from sessions, given as (session, sequence to start after), until all have ended.
-
-    With `tick`, also yield an empty batch without a session at least that often while nothing is new. Raise
-    BrokenPipeError when nobody reads the pipe `output` any more.
-    """
-    with Watch(output) as watch:
-        followed: list[_Followed] = []
-        try:
-            for session, after in positions:
-                watch.add(session)
-                followed.append(_Followed(session, after))
-            while followed:
-                moved = False
-                for log in list(followed):
-                    batch = log.look(query)
-                    if batch is None:
-                        continue
-                    moved = True
-                    if log.ended:
-                        followed.remove(log)
-                    if log.ended or batch.rows:
-                        yield batch
-                if moved:
-                    watch.note_change()
-                elif followed:
-                    watch.wait(tick or IDLE)
-                    if tick is not None:
-                        yield Batch(None, [])
-        finally:
-            for log in followed:
-                log.reader.close()
 
 
 def follow_home(
@@ -124,14 +30,15 @@ def follow_home(
     *,
     on_damage: Callable[[DataDamaged], None],
     output: int | None = None,
+    on_polling: Callable[[str], None] | None = None,
 ) -> Iterator[Batch]:
     """Yield batches from all sessions, from those that start later too.
 
     With `last`, only the newest so many rows are yielded of what each session has at first. A batch without
     rows says that its session has ended. `on_damage` gets the error of a session that cannot be read. Raise
-    BrokenPipeError when nobody reads the pipe `output` any more.
+    BrokenPipeError when nobody reads the pipe `output` any more. `on_polling` is for `Watch`.
     """
-    with Watch(output) as watch:
+    with Watch(output, on_polling) as watch:
         home = _Home(query, after, last, watch, on_damage)
         try:
             while True:
@@ -162,7 +69,7 @@ class _Home:
         self._watch, self._on_damage = watch, on_damage
         self._positions: dict[str, int] = {}
         self._stamps: dict[str, int] = {}  # of the directories, when they were last looked at
-        self._live: dict[str, _Followed] = {}
+        self._live: dict[str, Followed] = {}
         self._home_stamp = 0
         self._next_look = 0.0
         self._is_first_look = True
@@ -183,7 +90,7 @@ class _Home:
     def close(self) -> None:
         """Close all logs."""
         for log in self._live.values():
-            log.reader.close()
+            log.close()
 
     def _changed(self) -> list[tuple[Session, int]]:
         """Return the sessions that are not live and whose directories have changed, with their stamps."""
@@ -220,7 +127,7 @@ class _Home:
             if rows:
                 yield Batch(session, [])
             return
-        log = _Followed(session, after)
+        log = Followed(session, after, len(self._live) if is_live else 0)
         if is_live:
             self._watch.add(session)
             self._live[session.id] = log
@@ -259,11 +166,11 @@ class _Home:
             and (metadata.get("updated_at") or "~") < self._query.since
         )
 
-    def _look_at_live(self, log: _Followed) -> Iterator[Batch]:
+    def _look_at_live(self, log: Followed) -> Iterator[Batch]:
         try:
             batch = log.look(self._query)
         except DataDamaged as error:
-            log.reader.close()
+            log.close()
             log.ended = True
             if os.path.isdir(log.session):
                 self._on_damage(error)
