@@ -142,15 +142,16 @@ class Watch:
 
 def _inotify_init() -> int:
     try:
-        if _spare:
-            fd = _spare.pop()
-            with suppress(BlockingIOError):
-                while os.read(fd, 65536):
-                    pass  # what its last user did not wait for
-            return fd
-        return _call("inotify_init1", os.O_CLOEXEC | os.O_NONBLOCK)
-    except (ImportError, AttributeError, OSError):
-        return -1
+        fd = _spare.pop()
+    except IndexError:  # there is none, or another thread has just taken it
+        try:
+            return _call("inotify_init1", os.O_CLOEXEC | os.O_NONBLOCK)
+        except (ImportError, AttributeError, OSError):
+            return -1
+    with suppress(BlockingIOError):
+        while os.read(fd, 65536):
+            pass  # what its last user did not wait for
+    return fd
 
 
 def _put_back(fd: int) -> None:
