@@ -77,7 +77,7 @@ def _metadata(session_id: str, description: dict[str, Any], counts: dict[str, in
     metadata: Any = first_meta(
         session_id, description["agent_name"], None, None, description["workspace_path"], None
     )
-    metadata |= {"state": "stopped", "stop_reason": "shutdown", **description}
+    metadata |= {"state": "stopped", "stop_reason": "completed", **description}
     metadata |= {"last_sequence": counts["events"], "turns": counts["turns"]}
     return metadata  # type: ignore[no-any-return]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from agh.home import Session, session_of
 from agh.sessions.listing import select
 from agh.sessions.start import ensure_live
 from agh.sessions.stop import stop_session
-from agh.store.views import View, list_views, session_view
+from agh.store.views import View, list_briefs, session_view
 
 AT_ONCE = 8
 
@@ -28,22 +29,25 @@ class Outcome(NamedTuple):
 
 def stop_all(*, kill: bool = False) -> Iterator[Outcome]:
     """Stop every live session."""
-    live = [view for view in list_views() if view["state"] in LIVE_STATES]
-    return _at_once(partial(stop_session, kill=kill), live)
+    return _at_once(partial(stop_session, kill=kill), list_briefs(lambda view: view["state"] in LIVE_STATES))
 
 
 def resume_all(*, state: str | None = None, badge: str | None = None) -> Iterator[Outcome]:
-    """Make sessions live again: those in this state or with this badge, else those that a shutdown ended."""
-    views = select(True, False, None, state, badge, None)
+    """Make sessions of the last week live again.
+
+    Those in this state or with this badge; without either, those that a shutdown ended. What is older is left
+    alone: nobody waits for it, and there may be thousands.
+    """
+    views = select(False, False, None, state, badge, None)
     chosen = views if state or badge else list(filter(was_shut_down, views))
-    return _at_once(
-        _resume, [view for view in chosen if view["state"] not in LIVE_STATES and not view.get("archived")]
-    )
+    return _at_once(_resume, [view for view in chosen if view["state"] not in LIVE_STATES])
 
 
 def was_shut_down(view: View) -> bool:
-    """Tell whether a session was ended by a signal, a kill or a power cut, and not by its user."""
-    return view.get("stop_reason") == "shutdown" or view.get("stop_detail") == KEEPER_VANISHED
+    """Tell whether a session was ended here by a signal, a kill or a power cut, and not by its user."""
+    if view.get("stop_reason") != "shutdown" and view.get("stop_detail") != KEEPER_VANISHED:
+        return False
+    return os.path.exists(os.path.join(session_of(view["id"]), "keeper.log"))  # else it was imported
 
 
 def _resume(session: Session) -> View:
@@ -52,13 +56,29 @@ def _resume(session: Session) -> View:
 
 
 def _at_once(act: Callable[[Session], View], views: list[View]) -> Iterator[Outcome]:
-    """Yield the outcomes in the order of the views, as soon as each is there."""
+    """Yield the outcomes as they come. If the caller stops asking, what has not begun is not begun."""
 
     def try_it(session: Session) -> Outcome:
         try:
             return Outcome(session, act(session), None)
-        except AghError as error:
-            return Outcome(session, None, error)
+        except (AghError, OSError) as error:
+            return Outcome(session, None, _explain(error))
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield from pool.map(try_it, [session_of(view["id"]) for view in views])
+    pool = ThreadPoolExecutor(AT_ONCE)
+    try:
+        for future in as_completed([pool.submit(try_it, session_of(view["id"])) for view in views]):
+            yield future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _explain(error: AghError | OSError) -> AghError:
+    """Return what the system lacked; raise what is not the system's failure."""
+    if isinstance(error, AghError):
+        return error
+    from agh.keeper.failures import explain
+
+    cause = explain(error)
+    if cause is None:
+        raise error
+    return cause

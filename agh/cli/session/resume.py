@@ -41,7 +41,7 @@ def _tell_skipped(view: View, obstacle: Obstacle) -> None:
 @click.argument("id", required=False)
 @click.option("--latest", is_flag=True, help="The most recently active session that can be resumed.")
 @click.option(
-    "--all", "everything", is_flag=True, help="Every session that a shutdown, a kill or a power cut ended."
+    "--all", "everything", is_flag=True, help="Every session that a shutdown, kill or power cut ended."
 )
 @click.option(
     "--state",
@@ -98,8 +98,9 @@ def resume_command(
     event. On any other failure nothing is started, so you can try again; --fresh discards the old
     conversation.
 
-    With --all, resumes every session that a reboot or a preemption ended, several at a time and without
-    attaching. Those that fail are named on stderr.
+    With --all, resumes every session of the last week that a reboot or a preemption ended, several at a time
+    and without attaching. It skips live sessions and is safe to run repeatedly. Sessions that fail are named
+    on stderr, and the exit code is that of the first failure.
 
     Attaching takes a lease, so that two people do not type at once. The lease expires by itself;
     `agh session detach` gives it back.
