@@ -2,8 +2,8 @@
 
 Prints a line per candidate: the word, a tab, a description. An empty word before the tab asks the shell
 to complete a `file` or `dir` itself. Answers without click, from the table in `commands.json`; only a
-plugin that the table does not know makes it load the commands. Never writes, and never says what is
-wrong: whoever presses Tab has not asked anything yet.
+plugin that the table does not know makes it load the commands. Writes nothing but the cache of the list, and
+never says what is wrong: whoever presses Tab has not asked anything yet.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agh.cli.tree import Entry, Option, Table, Takes
 
 TABLE = os.path.join(os.path.dirname(__file__), "commands.json")
 Candidate = tuple[str, str]
-DESCRIBED = 1000
+DESCRIBED = 1000  # ids; describing more would take longer than finding them
 
 
 def main(words: list[str]) -> None:
@@ -134,32 +134,32 @@ def _values(takes: Takes, word: str) -> Iterator[Candidate]:
 
 
 def _sessions(word: str) -> Iterator[Candidate]:
-    """Yield names and ids, newest first; old sessions come as bare ids, and only once something is typed."""
-    from agh.core import status
-    from agh.home import session_of
-    from agh.store import lock, sessions
+    """Yield names and ids, newest activity first; those of old sessions only once something is typed."""
+    from agh.store import sessions
+    from agh.store.views import list_briefs
 
-    ids = sessions.session_ids()
-    if word.startswith("sess-"):
-        ids = [session_id for session_id in ids if session_id.startswith(word)]
-    here, named, others = sessions.working_directory(), [], []
-    for session_id, metadata in _read_newest(ids):
-        if metadata.get("state") in status.LIVE_STATES:
-            metadata = status.effective_meta(metadata, lock.is_held(session_of(session_id)))
-        name, about = metadata.get("name"), (metadata.get("agent_name"), status.badge(metadata))
-        others.append((session_id, " · ".join(filter(None, (name, *about)))))
-        if name:
-            rank = bool(metadata.get("archived")), not sessions.in_workspace(metadata, here)
-            named.append((rank, name, " · ".join(filter(None, (*about, session_id)))))
-    if ids:
+    views = list_briefs(lambda view: True)
+    shown = views if word else views[:DESCRIBED]
+    here, named = sessions.working_directory(), []
+    for view in shown:
+        name = view.get("name") or ""
+        if name and name.startswith(word):
+            rank = bool(view.get("archived")), not sessions.in_workspace(view, here)
+            named.append((rank, name, _join(view.get("agent_name"), view["badge"], view["id"])))
+    if views:
         yield "@last", "the newest session of this directory"
     described: dict[str, str] = {}  # a name once: that of the session it would mean here
     for _, name, text in sorted(named, key=lambda row: row[0]):
         described.setdefault(name, text)
     yield from described.items()
-    yield from others
-    if word:
-        yield from ((session_id, "") for session_id in reversed(ids[:-DESCRIBED]))
+    matching = (view for view in shown if view["id"].startswith(word))
+    for number, view in enumerate(matching):
+        about = (view.get("name"), view.get("agent_name"), view["badge"]) if number < DESCRIBED else ()
+        yield view["id"], _join(*about)
+
+
+def _join(*texts: str | None) -> str:
+    return " · ".join(filter(None, texts))
 
 
 def _slash_commands(reference: str | None) -> Iterator[Candidate]:
@@ -170,20 +170,6 @@ def _slash_commands(reference: str | None) -> Iterator[Candidate]:
     session = sessions.resolve(reference) if reference is not None else session
     for entry in (meta.read(session).get("commands") or []) if session is not None else []:
         yield f"/{entry.get('name')}", str(entry.get("description") or entry.get("hint") or "")
-
-
-def _read_newest(ids: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Read the metadata of the newest sessions; yield an empty mapping for one that cannot be read."""
-    from agh.errors import MetaInvalid
-    from agh.home import Session, sessions_path
-    from agh.store import meta
-
-    base = sessions_path()
-    for session_id in ids[: -DESCRIBED - 1 : -1]:
-        try:
-            yield session_id, dict(meta.read(Session(session_id, f"{base}/{session_id}")))
-        except MetaInvalid:
-            yield session_id, {}
 
 
 def _agents() -> Iterator[Candidate]:
@@ -208,7 +194,7 @@ def _catalog() -> Iterator[Candidate]:
 def _workspaces() -> Iterator[Candidate]:
     """Yield named workspaces, then the directories of sessions, newest first."""
     from agh.home import home_path
-    from agh.store import sessions
+    from agh.store.views import list_briefs
 
     seen: dict[str, str] = {}
     try:
@@ -218,9 +204,8 @@ def _workspaces() -> Iterator[Candidate]:
             seen |= {workspace["name"]: workspace["path"] for workspace in tomllib.load(file)["workspaces"]}
     except (OSError, ValueError, LookupError, TypeError):
         pass  # none is registered, or a command that needs the file will report what is wrong with it
-    for _, session in _read_newest(sessions.session_ids()):
-        if session.get("workspace_path"):
-            seen.setdefault(session["workspace_path"], session.get("workspace_id") or "")
+    for view in list_briefs(lambda view: "workspace_path" in view):
+        seen.setdefault(view["workspace_path"], view.get("workspace_id") or "")
     yield from seen.items()
 
 
