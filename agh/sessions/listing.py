@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 
 from agh.core.events import timestamp
@@ -75,6 +76,42 @@ def select_first(limit: int, holder: str, **filters: Any) -> list[View]:
     views = list(read_views([session_of(view["id"]) for view in briefs], holder))
     mark_stuck(views)
     return views
+
+
+def select_page(
+    limit: int, cursor: str | None, search: str | None, **filters: Any
+) -> tuple[list[View], str | None]:
+    """Return so many of the sessions that `select` returns, after a cursor, and the cursor of the next page.
+
+    `search` are words that must all occur in what a table shows of a session. The cursor names the last
+    session of a page, not a number of sessions: the next page leaves none out when others come or go.
+    """
+    last = tuple(cursor.split("/", 1)) if cursor else None
+    words = (search or "").lower().split()
+
+    def belongs(view: View) -> bool:
+        return (last is None or _position(view) < last) and all(word in _searched(view) for word in words)
+
+    is_brief = not filters["resumable"]
+    views = select(**filters, brief=is_brief, asks_keepers=not is_brief or bool(filters["badge"]))
+    views = list(islice(filter(belongs, views), limit + 1))
+    following = "/".join(_position(views[limit - 1])) if len(views) > limit else None
+    del views[limit:]
+    if is_brief:
+        views = list(read_views([session_of(view["id"]) for view in views], None))
+        mark_stuck(views)
+    return views, following
+
+
+def _position(view: View) -> tuple[str, ...]:
+    """Return what the list is sorted by."""
+    return view.get("updated_at") or "", view["id"]
+
+
+def _searched(view: View) -> str:
+    """Return the text of a session that a search looks at."""
+    fields = ("name", "title", "id", "agent_name", "workspace_path", "badge")
+    return " ".join(str(view.get(field) or "") for field in fields).lower()
 
 
 def mark_stuck(views: list[View]) -> None:

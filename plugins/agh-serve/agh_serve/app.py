@@ -24,7 +24,7 @@ from agh_serve.errors import MethodUnknown, RouteUnknown
 from agh_serve.guard import Guard
 from agh_serve.openapi import build_openapi
 from agh_serve.operations import OPERATIONS
-from agh_serve.responses import respond_with_error, respond_with_json
+from agh_serve.responses import compress, respond_with_error, respond_with_json
 
 PREFIXES = ("/api", "/api/workspaces/{workspace:path}")
 PAGE_FILES = {
@@ -84,13 +84,13 @@ def _build_route(path: str, methods: dict[str, Operation], broadcasts: Broadcast
         if request.method == "HEAD" and methods["GET"].media_type != "application/json":
             return Response(media_type=methods["GET"].media_type)  # a stream might never end
         operation = methods["GET" if request.method == "HEAD" else request.method]
-        return await dispatch(operation, request, broadcasts)
+        return await compress(request, await dispatch(operation, request, broadcasts))
 
     return Route(path, endpoint, methods=list(methods))
 
 
 async def serve_openapi(request: Request) -> Response:
-    return respond_with_json(build_openapi(OPERATIONS))
+    return await compress(request, respond_with_json(build_openapi(OPERATIONS)))
 
 
 async def serve_page_file(request: Request) -> Response:
@@ -98,7 +98,7 @@ async def serve_page_file(request: Request) -> Response:
     headers = {"etag": tag, "cache-control": "no-cache", "content-security-policy": CONTENT_SECURITY_POLICY}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
-    return Response(body, headers=headers, media_type=media_type)
+    return await compress(request, Response(body, headers=headers, media_type=media_type))
 
 
 @cache
@@ -106,7 +106,7 @@ def _load_page_file(path: str) -> tuple[bytes, str, str]:
     """Return the contents, the media type and the ETag. The transcript's style sheet has no file here."""
     name, media_type = PAGE_FILES[path]
     body = (Path(__file__).parent / "page" / name).read_bytes() if name else style().encode()
-    return body, media_type, f'"{blake2b(body, digest_size=12).hexdigest()}"'
+    return body, media_type, f'W/"{blake2b(body, digest_size=12).hexdigest()}"'
 
 
 async def _handle_agh_error(request: Request, error: Exception) -> Response:

@@ -17,6 +17,7 @@ SESSION_PATH = "/sessions/{id}"
 LONG_TEXT = {"type": "string", "minLength": 1}
 ANY_OBJECT = {"type": "object"}
 BRANCH = {"type": "string", "maxLength": 200, "pattern": r"^[^\u0000]*$"}
+CURSOR = {"type": "string", "maxLength": 100, "pattern": "^[^/]*/sess-[0-9a-z]+$"}
 SEQUENCE = {"type": "string", "pattern": "^[0-9]{1,18}$"}
 
 
@@ -32,6 +33,7 @@ def component_schema(name: str) -> dict[str, Any]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
+PAGE_MEMBERS = {"sessions": array_schema(component_schema("Session")), "next": CURSOR}
 AFTER_FIELDS = (
     Field("after", "Only events after this sequence.", COUNT),
     Field("after_sequence", "The same as after.", COUNT),
@@ -69,16 +71,21 @@ OPERATIONS = (
         "GET",
         "/sessions",
         read_handlers.list_sessions,
-        "List live sessions and those of the last week, newest activity first.",
-        object_schema(sessions=array_schema(component_schema("Session"))),
+        "List live sessions and those of the last week, newest activity first, a page at a time. `next` is the "
+        "cursor of the next page, if there is one.",
+        object_schema(sessions=array_schema(component_schema("Session"))) | {"properties": PAGE_MEMBERS},
         query=(
             Field("all", "Include old and archived sessions.", FLAG),
             Field("resumable", "Only sessions that can be resumed or attached to.", FLAG),
+            Field("why", "With resumable: also list the others, with the reason.", FLAG),
             Field("workspace", "Only sessions of this workspace: a name, an id or a path."),
             Field("state", "Only sessions in this state."),
-            Field("badge", "Only sessions with this badge."),
+            Field("status", "Only sessions with this status."),
+            Field("badge", "The same as status."),
             Field("agent", "Only sessions of this agent."),
-            Field("limit", "At most this many.", COUNT),
+            Field("search", "Only sessions with all these words in name, title, agent, workspace or status."),
+            Field("limit", "At most this many; 100 by default.", {**COUNT, "minimum": 1, "maximum": 1000}),
+            Field("cursor", "Continue after a page: the `next` of that page.", CURSOR),
         ),
     ),
     Operation(

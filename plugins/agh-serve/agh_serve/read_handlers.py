@@ -16,7 +16,7 @@ from agh.core.recap import DEFAULT_LIMIT
 from agh.errors import Usage
 from agh.home import Session
 from agh.keeper import client
-from agh.sessions.listing import select
+from agh.sessions.listing import select_page
 from agh.sessions.requests.permissions import requests
 from agh.sessions.requests.questions import questions
 from agh.store import meta
@@ -32,21 +32,29 @@ from agh_serve.responses import (
     respond_with_stream,
 )
 
-DEFAULT_TURNS = 20
+DEFAULT_TURNS, DEFAULT_SESSIONS = 20, 100
 ReadPage = Callable[[int], tuple[list[str], int]]  # the lines after a sequence, and the last one's sequence
 
 
 async def list_sessions(call: Call) -> Response:
     params = call.params
-    filters = {name: params.get(name) for name in ("state", "badge", "agent")}
-    views = await threads.run_read(
-        select,
+    if params.get("why") and not params.get("resumable"):
+        raise Usage("why explains resumable", hint="send resumable=true&why=true")
+    views, following = await threads.run_read(
+        select_page,
+        params.get("limit", DEFAULT_SESSIONS),
+        params.get("cursor"),
+        params.get("search"),
         everything=params.get("all", False),
         resumable=params.get("resumable", False),
+        why=params.get("why", False),
         workspace=call.workspace or params.get("workspace"),
-        **filters,
+        state=params.get("state"),
+        badge=_get_either(params, "status", "badge"),
+        agent=params.get("agent"),
     )
-    return respond_unless_cached(call.request, {"sessions": views[: params.get("limit")]})
+    page = {"sessions": views} if following is None else {"sessions": views, "next": following}
+    return respond_unless_cached(call.request, page)
 
 
 async def show_session(call: Call) -> Response:

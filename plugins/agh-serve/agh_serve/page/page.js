@@ -6,7 +6,8 @@
 "use strict";
 
 const $ = (id) => document.getElementById(id);
-const TURNS = 20, POLL = 2000, SLOWEST_RETRY = 4000;
+const TURNS = 20, POLL = 2000, SLOWEST_RETRY = 4000, TYPING = 150;
+const ROWS = 100, LARGEST_PAGE = 500;
 const LIVE = ["starting", "active", "stopping"];
 const MOODS = {
   running: "good", failed: "bad", hung: "bad", unhealthy: "bad", unknown: "bad",
@@ -67,24 +68,52 @@ const pause = (time) => new Promise((resolve) => setTimeout(resolve, time));
 
 /* ---- the list ---- */
 
-let polling = null, listLost = false;
+let polling = null, polls = 0, listLost = false, rowCount = ROWS;
 
 async function poll() {
   clearTimeout(polling);
+  const number = polls += 1;
   try {
-    const text = await (await ask(`/api/sessions${$("older").checked ? "?all=true" : ""}`)).text();
+    const [text, rows, hasMore] = await fetchRows();
+    if (number !== polls) return;  // something else was searched for meanwhile
     if (listLost) { listLost = false; setTrouble(-1); }
     if (text !== listed) {
       listed = text;
-      sessions = JSON.parse(text).sessions;
+      sessions = rows;
+      $("more").hidden = !hasMore;
       showList();
     }
-    revive();
+    await revive();
   } catch (error) {
     if (!error.status && !listLost) { listLost = true; setTrouble(+1); }
   }
+  if (number !== polls) return;
   clearTimeout(polling);
   if (!document.hidden) polling = setTimeout(poll, POLL);
+}
+
+/* Fetch as many sessions as are shown, newest first: page after page, those that match the search. */
+async function fetchRows() {
+  const rows = new Map(), texts = [];
+  let cursor = null;
+  do {
+    const query = new URLSearchParams({ limit: Math.min(rowCount - rows.size, LARGEST_PAGE) });
+    if ($("older").checked) query.set("all", "true");
+    if ($("search").value.trim()) query.set("search", $("search").value.trim());
+    if (cursor) query.set("cursor", cursor);
+    const text = await (await ask(`/api/sessions?${query}`)).text(), page = JSON.parse(text);
+    for (const session of page.sessions) rows.set(session.id, session);
+    texts.push(text);
+    cursor = page.next;
+  } while (cursor && rows.size < rowCount);
+  return [texts.join(""), [...rows.values()], Boolean(cursor)];
+}
+
+function search() {
+  rowCount = ROWS;
+  showList();
+  clearTimeout(polling);
+  polling = setTimeout(poll, TYPING);
 }
 
 function showList() {
@@ -103,7 +132,7 @@ function showList() {
   });
   for (const row of rows.values()) row.remove();
   if (!matches.length) {
-    const text = sessions.length ? "No session matches." : "No recent sessions. Start one in a terminal: agh session new";
+    const text = terms.length ? "No session matches." : "No recent sessions. Start one in a terminal: agh session new";
     $("list").append(createElement("li", "none", text));
   }
 }
@@ -204,13 +233,15 @@ async function watch(view) {
   }
 }
 
-/* Follow a stopped session again as soon as it is live. */
-function revive() {
-  if (!open?.revive) return;
-  const session = sessions.find(({ id }) => id === open.id);
-  if (session && LIVE.includes(session.state)) {
-    open.revive();
-    open.revive = null;
+/* Follow a stopped session again as soon as it is live, whether it is in the list or not. */
+async function revive() {
+  const view = open;
+  if (!view?.revive) return;
+  let session = sessions.find(({ id }) => id === view.id);
+  if (!session) session = (await (await ask(`/api/sessions/${view.id}`)).json()).session;
+  if (view.revive && LIVE.includes(session.state)) {
+    view.revive();
+    view.revive = null;
   }
 }
 
@@ -492,7 +523,7 @@ document.addEventListener("keydown", (event) => {
   const field = event.target.closest?.("input:not([type=checkbox]), textarea, select");
   if (event.key === "Escape") {
     if (field?.id === "find-text") closeFind();
-    if (field?.id === "search" && field.value) { field.value = ""; showList(); }
+    if (field?.id === "search" && field.value) { field.value = ""; search(); }
     else if (field) field.blur();
     else if (open && matchMedia("(max-width: 48rem)").matches) location.hash = "#/";
     else if (!$("find").hidden) closeFind();
@@ -530,8 +561,9 @@ $("text").addEventListener("input", () => {
   if (open) sessionStorage.setItem(`draft ${open.id}`, $("text").value);
 });
 $("say").addEventListener("submit", (event) => { event.preventDefault(); sendPrompt(); });
-$("search").addEventListener("input", showList);
-$("older").addEventListener("change", poll);
+$("search").addEventListener("input", search);
+$("older").addEventListener("change", () => { rowCount = ROWS; poll(); });
+$("more").onclick = () => { rowCount += ROWS; poll(); };
 $("help").onclick = () => $("keys").showModal();
 $("find-open").onclick = () => ($("find").hidden ? openFind() : closeFind());
 $("find-close").onclick = closeFind;
