@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint docs picture pictures bench bench-against peers soak fuzz mutants real-agents catalog schema schema-names slurm podman \
+.PHONY: demo test lint docs picture pictures bench bench-against peers soak fuzz mutants real-agents catalog schema schema-names userlands slurm podman docker place-kills \
 	editors acp-sdk acp-jupyter acp-kills browser serve-ai serve-fuzz serve-load install-test datasette clean
 
 demo: $(STAMP)
@@ -75,8 +75,22 @@ $(SDK):
 	rm -rf build/acp/package && mkdir -p build/acp
 	cd build/acp && tar xzf "$$(npm pack --silent @agentclientprotocol/sdk@latest)"
 
-slurm podman: $(STAMP)
-	$(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/real_places/test_$@*.py $(ARGS)
+# Two busyboxes for the tests of places, from Debian's packages and sources.
+userlands:
+	.ci/userlands
+
+# Real engines and daemons, started for the tests; as root, with Debian's packages. See docs/places.md.
+PLACES := $(BIN)/python -m pytest -q -o addopts="-ra --strict-markers" tests/real_places
+
+slurm: $(STAMP) userlands
+	$(PLACES)/test_slurm*.py $(ARGS)
+
+podman docker: $(STAMP) userlands
+	$(PLACES)/test_containers.py -k $@ $(ARGS)
+
+# Kills of client, keeper and leash in busybox containers: make place-kills ROUNDS=100
+place-kills: $(STAMP) userlands
+	AGH_KILLS=$(or $(ROUNDS),100) $(PLACES)/test_kills.py -rP $(ARGS)
 
 # With the Node that acpx wants: under an older one npm would choose an acpx as old as that.
 peers:

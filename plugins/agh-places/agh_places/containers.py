@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from agh import config
+from agh import config, trust
 from agh.adapters.launch import Launch
 from agh.errors import PlaceInvalid
 from agh.home import home_path
@@ -62,50 +62,85 @@ def _name_container(session_id: str) -> str:
 def _list_mounts(place: Place, launch: Launch) -> list[str]:
     """Return the arguments that mount the workspace and what it needs, such as a worktree's repository.
 
-    On top of these, read-only, come the directories whose settings agh obeys.
+    On top of these, read-only, come the settings in them that agh or git obeys. A directory that holds such
+    settings is mounted once more on itself: it could be renamed otherwise, and another put in its place.
     """
     pairs = [(launch.workspace, launch.cwd), *((path, path) for path in launch.directories)]
-    protected = [*_find_protected(launch.workspace, launch.cwd)]
-    if not place.writable_git:
-        protected += [entry for here, there in pairs for entry in _find_git_settings(here, there)]
-    for path in (path for pair in [*pairs, *protected] for path in pair):
-        if "," in path or '"' in path:
-            raise PlaceInvalid(place.name, f"{path} cannot be mounted: it has a comma or a quote in its name")
-    words = [word for here, there in pairs for word in ("--mount", f"type=bind,source={here},target={there}")]
-    for here, there in protected:
-        if here:
-            words += ["--mount", f"type=bind,source={here},target={there},readonly"]
-        else:
-            words += ["--tmpfs", f"{there}:ro"]  # podman knows no readonly for a --mount of this type
+    pins: dict[str, str] = {}
+    protected: dict[str, str] = {}  # where it is in the container: its path here, empty if there is none
+    for here, there in pairs:
+        paths = [*_find_settings(here)]
+        if not place.writable_git:
+            paths += _find_git_settings(here)
+        for path in paths:
+            below = os.path.relpath(path, here)
+            protected[os.path.join(there, below)] = path if os.path.exists(path) else ""
+            for parent in _list_parents(below):
+                pins[os.path.join(there, parent)] = os.path.join(here, parent)
+    words = [*(word for here, there in pairs for word in _bind(place, here, there))]
+    for there, here in pins.items():
+        if there not in protected:
+            words += _bind(place, here, there)
+    for there, here in protected.items():
+        # podman knows no readonly for a --mount of type tmpfs
+        words += _bind(place, here, there, ",readonly") if here else ["--tmpfs", f"{there}:ro"]
     return words
 
 
-def _find_protected(workspace: str, inside: str) -> Iterator[tuple[str, str]]:
-    """Yield the directories in a workspace whose settings agh obeys: its `.agh`, and a home of agh in it.
+def _bind(place: Place, here: str, there: str, option: str = "") -> list[str]:
+    for path in (here, there):
+        if "," in path or '"' in path:
+            raise PlaceInvalid(place.name, f"{path} cannot be mounted: it has a comma or a quote in its name")
+    return ["--mount", f"type=bind,source={here},target={there}{option}"]
 
-    Each comes with its path in the container. A trusted workspace without an `.agh` gets an empty one there.
+
+def _list_parents(path: str) -> list[str]:
+    """Return the directories above a relative path, outermost first."""
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[: end + 1]) for end in range(len(parts))]
+
+
+def _find_settings(folder: str) -> Iterator[str]:
+    """Yield the directories in a folder whose settings agh obeys: `.agh`, also of others in it, and its home.
+
+    A workspace that is trusted and has no `.agh` is included: an agent could make it.
     """
-    settings, home = os.path.join(workspace, config.WORKSPACE_FOLDER), os.path.realpath(home_path())
+    real = os.path.realpath(folder)
+    settings, home = os.path.join(real, config.WORKSPACE_FOLDER), os.path.realpath(home_path())
+    trusted = [path for path in _list_trusted() if _is_below(path, real) and os.path.isdir(path)]
+    paths = [os.path.join(path, config.WORKSPACE_FOLDER) for path in trusted]
     if os.path.isdir(settings):
-        yield settings, os.path.join(inside, config.WORKSPACE_FOLDER)
-    elif config.is_trusted(workspace):
-        yield "", os.path.join(inside, config.WORKSPACE_FOLDER)
-    below = os.path.relpath(home, os.path.realpath(workspace))
-    if not below.startswith("..") and home != os.path.realpath(settings) and os.path.isdir(home):
-        yield home, os.path.join(inside, below)
+        paths.append(settings)
+    if _is_below(home, real) and os.path.isdir(home):
+        paths.append(home)
+    for path in dict.fromkeys(paths):
+        yield os.path.join(folder, os.path.relpath(path, real))
 
 
-def _find_git_settings(folder: str, inside: str) -> Iterator[tuple[str, str]]:
-    """Yield what makes git run programs on this machine: the hooks and the configuration of a repository."""
-    below = ".git" if os.path.isdir(os.path.join(folder, ".git")) else ""
-    if not os.path.isfile(os.path.join(folder, below, "HEAD")):
+def _list_trusted() -> list[str]:
+    listed = config.directories(config.written(config.own_file()).get("trusted_workspaces", []))
+    return [*map(os.path.realpath, (*(record.path for record in trust.records()), *listed))]
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return f"{path}/".startswith(f"{folder.rstrip('/')}/")
+
+
+def _find_git_settings(folder: str) -> Iterator[str]:
+    """Yield what makes git run programs on this machine: the hooks and the configuration of a repository.
+
+    In a worktree it is the file that names the repository.
+    """
+    link = os.path.join(folder, ".git")
+    if os.path.isfile(link):
+        yield link
         return
-    for name in ("hooks", "config"):
-        path, target = os.path.join(folder, below, name), os.path.join(inside, below, name)
-        if os.path.exists(path):
-            yield path, target
-        elif name == "hooks":
-            yield "", target
+    repository = link if os.path.isdir(link) else folder
+    if os.path.isfile(os.path.join(repository, "HEAD")):
+        yield os.path.join(repository, "hooks")
+        for name in ("config", "config.worktree"):
+            if os.path.exists(os.path.join(repository, name)):
+                yield os.path.join(repository, name)
 
 
 def build_container_limits(place: Place) -> list[str]:

@@ -21,9 +21,7 @@ GONE_WITHIN = 8.0
 def marked(session: Session) -> list[Process]:
     """Return everything of the session that the far side started."""
     return [
-        process
-        for process in processes()
-        if process.environ.get(far.MARK, "").startswith(f"{session.id}:")
+        process for process in processes() if process.environ.get(far.MARK, "").startswith(f"{session.id}:")
     ]
 
 

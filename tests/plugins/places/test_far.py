@@ -253,9 +253,7 @@ def test_where_marks_cannot_be_read_the_process_group_ends(
     wait_until(lambda: not is_alive(agent))
 
 
-def test_an_exit_is_noticed_where_marks_cannot_be_read(
-    tmp_path: Path, begin: Begin, few_tools: str
-) -> None:
+def test_an_exit_is_noticed_where_marks_cannot_be_read(tmp_path: Path, begin: Begin, few_tools: str) -> None:
     """The wire stays open and silent: nothing but the exit itself can end the far side."""
     launch = launch_of(tmp_path, sys.executable, "-c", "print('bye', flush=True); raise SystemExit(3)")
     far_side = begin(launch, (f"PATH={few_tools}",))

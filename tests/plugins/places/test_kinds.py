@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,11 @@ def test_what_agh_obeys_is_read_only_in_a_container(
     home.mkdir(parents=True, mode=0o700)
     monkeypatch.setenv("AGH_HOME", str(home))
     assert read_only()[1:] == [f"type=bind,source={home},target=/w/state/agh,readonly"]
+    pin = f"type=bind,source={work}/state,target=/w/state"
+    assert pin in wire("mine", places=mine, workspace=str(work)), "else it could be renamed"
+    (work / "lib").mkdir()
+    (home / "config.toml").write_text(f'trusted_workspaces = ["{work}/lib"]')
+    assert "/w/lib/.agh:ro" in read_only(), "a workspace in the workspace"
 
 
 def test_git_settings_are_read_only_in_a_container(tmp_path: Path, private_home: Path) -> None:
@@ -138,7 +144,13 @@ def test_git_settings_are_read_only_in_a_container(tmp_path: Path, private_home:
     assert read_only() == ["/w/.git/hooks:ro", config]
     (work / ".git" / "hooks").mkdir()
     assert f"type=bind,source={work}/.git/hooks,target=/w/.git/hooks,readonly" in read_only()
+    assert f"type=bind,source={work}/.git,target=/w/.git" in wire(
+        "mine", places=named(on="docker:run:img", dir="/w"), workspace=str(work)
+    ), "else it could be renamed"
     assert read_only(writable_git=True) == []
+    shutil.rmtree(work / ".git")
+    (work / ".git").write_text("gitdir: /repository/.git/worktrees/work\n")
+    assert read_only() == [f"type=bind,source={work}/.git,target=/w/.git,readonly"], "a worktree"
 
 
 def test_kube() -> None:

@@ -54,5 +54,7 @@ def find_program(name: str) -> str:
     """Return the path of a shell or a busybox; skip the test if it is not there."""
     program = shutil.which(name, path=f"{os.environ['PATH']}:{BUILT}")
     if program is None:
-        pytest.skip(f"needs {name}: make userlands" if "-" in name else f"needs {name}: apt-get install {name}")
+        pytest.skip(
+            f"needs {name}: make userlands" if "-" in name else f"needs {name}: apt-get install {name}"
+        )
     return program
