@@ -71,7 +71,7 @@ OPERATIONS = (
         "GET",
         "/sessions",
         read_handlers.list_sessions,
-        "List live sessions and those of the last week, newest activity first, a page at a time. `next` is the "
+        "List live sessions and those of the last week, newest activity first, in pages. `next` is the "
         "cursor of the next page, if there is one.",
         object_schema(sessions=array_schema(component_schema("Session"))) | {"properties": PAGE_MEMBERS},
         query=(
