@@ -53,7 +53,7 @@ def take_pictures(
     with served(env, directory) as url, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         for background in ("light", "dark"):
-            page = browser.new_page(viewport=SIZE, color_scheme=background)  # type: ignore[arg-type]
+            page = browser.new_page(viewport=SIZE, color_scheme=background)
             page.goto(url)
             page.locator("#list a", has_text=session).click()
             page.get_by_text("Bremerhaven lies").wait_for()
