@@ -46,7 +46,7 @@ def read_client(params: Mapping[str, Any]) -> Client:
     )
 
 
-def initialize_answer() -> dict[str, Any]:
+def initialize_answer(prompt: Mapping[str, bool]) -> dict[str, Any]:
     """Return the answer to `initialize`. Agents log in by `agh agent login`, so there is no login method."""
     names = ("list", "resume", "close", "delete", "fork", "additionalDirectories")
     return {
@@ -54,7 +54,7 @@ def initialize_answer() -> dict[str, Any]:
         "agentInfo": {"name": "agh", "title": "agh", "version": __version__},
         "agentCapabilities": {
             "loadSession": True,
-            "promptCapabilities": {"image": True, "audio": True, "embeddedContext": True},
+            "promptCapabilities": dict(prompt),
             "mcpCapabilities": {"http": True, "sse": True},
             "sessionCapabilities": {name: {} for name in names},
         },

@@ -27,6 +27,7 @@ from agh.store.reader import Reader
 from agh.store.views import View, list_views, session_view
 from agh_acp.capabilities import initialize_answer, options_for, read_client, settings_for
 from agh_acp.connection import Connection
+from agh_acp.content import prompt_capabilities
 from agh_acp.failures import INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, Refusal
 from agh_acp.replay import replay
 
@@ -48,7 +49,7 @@ def initialize(connection: Connection, params: Params) -> Reply:
     if type(params.get("protocolVersion")) is not int:
         raise Refusal(INVALID_PARAMS, "protocolVersion is missing or not a number")
     connection.client = read_client(params)
-    return Reply(initialize_answer())
+    return Reply(initialize_answer(prompt_capabilities(connection.options)))
 
 
 def new(connection: Connection, params: Params) -> Reply:

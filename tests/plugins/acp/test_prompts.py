@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.plugins.acp.client import Client, text_of
 from tests.support.live import Live
 from tests.support.wait import PATIENCE, wait_until
@@ -88,6 +90,25 @@ def test_what_the_agent_does_not_take_is_refused(client: Client) -> None:
     answer = client.answer(client.start_prompt(session, "hear", sound))
     assert answer["error"]["code"] == -32602
     assert session.inputs() == []
+
+
+def test_an_editor_is_offered_what_the_agent_last_took(live: Live) -> None:
+    def offered(*options: str) -> object:
+        client = Client(live, *options)
+        return client.initialize()["agentCapabilities"]["promptCapabilities"]
+
+    assert offered("--agent", "echo") == {"image": True, "audio": False, "embeddedContext": True}
+    session = live.new()
+    caps = {"promptCapabilities": {"image": False, "audio": True}}
+    path = session.directory / "meta.json"
+    session.stop()
+    path.write_text(json.dumps({**session.meta(), "acp_caps": caps}))
+    heard = {"image": False, "audio": True, "embeddedContext": True}
+    assert offered("--agent", "echo") == heard
+    assert offered() == heard
+    assert offered("--agent", "opencode") == {"image": True, "audio": False, "embeddedContext": True}
+    path.write_text("{")
+    assert offered() == {"image": True, "audio": False, "embeddedContext": True}
 
 
 def test_a_turn_that_fails_is_an_error(client: Client) -> None:
