@@ -26,8 +26,12 @@ def snippet(editor: str, arguments: list[str]) -> str:
 
 
 _MARIMO = """\
-# in a shell; then connect marimo's agents panel to ws://localhost:3000/message
-npx stdio-to-ws COMMAND --port 3000
+# in a shell; 3017 is the port of marimo's Claude agent, which is then agh
+npx stdio-to-ws COMMAND --port 3017
+# once, in marimo.toml (marimo config show tells where it is):
+#   [experimental]
+#   external_agents = true
+# in marimo: the AI panel, Agents, New session, New Claude session
 """
 
 _NEOVIM = """\

@@ -30,3 +30,8 @@ def test_every_editor_has_settings_and_a_line_in_the_document(editor: str) -> No
 
 def test_a_bad_command_is_refused(agh: Agh) -> None:
     assert "--command" in agh("acp", "--command", "'", code=2).stderr
+
+
+def test_marimo_is_given_a_port_that_its_page_connects_to() -> None:
+    """The page has a fixed port for each agent that it lists, and takes no other address."""
+    assert "--port 3017\n" in snippet("marimo", ["acp"])
