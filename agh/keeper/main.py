@@ -14,8 +14,7 @@ import gc
 
 if __name__ == "__main__":
     gc.disable()  # until all modules are loaded, see process.run: this saves a tenth of the start
-    from agh.keeper.leash.ahead import fork_leash
-    from agh.keeper.leash.tree import leave_tree
+    from agh.keeper.leash.ahead import fork_leash, leave_tree
 
     leave_tree()
     fork_leash()  # before anything is loaded that a leash does not need
@@ -27,6 +26,7 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 from agh.adapters.opening import directories
+from agh.adapters.registry import offered_agents
 from agh.config import load as load_settings
 from agh.config import untrusted_note
 from agh.core.events import marker, timestamp
@@ -302,4 +302,4 @@ def end_when_idle(live: Live) -> None:
 
 
 if __name__ == "__main__":
-    run(keep)
+    run(keep, prepare=offered_agents)  # that takes 10 ms, and each session needs it

@@ -19,7 +19,8 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import redirect_stderr, suppress
+from io import StringIO
 from typing import Any, NoReturn
 
 import orjson
@@ -27,8 +28,7 @@ import orjson
 from agh.core.events import timestamp
 from agh.errors import AghError, Bug, NoDescriptors
 from agh.home import Session
-from agh.keeper.leash.spawn import adopt_orphans, load_leash
-from agh.keeper.leash.tree import leave_tree
+from agh.keeper.leash.ahead import adopt_orphans, leave_tree, load_leash
 from agh.store.lock import Lock
 
 
@@ -67,14 +67,19 @@ class Ready:
                 os.write(self._fd, orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE))
 
 
-def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:
-    """Run `keep` as this process and exit; everything is on disk by then, so there is nothing to clean up."""
+def run(keep: Callable[[Lock, Ready, Any], None], prepare: Callable[[], object] = lambda: None) -> NoReturn:
+    """Run `keep` as this process and exit; everything is on disk by then, so there is nothing to clean up.
+
+    `prepare` is called before the request is there, while the command is still busy with it.
+    """
     session, fd = Session.at(sys.argv[1]), int(sys.argv[2])
     leave_tree()
     os.set_inheritable(fd, False)
     os.chdir("/")
     signal.signal(signal.SIGUSR1, lambda *_: None)  # it pauses a session; one that starts does not die of it
     load_leash()
+    with redirect_stderr(StringIO()) as warnings:  # there is no log yet
+        prepare()
     gc.freeze()  # what is loaded by now stays: no collection needs to look at it again
     gc.enable()
     request, descriptors = _receive_request(fd)
@@ -85,6 +90,7 @@ def run(keep: Callable[[Lock, Ready, Any], None]) -> NoReturn:
     for stream in (1, 2):
         os.dup2(log_fd, stream)
     os.close(log_fd)
+    print(warnings.getvalue(), end="", file=sys.stderr, flush=True)
     ready, lock = Ready(fd), Lock(lock_fd, session)
     adopt_orphans()  # if a leash is killed, what was below it comes to us
     code = 0

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from agh.errors import AghError
 from agh.home import Session, new_session_id, session_of
+from agh.keeper.leash.ahead import ORPHAN
 from agh.keeper.leash.spawn import spawn
-from agh.keeper.leash.tree import ORPHAN
 
 DEFAULT_MODULE = "agh.keeper.main"  # keeps sessions of no plugin's kind
 AHEAD_LIMIT = 5.0  # seconds; a session's id tells when it was created, so it must not be older

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from agh.keeper.leash.ahead import adopt_orphans
 from agh.keeper.leash.child import Leashed
-from agh.keeper.leash.spawn import adopt_orphans
 from agh.keeper.loop import Loop
 from tests.support.live import ECHO, GONE_WITHIN, Live
 from tests.support.processes import children_of, is_alive, kill, look_at

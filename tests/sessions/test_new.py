@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.support.files import modes
 from tests.support.live import ECHO, Live
 from tests.support.processes import is_alive, open_files
+from tests.support.site import Site
 from tests.support.wait import wait_until
 
 
@@ -182,3 +183,12 @@ def test_a_registered_workspace_by_its_name(live: Live, tmp_path: Path) -> None:
     place.rmdir()
     result = live.agh("session", "new", "--agent", "echo", "--workspace", "shop", "-o", "json", code=4)
     assert json.loads(result.stderr)["error"]["code"] == "workspace_gone"
+
+
+def test_a_plugin_that_cannot_be_loaded_is_in_the_keepers_log(live: Live, tmp_path: Path) -> None:
+    """Though the keeper loads plugins before it has a log."""
+    site = Site(tmp_path / "site", tmp_path)
+    site.add("broken", "raise ValueError('no good')")
+    session = live.new(env={"PYTHONPATH": str(site.path)})
+    log = (session.directory / "keeper.log").read_text()
+    assert log.count("plugin broken (agh_broken-1.0) is skipped: ValueError: no good\n") == 1

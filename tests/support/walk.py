@@ -53,6 +53,7 @@ def trace(path: str) -> None:
                 file.write(f"{name}\n")
 
     sys.setprofile(watch)
+    os.register_at_fork(after_in_child=lambda: sys.setprofile(None))  # a leash is another program
 
 
 def start(folder: str) -> None:

@@ -68,7 +68,8 @@ def take_frames(live: Live, frames: list[Frame]) -> None:
     with live.log.batch():
         while frames:  # empties the list: a long frame must be freed once its event is stored
             try:
-                take_chunks(live, frames)
+                if live.turns.current is not None:
+                    take_chunks(live, live.turns.current, frames)
             except Exception as error:
                 live.survive(error)
             if frames:

@@ -1,11 +1,11 @@
-"""The leash of a keeper's first agent, forked before the keeper has imported anything.
+"""What a keeper does about processes before it starts any. Above all, it forks the leash of its first agent.
 
-It waits for its orders, so the agent does not wait for it. To start Python once more for it would cost 13 ms
-of CPU time and 3.7 MB that nobody shares; a fork costs 2 ms and 2.3 MB. Everything else that a keeper starts
-gets a leash by `spawn.start_leash`.
+The leash waits for its orders, so the agent does not wait for the leash. To start Python once more for it
+would cost 13 ms of CPU time and 3.7 MB that nobody shares; a fork costs 2 ms and 2.3 MB. Everything else that
+a keeper starts gets a leash by `spawn.start_leash`; so does the agent, if the leash that was forked for it is
+dead. If the keeper dies, or needs no agent, the leash exits.
 
-Imports nothing that takes long. If the leash dies before it has its orders, another one is started instead.
-If the keeper dies, or needs no agent, the leash exits.
+Nothing is imported here that takes long, or that a leash does not need.
 """
 
 from __future__ import annotations
@@ -14,14 +14,45 @@ import marshal
 import os
 import sys
 
-from agh.keeper.leash import leash
-
 TYPE_CHECKING = False  # what type checkers read as true, without the cost of importing typing
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+ORPHAN = "orphan"  # the argument of a keeper that is to leave the tree of the process that starts it
+PR_SET_CHILD_SUBREAPER = 36
+LEASH = os.path.join(os.path.dirname(__file__), "leash.py")
+_source = b""
 _orders = -1  # where the leash that waits reads its orders
 _process: tuple[int, ...] = ()  # its pid, and our ends of its pipes, as in spawn.LeashProcess
+
+
+def leave_tree() -> None:
+    """Leave the tree of the process that started this keeper, if it was told to."""
+    if ORPHAN in sys.argv[3:]:
+        sys.argv.remove(ORPHAN)
+        if os.fork():
+            os._exit(0)
+        os.setsid()  # whoever ends the group of the process above must not end this one
+
+
+def adopt_orphans(adopt: bool = True) -> None:
+    """Make this process the parent of every process below it whose own parent dies. Needs Linux."""
+    try:
+        import _ctypes  # as in leash.py, which imports nothing of agh
+
+        address = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # type: ignore[arg-type]
+        _ctypes.call_function(address, (PR_SET_CHILD_SUBREAPER, int(adopt), 0, 0, 0))
+    except (ImportError, OSError, AttributeError):
+        pass
+
+
+def load_leash() -> bytes:
+    """Return the leash's source as it was when this process first asked for it."""
+    global _source
+    if not _source:
+        with open(LEASH, "rb") as file:
+            _source = file.read()
+    return _source
 
 
 def fork_leash() -> None:
@@ -54,21 +85,26 @@ def fork_leash() -> None:
 def use_leash(argv: list[str], environ: dict[str, str], cwd: str) -> tuple[int, ...]:
     """Have the leash that waits start `argv`; return its pid and pipes, or nothing if there is none."""
     global _orders, _process
+    if not _process:
+        return ()
+    os.chdir(cwd)  # raises an error if nothing can be started there
+    os.chdir("/")  # where a keeper is
     orders, process = _orders, _process
     _orders, _process = -1, ()
-    if process:
-        try:
-            with open(orders, "wb") as pipe:
-                pipe.write(marshal.dumps((argv, environ, cwd)))
-        except BrokenPipeError:  # it was killed
-            os.waitpid(process[0], 0)
-            _close(process[1:])
-            return ()
+    try:
+        with open(orders, "wb") as pipe:
+            pipe.write(marshal.dumps((argv, environ, cwd)))
+    except BrokenPipeError:  # it was killed
+        os.waitpid(process[0], 0)
+        _close(process[1:])
+        return ()
     return process
 
 
 def _await_orders(orders: int, streams: tuple[int, int, int], life: int, status: int) -> int:
     """Wait for what to start, and be its leash until it has ended; return the exit code."""
+    from agh.keeper.leash import leash  # a command imports this module, too, but needs no leash
+
     os.setsid()
     _set_title(b"leash.py\0" + os.fsencode(sys.argv[1]))
     for number, fd in enumerate(streams):

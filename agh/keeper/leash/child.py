@@ -6,6 +6,7 @@ left. If the leash itself was killed (`exit` is None), its orphans are ended her
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,9 +16,10 @@ import orjson
 from agh.keeper.leash.adopted import end_adopted
 from agh.keeper.leash.ahead import use_leash
 from agh.keeper.leash.orphans import now_ticks
-from agh.keeper.leash.spawn import LeashProcess, inside, prepare_pipes, start_leash
+from agh.keeper.leash.spawn import LeashProcess, start_leash
 from agh.keeper.loop import WRITE, Loop
 
+PIPE_SIZE = 1 << 20
 READ_SIZE = 1 << 18
 INBOX_LIMIT = 64 << 20
 KILL_LIMIT = 8.0
@@ -46,11 +48,14 @@ class Leashed:
         self._since = now_ticks()
         self._process = _use_or_start_leash(argv, environ, cwd, merged=merged)
         _leashes.add(self._process.leash_pid)
+        _widen(self._process.stdout)
         self._inbox = bytearray()
         self._closing = False
         self._status = b""
         self._open = set(self._process[1:4]) | {self._process.status}
         self._open.discard(-1)
+        for fd in self._open:
+            os.set_blocking(fd, False)
         loop.watch(self._process.stdout, lambda: self._read_output(1, self._process.stdout))
         if not merged:
             loop.watch(self._process.stderr, lambda: self._read_output(2, self._process.stderr))
@@ -182,9 +187,14 @@ def _use_or_start_leash(
     argv: Sequence[str], environ: Mapping[str, str], cwd: str | int, *, merged: bool
 ) -> LeashProcess:
     """Start `argv` below the leash that was forked ahead, or else below one that is started now."""
-    if isinstance(cwd, str) and not merged:
-        with inside(cwd):  # raises an error if nothing can be started there
-            waiting = use_leash(list(argv), dict(environ), cwd)
-        if waiting:
-            return prepare_pipes(LeashProcess(*waiting))
+    if isinstance(cwd, str) and not merged and (waiting := use_leash(list(argv), dict(environ), cwd)):
+        return LeashProcess(*waiting)
     return start_leash(argv, environ, cwd, merged=merged)
+
+
+def _widen(pipe: int) -> None:
+    """Make room for a burst, if allowed: the more a single read takes, the fewer commits it costs."""
+    try:
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
+    except (AttributeError, OSError):
+        pass

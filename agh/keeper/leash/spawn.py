@@ -4,24 +4,20 @@ By posix_spawn, which costs no import and shares no memory with the parent. Only
 are named reach the child, also when several threads start processes at once.
 
 A leash runs the source that `load_leash` has read, not the file: an upgrade may have replaced that, and a
-leash must fit its keeper.
+leash must fit its keeper. The leash of a keeper's first agent is forked instead: see ahead.py.
 """
 
 from __future__ import annotations
 
 import _thread
-import fcntl
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-PIPE_SIZE = 1 << 20
-PR_SET_CHILD_SUBREAPER = 36
-LEASH = os.path.join(os.path.dirname(__file__), "leash.py")
+from agh.keeper.leash.ahead import load_leash
+
 RUN_SOURCE = "exec(compile(open({}, 'rb').read(), 'leash.py', 'exec'))"
-_source = b""
 _spawning = _thread.allocate_lock()  # else another thread's child would inherit the descriptors
 
 
@@ -40,26 +36,6 @@ def spawn(
                 os.set_inheritable(fd, False)
 
 
-def adopt_orphans(adopt: bool = True) -> None:
-    """Make this process the parent of every process below it whose own parent dies. Needs Linux."""
-    try:
-        import _ctypes  # as in leash.py, which imports nothing of agh
-
-        address = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # type: ignore[arg-type]
-        _ctypes.call_function(address, (PR_SET_CHILD_SUBREAPER, int(adopt), 0, 0, 0))
-    except (ImportError, OSError, AttributeError):
-        pass
-
-
-def load_leash() -> bytes:
-    """Return the leash's source as it was when this process first asked for it."""
-    global _source
-    if not _source:
-        with open(LEASH, "rb") as file:
-            _source = file.read()
-    return _source
-
-
 class LeashProcess(NamedTuple):
     """A leash and our ends of its pipes (stderr is -1 if merged). Closing `life` kills all below it."""
 
@@ -69,14 +45,6 @@ class LeashProcess(NamedTuple):
     stderr: int
     life: int
     status: int
-
-
-def _widen(pipe: int) -> None:
-    """Make room for a burst, if allowed: the more a single read takes, the fewer commits it costs."""
-    try:
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
-    except (AttributeError, OSError):
-        pass
 
 
 def start_leash(
@@ -102,36 +70,21 @@ def start_leash(
         source, source_end = pipe()
         program = [sys.executable, "-I", "-S", "-c", RUN_SOURCE.format(source)]
         command = [*program, str(life_end), str(status_end), "--", *argv]
-        with inside(cwd):
+        before = os.open(".", os.O_RDONLY | os.O_CLOEXEC)
+        opened.append(before)
+        try:
+            os.chdir(cwd)
             pid = spawn(command, environ, (agent_in, agent_out, agent_err), (source, life_end, status_end))
+        finally:
+            os.fchdir(before)
     except BaseException:  # leak no descriptor: an agent can make this fail as often as it likes
         for fd in opened:
             os.close(fd)
         raise
-    for fd in {agent_in, agent_out, agent_err, life_end, status_end, source}:
+    for fd in {before, agent_in, agent_out, agent_err, life_end, status_end, source}:
         os.close(fd)
     _send_source(source_end)
-    return prepare_pipes(LeashProcess(pid, stdin, stdout, stderr, life, status))
-
-
-@contextmanager
-def inside(directory: str | int) -> Iterator[None]:
-    """Work in a directory inside the block."""
-    before = os.open(".", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.chdir(directory)
-        yield
-    finally:
-        os.fchdir(before)
-        os.close(before)
-
-
-def prepare_pipes(process: LeashProcess) -> LeashProcess:
-    """Prepare our ends of the pipes: no read or write blocks, and there is room for a burst of output."""
-    _widen(process.stdout)
-    for fd in {process.stdin, process.stdout, process.stderr, process.status} - {-1}:
-        os.set_blocking(fd, False)
-    return process
+    return LeashProcess(pid, stdin, stdout, stderr, life, status)
 
 
 def _send_source(pipe: int) -> None:

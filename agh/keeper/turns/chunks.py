@@ -10,14 +10,14 @@ from __future__ import annotations
 from agh.core.acp.frames import Frame, Notification
 from agh.core.acp.updates import plain_chunk, update_text
 from agh.core.events import draft_of
-from agh.keeper.session import Live
+from agh.keeper.session import Live, Turn
 from agh.keeper.turns.usage import count_bytes, is_over_bytes
 
 
-def take_chunks(live: Live, frames: list[Frame]) -> None:
+def take_chunks(live: Live, turn: Turn, frames: list[Frame]) -> None:
     """Inside a batch: record the plain chunks at the end of the list, the last first, and remove them."""
-    turn, log, session = live.turns.current, live.log, live.meta.get("acp_session_id")
-    if turn is None or not live.ready or not _is_plain_sailing(live):
+    log, session = live.log, live.meta.get("acp_session_id")
+    if not _is_plain_sailing(live):
         return
     at, add, turn_id = log.now, log.add, turn.turn_id
     size, words = 0, []
@@ -42,7 +42,7 @@ def take_chunks(live: Live, frames: list[Frame]) -> None:
 def _is_plain_sailing(live: Live) -> bool:
     """Tell whether a chunk only has to be recorded: nothing else waits for the agent to speak."""
     agent = live.agent
-    return not (
+    return live.ready and not (
         agent.replaying
         or agent.user_message is not None
         or live.turns.history is not None

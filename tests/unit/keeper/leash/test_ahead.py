@@ -64,9 +64,32 @@ assert ahead.use_leash(argv, {}, "/") == (), "there is only one"
     assert lines[4:] == ['{"exit":3,"signal":null}', "0"]
 
 
-@pytest.mark.parametrize(("argv", "cwd"), [(["sh"], "gone"), (["no-such-program"], ".")])
-def test_it_reports_what_cannot_be_started(tmp_path: Path, argv: list[str], cwd: str) -> None:
-    work = f"ahead.use_leash({argv}, dict(os.environ), sys.argv[1] + '/{cwd}'); print(read(status))"
+def test_it_reports_what_cannot_be_started(tmp_path: Path) -> None:
+    work = "ahead.use_leash(['no-such-program'], dict(os.environ), '/'); print(read(status))"
+    assert run(work, tmp_path).strip() == '{"error":"No such file or directory","errno":2}'
+
+
+def test_it_still_waits_if_there_is_no_directory_to_work_in(tmp_path: Path) -> None:
+    work = """
+try:
+    ahead.use_leash(["pwd"], dict(os.environ), sys.argv[1] + "/gone")
+except FileNotFoundError:
+    ahead.use_leash(["pwd"], dict(os.environ), sys.argv[1])
+    print(os.getcwd(), read(stdout))
+"""
+    assert run(work, tmp_path).split() == ["/", str(tmp_path)]
+
+
+def test_a_directory_that_goes_meanwhile_is_reported(tmp_path: Path) -> None:
+    work = """
+os.kill(pid, signal.SIGSTOP)
+gone = sys.argv[1] + "/gone"
+os.mkdir(gone)
+ahead.use_leash(["pwd"], dict(os.environ), gone)
+os.rmdir(gone)
+os.kill(pid, signal.SIGCONT)
+print(read(status))
+"""
     assert run(work, tmp_path).strip() == '{"error":"No such file or directory","errno":2}'
 
 

@@ -85,7 +85,7 @@ def feed(live: Live, lines: list[bytes]) -> None:
     incoming.take_frames(live, Splitter().feed(b"".join(line + b"\n" for line in lines)))
 
 
-def leave_all(live: Live, frames: list[Frame]) -> None:
+def leave_all(live: Live, turn: Turn, frames: list[Frame]) -> None:
     """Leave every chunk to the longer way."""
 
 
@@ -150,5 +150,5 @@ def test_chunks_that_mean_more_are_left_alone(start: Callable[[], Live], reason:
         live.ready = False
     frames = Splitter().feed(PLAIN[0] + b"\n")
     with live.log.batch():
-        chunks.take_chunks(live, frames)
+        chunks.take_chunks(live, Turn("turn-1", 1, 0), frames)
     assert len(frames) == 1
