@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 STAMP := $(VENV)/.installed
+WORKERS ?= 6
 
 .PHONY: demo test lint docs picture pictures bench bench-against peers soak fuzz mutants real-agents catalog schema schema-names userlands slurm podman docker place-kills \
 	editors acp-sdk acp-jupyter acp-kills browser serve-ai serve-fuzz serve-load install-test datasette clean
@@ -12,9 +13,10 @@ demo: $(STAMP)
 	@$(BIN)/python -m tests.demo
 
 # Compiled first: thousands of programs are started, and none of them should compile agh for itself.
+# Each worker waits for processes a third of its time: three for each of two cores keep both busy.
 test: $(STAMP)
 	@$(BIN)/python -m compileall -q agh plugins
-	$(BIN)/python -m pytest -n 4 --dist worksteal -q $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports

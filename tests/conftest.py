@@ -83,6 +83,21 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     share_out(items)
+    items[:] = slow_ones_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def slow_ones_first(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """Return the tests in an order in which each worker begins with its share of the slow ones.
+
+    At first a worker gets a piece of the list. A slow test at the end of it would run while the others idle.
+    """
+    slow, others = list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        is_slow = item.get_closest_marker("slow") or item.get_closest_marker("soak")
+        (slow if is_slow else others).append(item)
+    bounds = [len(others) * number // workers for number in range(workers + 1)]
+    pieces = [slow[n::workers] + others[bounds[n] : bounds[n + 1]] for n in range(workers)]
+    return [item for piece in pieces for item in piece]
 
 
 @pytest.fixture(autouse=True)

@@ -46,6 +46,7 @@ def test_format() -> None:
     passes(BIN / "ruff", "format", "--check", ".")
 
 
+@pytest.mark.slow
 def test_types() -> None:
     passes(sys.executable, "-m", "mypy")
 

@@ -92,6 +92,7 @@ def test_frames_of_every_method(live: Live, tmp_path: Path, part: int) -> None:
     print(f"{len(frames)} frames, {last[0]} events, {most:.0f} MB at most")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(7200 if FULL else 300)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_handshakes(live: Live, tmp_path: Path, part: int) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from agh import __version__
 from tests.install.packages import (
     ROOT,
@@ -16,6 +18,7 @@ from tests.install.packages import (
 )
 
 
+@pytest.mark.slow
 def test_the_wheel_alone(installed: Environment) -> None:
     assert installed.agh("--version").stdout == f"agh {__version__}\n"
     assert installed.agh("run", "--agent", "echo", "-o", "text", "/say hi there").stdout == "hi there\n"
@@ -48,6 +51,7 @@ def test_a_missing_extra_is_one_line_away(installed: Environment) -> None:
     assert not (Path(installed.variables["AGH_HOME"]) / "token").exists()
 
 
+@pytest.mark.slow
 def test_a_stranger_with_our_name_stays_out(environment: Environment, wheel: Path, tmp_path: Path) -> None:
     index = tmp_path / "index"
     index.mkdir()

@@ -106,6 +106,7 @@ def test_load_after_the_keeper_was_killed(world: World) -> None:
     assert session.seen("session/resume") == []
 
 
+@pytest.mark.slow
 def test_resume(world: World) -> None:
     """A prompt is enough: what is not live is resumed first, with the options it had."""
     session = world.new("--mode", "code", "--model", "large")
@@ -170,6 +171,7 @@ def test_a_first_turn_that_was_cut_off_is_context_too(world: World) -> None:
     assert "remember 42" in session.seen("session/prompt")[-1]["prompt"][0]["text"]
 
 
+@pytest.mark.slow
 def test_only_a_conversation_that_is_gone_is_given_up(world: World) -> None:
     session = world.new()
     session.prompt(step("echo", text="first"))

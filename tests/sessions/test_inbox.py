@@ -215,6 +215,7 @@ def answer_all(terminal: Terminal, order: int) -> None:
         terminal.collect()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_three_terminals_answer_200_requests_of_50_sessions_at_once(live: Live) -> None:
     live.configure('[permissions]\ntimeout = "1h"\n')

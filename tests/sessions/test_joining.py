@@ -97,6 +97,7 @@ def join_events(live: Live, session: Session, chance: random.Random) -> None:
     assert sequences == list(range(sequences[0], sequences[0] + len(sequences)))
 
 
+@pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.parametrize(("columns", "lines"), [(80, 24), (40, 20)], ids=["80x24", "40x20"])
 def test_the_chat_loses_nothing(live: Live, rounds: Rounds, columns: int, lines: int) -> None:
@@ -105,6 +106,7 @@ def test_the_chat_loses_nothing(live: Live, rounds: Rounds, columns: int, lines:
         join_chat(live, session, chance, columns, lines)
 
 
+@pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.parametrize("join", [join_lines, join_events])
 def test_lines_lose_nothing(

@@ -186,6 +186,7 @@ def test_max_bytes_of_a_session(live: Live) -> None:
     session.check_log()
 
 
+@pytest.mark.slow
 def test_bytes_of_a_turn(live: Live) -> None:
     """An agent that ignores the cancel cannot fill the disk either."""
     live.configure("[session]\ncancel_grace = '1s'\n[session.limits]\nmax_turn_bytes = 2_000_000")

@@ -48,6 +48,7 @@ def test_no_page_keeps_its_roff(page: Path) -> None:
     assert [line for line in prose if not line.startswith(" " * 7)] == []
 
 
+@pytest.mark.slow
 def test_man_has_no_complaint_and_shows_the_same_words() -> None:
     """All pages at once: to start man for each takes twice the time."""
     if shutil.which("man") is None:
