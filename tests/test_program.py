@@ -13,29 +13,46 @@ from typing import Any
 import pytest
 
 from tests.support.build import Home, conversation
+from tests.support.live import Live, Session
 from tests.support.program import AGH, WORKING_ALONE, Agh, can_run_here, in_process
 
 COMMANDS = [
+    ("agent", "install"),
     ("agent", "list", "-o", "json"),
+    ("agent", "search", "--nonsense"),
     ("agent", "show", "echo"),
+    ("agent", "uninstall", "nobody"),
+    ("agent", "update", "--nonsense"),
     ("completion", "bash"),
     ("config", "get", "permissions"),
     ("config", "path"),
+    ("config", "set", "permissions.mode", "approve-reads"),
     ("config", "show"),
     ("config", "validate"),
     ("db", "build", "nowhere/sessions.db"),
     ("db", "query", "SELECT id, name FROM sessions", "--csv"),
     ("doctor", "-o", "json"),
+    ("inbox", "-o", "json"),
+    ("inbox", "approve", "1"),
     ("plugins", "list"),
+    ("session", "answer", "talk", "request"),
+    ("session", "approve", "talk"),
     ("session", "archive", "talk"),
+    ("session", "cancel", "talk", "-o", "json"),
+    ("session", "checkpoint", "talk"),
     ("session", "commands", "talk"),
+    ("session", "delete", "nobody"),
+    ("session", "deny", "talk", "request"),
+    ("session", "detach", "talk"),
     ("session", "events", "talk"),
     ("session", "export", "talk", "-o", "jsonl"),
     ("session", "history", "talk"),
+    ("session", "import", "nowhere"),
     ("session", "list", "-o", "json"),
     ("session", "list", "--nonsense"),
     ("session", "permissions", "talk", "-o", "json"),
     ("session", "questions", "talk", "-o", "json"),
+    ("session", "prune", "--older-than", "1d", "--dry-run"),
     ("session", "queue", "talk"),
     ("session", "recap", "talk", "--at", "2026-04-16T01:00:00Z"),
     ("session", "redact", "talk", "999"),
@@ -43,7 +60,9 @@ COMMANDS = [
     ("session", "repair", "talk"),
     ("session", "repair", "--all", "--dry-run", "-o", "json"),
     ("session", "search", "stop", "--all-workspaces"),
+    ("session", "set", "talk", "permissions=deny-all"),
     ("session", "status", "nobody", "-o", "json"),
+    ("session", "stop", "talk"),
     ("session", "last", "talk"),
     ("session", "transcript", "talk", "-o", "markdown"),
     ("session", "usage", "talk", "-o", "json"),
@@ -60,10 +79,66 @@ def test_the_same_output_and_exit_number(agh: Agh, home: Home, tmp_path: Path, a
     home.session(conversation(), name="talk")
     assert can_run_here(list(args), {"cwd": tmp_path})
     here, there = in_process(*args, cwd=tmp_path), agh(*args, code=None, by_exec=True, cwd=tmp_path)
-    for result in (here, there):
-        result.stdout = re.sub(r"\d+ MB free", "", result.stdout)  # others write to the disk meanwhile
+    for result in (here, there):  # others write to the disk meanwhile, and a second may pass
+        result.stdout = re.sub(r"\d+ MB free|\b\ds ago", "", result.stdout)
     assert vars(here) == vars(there)
     assert here.stdout + here.stderr
+
+
+@pytest.mark.parametrize("output", ["text", "json", "jsonl", "human"])
+@pytest.mark.parametrize("is_live", [True, False])
+def test_a_prompt_is_shown_the_same(live: Live, output: str, is_live: bool) -> None:
+    session, results = live.new(), []
+    words = ["session", "prompt", session.id, "/say one\n/tool Read id=call\n/say two", "-o", output]
+    for by_exec in (False, True):
+        if not is_live:
+            session.stop()
+        assert can_run_here(words, {}) is is_live
+        results.append(neutral(live.agh(*words, by_exec=by_exec)))
+    assert results[0] == results[1]
+    assert "two" in results[0][1]
+
+
+@pytest.mark.parametrize("args", [(), ("-o", "json"), ("--fresh",), ("--agent", "nobody")], ids=" ".join)
+def test_a_resume_is_the_same(talked: Session, args: tuple[str, ...]) -> None:
+    results = []
+    for by_exec in (False, True):
+        results.append(neutral(talked.agh("resume", *args, code=None, by_exec=by_exec)))
+        if talked.is_live():
+            talked.stop()
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("new", "--agent", "echo"),
+        ("new", "--agent", "echo", "-o", "json"),
+        ("new", "--agent", "echo", "--model", "nonsense"),
+        ("ensure", "--agent", "echo", "--name", "mine", "-o", "json"),
+        ("fork", "ID"),
+        ("fork", "ID", "--at", "0", "-o", "json"),
+    ],
+    ids=" ".join,
+)
+def test_a_start_is_the_same(talked: Session, words: tuple[str, ...]) -> None:
+    live, results = talked.live, []
+    args = ["session", *(talked.id if word == "ID" else word for word in words)]
+    assert can_run_here(args, {}, may_start=True)
+    assert not can_run_here(args, {})
+    for by_exec in (False, True):
+        results.append(neutral(live.agh(*args, code=None, by_exec=by_exec)))
+        for session in live.sessions():
+            if session.id != talked.id:
+                session.stop()
+                session.agh("delete")
+    assert results[0] == results[1]
+
+
+def neutral(result: subprocess.CompletedProcess[str]) -> tuple[int, str, str]:
+    """Return the exit number and the output, without what is different each time."""
+    texts = [re.sub(r"[\w-]*\d[\w-]*", "", text) for text in (result.stdout, result.stderr)]
+    return result.returncode, texts[0], texts[1]
 
 
 def test_every_command_that_may_run_here_is_compared() -> None:
@@ -77,6 +152,9 @@ def test_every_command_that_may_run_here_is_compared() -> None:
         ("session prompt x hello", {}),
         ("session new", {}),
         ("session events x --follow", {}),
+        ("session prompt x hello --timeout 5", {}),
+        ("session import --from-agent echo", {}),
+        ("inbox --count", {}),
         ("session list", {"stdout": subprocess.DEVNULL}),
         ("session list", {"env": {"LANG": "xx"}}),
         ("session list", {"env": {**os.environ, "PYTHONPATH": "/somewhere"}}),

@@ -7,11 +7,19 @@ import os
 import stat
 from pathlib import Path
 
+import pytest
+
 from tests.support.files import modes
 from tests.support.live import ECHO, Live
 from tests.support.processes import is_alive, open_files
 from tests.support.site import Site
 from tests.support.wait import wait_until
+
+
+@pytest.fixture(autouse=True)
+def by_the_program(live: Live) -> None:
+    """Let the program create sessions, since it starts their keepers ahead."""
+    live.by_exec = True
 
 
 def test_prints_the_id_of_a_session_that_stays_live(live: Live) -> None:

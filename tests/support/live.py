@@ -40,7 +40,7 @@ from tests.support.processes import (
     mentioning,
     wait_for_end,
 )
-from tests.support.program import Agh
+from tests.support.program import ALWAYS_EXEC, Agh
 from tests.support.wait import PATIENCE, wait_until
 
 GONE_WITHIN = 2.0  # seconds from a keeper's death to the end of everything below it
@@ -230,14 +230,16 @@ class Live:
         self.home, self.workspace = home, workspace
         self.cookies: set[str] = set()
         self.children: list[int] = []
-        self._run = Agh()
+        self.by_exec = ALWAYS_EXEC  # whether every command is the installed program
+        self._run = Agh(self.children)
         self._started: list[subprocess.Popen[bytes]] = []
 
     def agh(
         self, *args: object, env: Mapping[str, str] | None = None, **options: Any
     ) -> subprocess.CompletedProcess[str]:
         """Run the program to its end in the workspace; `env` is added to the environment."""
-        return self._run(*args, env=self._environ(env), **{"cwd": self.workspace, **options})
+        options = {"cwd": self.workspace, "by_exec": self.by_exec, **options}
+        return self._run(*args, env=self._environ(env), **options)
 
     def start(
         self, *args: object, env: Mapping[str, str] | None = None, **options: Any

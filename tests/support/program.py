@@ -1,9 +1,9 @@
-"""The program under test: run by exec, or in this process if it only reads, or repairs or builds by itself.
+"""The program under test: run by exec, or in this process if that makes no difference.
 
-A command whose process matters is always the installed program: one that starts a keeper, waits, follows,
-asks on a terminal, or is killed. A command that works alone gives the same answer in this process and spares
-the start of an interpreter, which takes a hundred times as long as the command; tests/test_program.py
-compares the two. With AGH_TEST_EXEC everything is run by exec.
+A command whose process matters is always the installed program: one that starts a session or an agent ahead,
+waits, follows, asks on a terminal, or is killed. A command that works alone or asks a keeper gives the same
+answer in this process and spares the start of an interpreter, which takes a hundred times as long as the
+command; tests/test_program.py compares the two. With AGH_TEST_EXEC everything is run by exec.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from typing import IO, Any
 
 from agh.adapters import registry
 from agh.cli.main import run
+from agh.home import SESSION_ID, Session
+from agh.store import lock
+from tests.support.processes import children_of
 from tests.support.wait import PATIENCE
 
 AGH = str(Path(sys.executable).with_name("agh"))
@@ -38,14 +41,28 @@ WORKING_ALONE = {
     *("session transcript",),
     *("session usage", "skill show", "workspace add", "workspace list", "workspace remove"),
     *("workspace show",),
+    *("agent install", "agent search", "agent uninstall", "agent update", "config set", "inbox"),
+    *("session answer", "session approve", "session cancel", "session checkpoint", "session delete"),
+    *("session deny", "session detach", "session import", "session prune", "session set", "session stop"),
 }
+ASKING_A_KEEPER = {"session prompt", "session resume"}  # and starting one unless the session is live
+STARTING_A_KEEPER = {"session ensure", "session fork", "session new"}
+# To follow, to count without click, to start an agent, or to set an alarm: a process matters after all.
+NEVER_HERE = {"-f", "--follow", "-h", "--help", "--count", "--from-agent", "--timeout"}
 AT_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_")  # variables that an interpreter reads only once
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD, signal.SIGWINCH)
 Result = subprocess.CompletedProcess[Any]
 
 
 class Agh:
-    """The program: `agh(...)` runs a command to its end, `agh.start(...)` leaves it running."""
+    """The program: `agh(...)` runs a command to its end, `agh.start(...)` leaves it running.
+
+    A keeper that a command starts in this process is our child. Its pid is added to `children`, whose owner
+    waits for it; without an owner, only the installed program starts keepers.
+    """
+
+    def __init__(self, children: list[int] | None = None) -> None:
+        self._children = children
 
     def __call__(
         self,
@@ -58,8 +75,11 @@ class Agh:
     ) -> Result:
         """Run a command; fail the test unless it exits with `code` (None for any)."""
         words = [str(arg) for arg in args]
-        if not by_exec and can_run_here(words, options):
+        if not by_exec and can_run_here(words, options, may_start=self._children is not None):
+            before = children_of(os.getpid()) if self._children is not None else []
             result = in_process(*words, text=text, **options)
+            if self._children is not None:
+                self._children += {*children_of(os.getpid())} - {*before}
         else:
             if options.get("input") is None:
                 options.setdefault("stdin", subprocess.DEVNULL)
@@ -73,15 +93,28 @@ class Agh:
         return subprocess.Popen([AGH, *map(str, args)], **{"stdin": subprocess.DEVNULL, **options})
 
 
-def can_run_here(words: list[str], options: Mapping[str, Any]) -> bool:
-    """Tell whether a command does the same in this process: it works alone, and needs nothing special."""
+def can_run_here(words: list[str], options: Mapping[str, Any], *, may_start: bool = False) -> bool:
+    """Tell whether a command does the same in this process: it works alone, and needs nothing special.
+
+    One that asks a keeper only does if the session is live, or if it `may_start` one.
+    """
+    environ, names = options.get("env") or os.environ, {" ".join(words[:1]), " ".join(words[:2])}
+    allowed = WORKING_ALONE | (ASKING_A_KEEPER | STARTING_A_KEEPER if may_start else set())
     return (
-        bool({" ".join(words[:1]), " ".join(words[:2])} & WORKING_ALONE)
-        and not {"-f", "--follow", "-h", "--help"} & {*words}
+        bool(names & allowed or (names & ASKING_A_KEEPER and _is_live(words[2:3], environ)))
+        and not NEVER_HERE & {*words}
         and options.keys() <= {"cwd", "env", "input"}
-        and _read_at_start(options.get("env") or os.environ) == _AT_START
-        and "AGH_DEBUG" not in (options.get("env") or os.environ)
+        and _read_at_start(environ) == _AT_START
+        and "AGH_DEBUG" not in environ
         and threading.current_thread() is threading.main_thread()
+    )
+
+
+def _is_live(words: list[str], environ: Mapping[str, str]) -> bool:
+    """Tell whether the words are the id of a session that has a keeper."""
+    return any(
+        SESSION_ID.fullmatch(word) and lock.is_held(Session.at(f"{environ['AGH_HOME']}/sessions/{word}"))
+        for word in words
     )
 
 

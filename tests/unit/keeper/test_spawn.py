@@ -67,7 +67,8 @@ def test_one_that_has_waited_long_is_not_used(
 
 @pytest.mark.parametrize("args", [("run",), ("session", "new")])
 def test_a_command_that_fails_leaves_no_keeper(live: Live, args: tuple[str, ...]) -> None:
-    live.agh(*args, "--agent", "nobody", *(["hello"] if args == ("run",) else []), code=4)
+    prompt = ["hello"] if args == ("run",) else []
+    live.agh(*args, "--agent", "nobody", *prompt, code=4, by_exec=True)
     wait_until(
         lambda: not [process for process in processes() if process.environ.get("AGH_HOME") == str(live.home)]
     )
