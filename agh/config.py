@@ -59,77 +59,81 @@ class Setting(NamedTuple):
 
 
 SETTINGS: Mapping[str, Setting] = {
-    "agent": Setting("", text, "the agent of a new session when none is named"),
+    "agent": Setting("", text, "agent for new sessions that name none"),
     "mcp_servers": Setting([], read_servers, "MCP servers for new sessions"),
     "permissions.mode": Setting("approve-reads", permission_mode, "what an agent may do without asking"),
-    "permissions.rules": Setting([], read_rules, "decisions made beforehand; the first that matches counts"),
-    "permissions.timeout": Setting("auto", request_timeout, "an unanswered request is rejected after this"),
-    "questions.timeout": Setting("1h", seconds, "an unanswered question is declined after this"),
-    "places": Setting({}, tables, "where agents run, by the names that --on takes"),
-    "hooks": Setting([], read_hooks, "commands to run on what happens in a session"),
-    "notify": Setting({}, read_notify, "how you are notified; counts only in your own config.toml"),
+    "permissions.rules": Setting(
+        [], read_rules, "answers to permission requests, in advance; the first match wins"
+    ),
+    "permissions.timeout": Setting(
+        "auto", request_timeout, "deny an unanswered permission request after this time"
+    ),
+    "questions.timeout": Setting("1h", seconds, "decline an unanswered question after this time"),
+    "places": Setting({}, tables, "places that --on can name"),
+    "hooks": Setting([], read_hooks, "commands to run when something happens in a session"),
+    "notify": Setting({}, read_notify, "how to notify you; only in your own config.toml"),
     "env.file": Setting("", directory, "a private file with variables for agents, as NAME=VALUE lines"),
-    "redaction.patterns": Setting([], patterns, "more secrets to hide: regular expressions"),
-    "session.limits.max_cost": Setting(0.0, amount, "a session pauses at this cost; 0 is no limit"),
-    "session.limits.max_turns": Setting(0, count, "a session pauses after this many turns; 0 is no limit"),
+    "redaction.patterns": Setting([], patterns, "regular expressions for more secrets to hide"),
+    "session.limits.max_cost": Setting(0.0, amount, "pause a session at this cost; 0 means no limit"),
+    "session.limits.max_turns": Setting(0, count, "pause a session after this many turns; 0 means no limit"),
     "session.limits.max_time": Setting(
-        0, seconds, "a session pauses after being live for this long; 0 is no limit"
+        0, seconds, "pause a session once it has been live for this long; 0 means no limit"
     ),
     "session.limits.max_bytes": Setting(
-        8 << 30, count, "a session pauses when its log has this many bytes; 0 is no limit"
+        8 << 30, count, "pause a session when its log reaches this many bytes; 0 means no limit"
     ),
     "session.limits.max_turn_bytes": Setting(
-        1 << 30, count, "a session pauses when its agent has sent this many bytes in a turn; 0 is no limit"
+        1 << 30, count, "pause a session when its agent sends this many bytes in a turn; 0 means no limit"
     ),
     **{name: Setting(*fields) for name, fields in PARKING.items()},
     "session.reserve_bytes": Setting(
-        32 << 20, count, "a session pauses when less than this is free on its disk"
+        32 << 20, count, "pause a session when its disk has fewer free bytes than this"
     ),
     "session.supervision.heartbeat": Setting(
-        "30s", seconds, "how often the metadata of a running turn is refreshed"
+        "30s", seconds, "refresh the metadata of a running turn this often"
     ),
     "session.supervision.progress_notify_interval": Setting(
-        "10m", seconds, "a runtime_progress event this often"
+        "10m", seconds, "record a runtime_progress event this often"
     ),
     "session.supervision.inactivity_warning_after": Setting(
-        "15m", seconds, "one warning after this much silence"
+        "15m", seconds, "warn once when the agent has been silent for this long"
     ),
     "session.supervision.inactivity_timeout": Setting(
-        "30m", seconds, "a silent turn is cancelled after this"
+        "30m", seconds, "cancel a turn when the agent has been silent for this long"
     ),
     "session.supervision.tool_inactivity_timeout": Setting(
-        "2h", seconds, "the same while a tool call is running"
+        "2h", seconds, "the same, while a tool call is running"
     ),
     "session.supervision.timeout_cancel_grace": Setting(
-        "30s", seconds, "then the session is stopped after this"
+        "30s", seconds, "stop the session if the cancelled turn has not ended after this"
     ),
     "session.supervision.prompt_deadline": Setting(
-        0, seconds, "a turn may take this long at most; 0 is no limit"
+        0, seconds, "cancel a turn that takes longer than this; 0 means no limit"
     ),
-    "session.worktrees": Setting("", directory, "where git worktrees are made; by default in the home"),
-    "session.idle_after": Setting("15m", seconds, "a live session without a turn ends its agent after this"),
-    "session.cancel_grace": Setting("30s", seconds, "how long an agent may take to end a cancelled turn"),
-    "session.queue_cap": Setting(10, count, "how many prompts may wait"),
-    "session.input_bytes": Setting(65536, count, "the largest prompt, in bytes of text"),
+    "session.worktrees": Setting("", directory, "directory for git worktrees (default: in the home)"),
+    "session.idle_after": Setting("15m", seconds, "stop a session that has been idle for this long"),
+    "session.cancel_grace": Setting("30s", seconds, "how long to wait for a cancelled turn to end"),
+    "session.queue_cap": Setting(10, count, "how many prompts a queue may hold"),
+    "session.input_bytes": Setting(65536, count, "size of the largest prompt, in bytes"),
     "session.retry_delay": Setting(
-        "2s", seconds, "the pause before a failed prompt is sent again (--retries); doubled each time"
+        "2s", seconds, "wait this long before the first retry (--retries); doubles each time"
     ),
     "session.history_budget": Setting(
-        60000, count, "characters of history given to an agent that lost its own"
+        60000, count, "how many characters of history an agent gets if it lost its memory"
     ),
-    "session.transcript_replay_depth": Setting(
-        50, count, "messages of the conversation that a checkpoint keeps"
-    ),
-    "timeouts.initialize": Setting("60s", seconds, "the agent's first answer"),
-    "timeouts.new": Setting("60s", seconds, "session/new"),
-    "timeouts.load": Setting("120s", seconds, "session/load and session/resume"),
+    "session.transcript_replay_depth": Setting(50, count, "how many messages a checkpoint keeps"),
+    "timeouts.initialize": Setting("60s", seconds, "how long to wait for the agent's first answer"),
+    "timeouts.new": Setting("60s", seconds, "how long to wait for session/new"),
+    "timeouts.load": Setting("120s", seconds, "how long to wait for session/load and session/resume"),
     "catalog.url": Setting(
         "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json",
         text,
-        "where the list of agents comes from; empty never asks the network",
+        "address of the registry of agents; empty means never download it",
     ),
     **{name: Setting(*fields) for name, fields in DISPLAY.items()},
-    "trusted_workspaces": Setting([], directories, "where .agh/ is used; only in your own config.toml"),
+    "trusted_workspaces": Setting(
+        [], directories, "workspaces whose .agh/ is used as it is; only in your own config.toml"
+    ),
 }
 
 TABLES = ("notify", "places")  # tables that are read as a whole; the entries of all files are merged

@@ -88,7 +88,7 @@ def fill_lost(lock: Lock, agent_name: str, lost: int) -> None:
         last = writer.last_sequence
         if lost > MOST_LOST:
             raise EventsLost(writer.session_id, last, last + lost)
-        summary = f"{lost} events were lost: the log ended at {last}, its metadata knew of {last + lost}"
+        summary = f"{lost} events were lost: the log ended at event {last} of {last + lost}"
         writer.append([*[draft("event_lost")] * lost, marker("events_lost", summary, severity="warning")])
 
 
@@ -139,7 +139,9 @@ def _plan_log(reader: Reader, metadata: Meta, thorough: bool, end: Draft | None)
         ended,
     )
     for (turn_id,) in reader.fetch("SELECT turn_id FROM inputs WHERE status = 'dispatching' ORDER BY id"):
-        summary = "its keeper died while the agent worked on the prompt; agh does not send it again"
+        summary = (
+            "the keeper died while the agent was working on this prompt; agh does not send it again by itself"
+        )
         repairs.issues.append(issue("interrupted_input", "warning", summary, turn_id))
         repairs.actions.append(action("interrupt_input", turn_id))
         repairs.drafts.append(marker("prompt_interrupted", summary, severity="warning"))

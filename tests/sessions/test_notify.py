@@ -154,11 +154,11 @@ def test_a_request_that_nobody_answers_in_time_is_told(live: Live, hook: Receive
     session.send(EDIT + STAYS)
     content = hook.next().content
     assert (content["event"], content["title"]) == ("needs_you", "work got no answer in time")
-    assert content["text"].startswith("nobody answered in time, so it was refused: run: deploy")
+    assert content["text"].startswith("denied, because nobody answered in time: run: deploy")
     assert SECRET not in json.dumps(content)
     other = live.new()
     other.send(form("Which of them?", ("name",), name={"type": "string"}) + STAYS)
-    assert hook.next(2).content["text"] == "nobody answered in time, so it was declined: Which of them?"
+    assert hook.next(2).content["text"] == "declined, because nobody answered in time: Which of them?"
 
 
 def test_killed_keepers_are_told_by_the_repair_that_finds_them(live: Live, hook: Receiver) -> None:

@@ -126,7 +126,7 @@ def test_what_nobody_answered_is_shown(live: Live) -> None:
     live.configure("[permissions]\ntimeout = '0.2s'")
     session = live.new()
     session.tell("/ask path=a.txt")
-    about = f"nobody answered in time, so it was refused: edit: {live.workspace}/a.txt"
+    about = f"denied, because nobody answered in time: edit: {live.workspace}/a.txt"
     assert session.markers() == ["permission_timeout"]
     assert about in session.agh("recap").stdout
     assert about in session.agh("transcript").stdout

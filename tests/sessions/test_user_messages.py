@@ -10,7 +10,7 @@ import pytest
 from tests.support.answering import Answering
 from tests.support.live import Live, Session
 
-OUTSIDE = "a message that did not come through agh: "
+OUTSIDE = "a message that agh did not send: "
 
 
 def chunk(text: str, kind: str = "user", **fields: Any) -> dict[str, Any]:

@@ -97,8 +97,10 @@ def run_command(session: Session, text: str) -> Result:
 def _help(session: Session, _: str) -> Result:
     rows = [f"{name:<15}{command.help}\n" for name, command in COMMANDS.items()]
     announced = [terminal.one_line(name, 40) for name, _ in agent_commands(session)]
-    own = f"\nOf the agent: {' '.join(announced)}\n" if announced else ""
-    return Result(text=f"{HELP}\n{''.join(rows)}{own}\nTwo slashes send the rest to the agent as it is.\n")
+    own = f"\nFrom the agent: {' '.join(announced)}\n" if announced else ""
+    return Result(
+        text=f"{HELP}\n{''.join(rows)}{own}\nStart with // to send a slash command to the agent unchanged.\n"
+    )
 
 
 def _choose(name: str) -> Callable[[Session, str], Result]:
@@ -197,10 +199,10 @@ def _queue(session: Session, argument: str) -> Result:
 
     if argument == "drop":
         dropped = cancel_inputs(session, None)
-        return Result(text=f"{len(dropped)} prompts taken out of the queue\n")
+        return Result(text=f"{len(dropped)} queued prompts dropped\\n")
     waiting = [entry for entry in read_inputs(session, everything=False) if entry["status"] == "queued"]
     lines = [f"{number}. {_prompt_text(entry['prompt'])}\n" for number, entry in enumerate(waiting, 1)]
-    return Result(text="".join(lines) + "/queue drop takes them out\n" if lines else "the queue is empty\n")
+    return Result(text="".join(lines) + "/queue drop drops them\\n" if lines else "the queue is empty\n")
 
 
 def _prompt_text(blocks: list[dict[str, Any]]) -> str:
@@ -240,16 +242,16 @@ def _offered(offers: dict[str, Any], name: str) -> list[str]:
 
 
 COMMANDS = {
-    "/help": Command("these keys and commands", _help),
+    "/help": Command("list keys and commands", _help),
     "/model": Command("show the models, or choose one", _choose("model")),
     "/mode": Command("show the modes, or choose one", _choose("mode")),
-    "/agent": Command("which agent this is, or hand over to another", _agent),
-    "/diff": Command("what the last turn changed", _diff),
-    "/last": Command("the last long output of a tool, all of it", _last),
-    "/history": Command("the whole conversation", _history),
-    "/cost": Command("tokens and cost by turn", _cost),
-    "/queue": Command("prompts that wait; `/queue drop` takes them out", _queue),
+    "/agent": Command("show the agent, or hand over to another", _agent),
+    "/diff": Command("show what the last turn changed", _diff),
+    "/last": Command("show the last long tool output in full", _last),
+    "/history": Command("show the whole conversation", _history),
+    "/cost": Command("show tokens and cost by turn", _cost),
+    "/queue": Command("list queued prompts; /queue drop drops them", _queue),
     "/edit": Command("write the prompt in your editor", _edit),
-    "/attach": Command("go to another session", _attach),
+    "/attach": Command("switch to another session", _attach),
     "/quit": Command("leave; the agent keeps working", _quit),
 }

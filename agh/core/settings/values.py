@@ -148,14 +148,14 @@ PARKING: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "session.limits.on_usage_limit": (
         "fail",
         limit_reaction,
-        "what happens to a prompt that meets a usage limit with a reset time: fail, or park until then",
+        "at a usage limit that has a reset time: fail, or park the prompt until then",
     ),
-    "session.limits.max_windows": (5, count, "a prompt is parked this many times at most; 0 is no limit"),
-    "session.limits.jitter": ("60s", seconds, "a parked prompt waits up to this much longer, by chance"),
+    "session.limits.max_windows": (5, count, "park a prompt at most this many times; 0 means no limit"),
+    "session.limits.jitter": ("60s", seconds, "delay a parked prompt by a random time up to this"),
     "session.limits.continue_with": (
         "Continue where you stopped.",
         text,
-        "sent after the reset if the agent had begun to work; empty sends the same prompt again",
+        "prompt to send after the reset if the agent had started to work; empty resends the original",
     ),
 }
 
@@ -164,6 +164,6 @@ DISPLAY: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "ui.theme": (
         "auto",
         theme,
-        "the colours for a terminal: auto, light, dark or none; only in your config.toml",
+        "colours for the terminal: auto, light, dark or none; only in your own config.toml",
     ),
 }

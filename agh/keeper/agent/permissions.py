@@ -275,7 +275,7 @@ def expire(live: Live, request_id: str) -> None:
     """Refuse a request whose time is up, and say in the transcript that nobody has answered it."""
     request = live.agent.requests.get(request_id)
     if request is not None:
-        summary = f"nobody answered in time, so it was refused: {headline(request.subject.fields())}"
+        summary = f"denied, because nobody answered in time: {headline(request.subject.fields())}"
         with live.log.batch():
             decide(live, request_id, "deny", decided_by="timeout")
             live.log.add(

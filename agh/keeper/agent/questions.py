@@ -126,7 +126,7 @@ def expire(live: Live, request_id: str) -> None:
     pending = live.agent.questions.get(request_id)
     if pending is not None:
         words = " ".join(pending.question["message"].split())[:_LONGEST_SUMMARY]
-        summary = f"nobody answered in time, so it was declined: {words}"
+        summary = f"declined, because nobody answered in time: {words}"
         with live.log.batch():
             close(live, request_id, "declined", "timeout")
             event = marker("question_timeout", summary, severity="warning", turn=pending.turn_id or None)

@@ -58,7 +58,7 @@ def end_message(live: Live) -> None:
     message, live.agent.user_message = live.agent.user_message, None
     if message is None or not message.text.strip() or is_repeated(message.text, live.agent.sent):
         return
-    summary = f"a message that did not come through agh: {message.text.strip()[:LONGEST]}"
+    summary = f"a message that agh did not send: {message.text.strip()[:LONGEST]}"
     live.log.add(marker("outside_message", summary, turn=live.turns.current_id or None))
 
 

@@ -66,8 +66,8 @@ def _end_overdue(live: Live, turn: Turn, grace: float) -> None:
         live.end(*live.turns.pause_after)
     elif turn.timed_out is not None:
         detail, why = turn.timed_out
-        summary = f"{why}, and the agent did not end its turn when it was cancelled"
+        summary = f"{why}, and the agent did not end the turn when asked to"
         live.fail("timeout", "timeout", summary, detail=detail)
     else:
-        summary = f"the agent did not end its turn within {grace:g} s of the cancel"
+        summary = f"the agent did not end the cancelled turn within {grace:g} s"
         live.fail("timeout", "cancellation", summary)

@@ -22,10 +22,10 @@ from agh.store.schema import LANDMARK
 
 MODES = ("queue", "interrupt", "steer")
 _MARKERS = {
-    "queue": ("prompt_queued", "the session is busy; the prompt waits"),
-    "slot": ("prompt_queued", "the agent has no slot yet; the prompt waits"),
-    "steer": ("prompt_steered", "the prompt comes in when the running tool has ended"),
-    "interrupt": ("prompt_interrupted", "the running turn is cancelled for this prompt"),
+    "queue": ("prompt_queued", "the session is busy; the prompt is queued"),
+    "slot": ("prompt_queued", "the agent has no slot yet; the prompt is queued"),
+    "steer": ("prompt_steered", "the prompt is sent when the current tool call finishes"),
+    "interrupt": ("prompt_interrupted", "the running turn was cancelled for this prompt"),
 }
 
 
@@ -98,7 +98,7 @@ def _drop_queued(live: Live) -> None:
     """Inside a batch: cancel what was queued before an interrupt."""
     for dropped in inputs.queued(live.log.db):
         inputs.set_status(live.log.db, dropped.id, "cancelled", "dropped by an interrupt")
-        summary = "the queued prompt is dropped for one that interrupts"
+        summary = "the queued prompt was dropped, because another prompt interrupted"
         live.log.add(marker("prompt_dropped", summary, turn=dropped.turn_id))
 
 

@@ -32,7 +32,7 @@ def plan_retry(
     turn.retries -= 1
     wait = min(LONGEST_WAIT, max(retry_after(error), live.settings["session.retry_delay"] * 2**turn.attempts))
     turn.attempts += 1
-    summary = f"attempt {turn.attempts} failed; the prompt is sent again in {wait:g} s"
+    summary = f"attempt {turn.attempts} failed; retrying in {wait:g} s"
     diagnostic = error_text(redacted_error(error, live.redactor))[:500]
     fields = {"turn": turn.turn_id, "attempt": turn.attempts, "wait_seconds": wait, "diagnostic": diagnostic}
     live.log.add(marker("provider_failure", summary, severity="warning", **fields))

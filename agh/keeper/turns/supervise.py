@@ -65,7 +65,7 @@ def _check(live: Live, turn: Turn) -> None:
             turn.warned_before = True
             text = f"No activity for {_minutes(idle)}"
             _record(live, turn, "runtime_warning", text, idle, elapsed)
-        summary = "the agent has been silent for long"
+        summary = "the agent has been silent for a long time"
         _set_health(live, "unhealthy", marker("session_unhealthy", summary, severity="warning"))
     limit = settings[f"session.supervision.{'tool_' if turn.tools else ''}inactivity_timeout"]
     deadline = settings["session.supervision.prompt_deadline"]

@@ -175,7 +175,7 @@ def _note_refused_login(live: Live, error: str) -> str | None:
     Return None if it is the login of an MCP server.
     """
     if is_about_mcp(error):
-        summary = f"an MCP server wants a login: {error[:300]}"
+        summary = f"an MCP server needs a login: {error[:300]}"
         live.log.add(marker("mcp_auth_required", summary, severity="warning"))
         return None
     live.activity.needs_login = True
