@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -219,7 +220,8 @@ def answer_all(terminal: Terminal, order: int) -> None:
 @pytest.mark.timeout(400)
 def test_three_terminals_answer_200_requests_of_50_sessions_at_once(live: Live) -> None:
     live.configure('[permissions]\ntimeout = "1h"\n')
-    sessions = [live.new() for _ in range(50)]
+    with ThreadPoolExecutor(4) as threads:
+        sessions = list(threads.map(lambda _: live.new(), range(50)))
     for number, session in enumerate(sessions):
         ask(session, *(f"{number * 4 + file}.txt" for file in range(4)))
     entries = inbox(live)
