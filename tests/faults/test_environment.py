@@ -42,7 +42,7 @@ TEXT = "Grüße, 世界 €"
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Home:
     with shared_home(tmp_path_factory) as home:
         home.session(conversation(), name="talk")
-        home.session((user(f"{TEXT} {n}", turn=f"turn-{n}") for n in range(3000)), name="many")
+        home.session((user(f"{TEXT} {n}", turn=f"turn-{n}") for n in range(1000)), name="many")
         home.session([says(TEXT)], name="other")
         home.session(title=TEXT)
     return home
