@@ -33,5 +33,5 @@ def test_a_bad_command_is_refused(agh: Agh) -> None:
 
 
 def test_marimo_is_given_a_port_that_its_page_connects_to() -> None:
-    """The page has a fixed port for each agent that it lists, and takes no other address."""
+    # the page has a fixed port for each agent that it lists, and takes no other address
     assert "--port 3017\n" in snippet("marimo", ["acp"])

@@ -103,9 +103,9 @@ def test_an_editor_is_offered_what_the_agent_last_took(live: Live) -> None:
     path = session.directory / "meta.json"
     session.stop()
     path.write_text(json.dumps({**session.meta(), "acp_caps": caps}))
-    heard = {"image": False, "audio": True, "embeddedContext": True}
-    assert offered("--agent", "echo") == heard
-    assert offered() == heard
+    changed = {"image": False, "audio": True, "embeddedContext": True}
+    assert offered("--agent", "echo") == changed
+    assert offered() == changed
     assert offered("--agent", "opencode") == {"image": True, "audio": False, "embeddedContext": True}
     path.write_text("{")
     assert offered() == {"image": True, "audio": False, "embeddedContext": True}
