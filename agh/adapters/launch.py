@@ -14,6 +14,8 @@ from typing import Any
 from agh.adapters.agents import AgentRecord
 from agh.errors import AghError
 
+PROBE = "probe-"  # begins the session id of a trial, which belongs to no session
+
 
 def nothing() -> None:
     """Do nothing: an agent on this machine needs no `check`, `clear` or `finish`."""

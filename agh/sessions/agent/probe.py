@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 import time
 from collections.abc import Mapping
@@ -11,11 +12,11 @@ from typing import Any
 from agh import config
 from agh.adapters import registry
 from agh.adapters.agents import AgentRecord
-from agh.adapters.launch import Launch
+from agh.adapters.launch import PROBE, Launch
 from agh.adapters.restore import METHOD_NOT_FOUND, has_capability, with_forced
 from agh.core.acp.frames import Frame, Request, Response, only_dicts
 from agh.core.acp.reasons import is_auth_failure
-from agh.errors import AgentNeedsLogin
+from agh.errors import AgentNeedsLogin, AghError
 from agh.keeper.agent.advice import describe_method, login_hint
 from agh.keeper.agent.connection import Agent, RpcError
 from agh.keeper.agent.launch import agent_record, auth_methods_in, capabilities_in, client_info, prepare
@@ -38,12 +39,16 @@ def probe(name: str | None, command: list[str] | None = None, place: str | None 
         where = os.getcwd() if place else folder
         cookie = orphans.new_cookie()
         launch = prepare(
-            record, where, settings, place=place, cookie=cookie, session_id=f"probe-{cookie}" if place else ""
+            record, where, settings, place=place, cookie=cookie, session_id=f"{PROBE}{cookie}" if place else ""
         )
         launch.check()
         agent = Agent(Loop(), launch, refuse_requests)
         try:
             return _examine(agent, launch, settings)
+        except AghError as error:
+            if error.hint.startswith("agh agent doctor"):  # which is this
+                error.hint = f"try it{' there' if launch.elsewhere else ''}: {shlex.join(record.argv)}"
+            raise
         finally:
             agent.process.end(eof=1.0, term=1.0)
 

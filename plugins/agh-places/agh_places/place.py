@@ -7,13 +7,14 @@ the environment into an argv. A kind of place is one `Kind` record, in `kinds.py
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agh.adapters.far_command import FarCommand
-from agh.adapters.launch import Launch
+from agh.adapters.launch import PROBE, Launch
 from agh.core.settings.values import seconds
 from agh.errors import AghError, PlaceGone, PlaceInvalid
 from agh_places import far
@@ -188,7 +189,9 @@ def _list_usages() -> str:
 
 
 def _check(place: Place) -> None:
-    """Raise PlaceGone if the place is not there."""
+    """Raise PlaceGone, with the cause, if the place is not there."""
+    from agh_places import causes
+
     argv, expected = place.kind.build_check(place)
     try:
         result = subprocess.run(
@@ -200,12 +203,12 @@ def _check(place: Place) -> None:
             timeout=CHECK_TIMEOUT,
         )
     except subprocess.TimeoutExpired:
-        raise PlaceGone(place.name, f"{argv[0]} did not answer within {CHECK_TIMEOUT:g} s") from None
+        why, hint = f"{argv[0]} did not answer within {CHECK_TIMEOUT:g} s", f"try it: {shlex.join(argv)}"
+        raise PlaceGone(place.name, why, hint=hint) from None
     except OSError as error:
-        raise PlaceGone(place.name, f"{argv[0]}: {error.strerror}") from None
+        raise causes.explain_missing(place, argv[0], error.strerror) from None
     if result.returncode or expected not in result.stdout:
-        output = result.stderr.strip() or result.stdout.strip() or f"{argv[0]} knows nothing of it"
-        raise PlaceGone(place.name, output.splitlines()[-1])
+        raise causes.explain_check(place, result.stderr.strip() or result.stdout, argv)
 
 
 def _run_end(argv: list[str]) -> None:
@@ -225,10 +228,18 @@ def _run_end(argv: list[str]) -> None:
 def _explain_end(
     place: Place, launch: Launch, exit_status: Mapping[str, Any], stderr: str
 ) -> AghError | None:
+    from agh_places import causes
+
     if place.kind.has_far_side:
-        return far.explain_end(place.name, launch, exit_status, stderr)
+        error = far.explain_end(place.name, launch, exit_status, stderr)
+        if not isinstance(error, PlaceGone):
+            return error
+        if launch.session_id.startswith(PROBE):  # whose usual advice is to run the doctor, which this is
+            error.hint = f"try it: {shlex.join(place.kind.build_check(place)[0])}"
+        last_lines = "\n".join(stderr.splitlines()[-5:])
+        return causes.add_cause(error, place, last_lines) if last_lines.strip() else error
     lines = [line for line in stderr.splitlines() if place.kind.unreachable in line]
-    return PlaceGone(place.name, lines[-1]) if lines else None
+    return causes.add_cause(PlaceGone(place.name, lines[-1]), place, lines[-1]) if lines else None
 
 
 def select_program(place: Place) -> list[str]:
