@@ -193,6 +193,13 @@ class SessionStarting(AghError):
     hint = "agh session status {0}"
 
 
+class SessionMirrored(AghError):
+    """session {0} is kept on another machine; only its keeper there writes its log"""
+
+    exit = 6
+    hint = "agh session resume {0}, then try again"
+
+
 class SessionStopping(AghError):
     """session {0} is stopping"""
 

@@ -19,4 +19,6 @@ class FarCommand:
     places: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [places.NAME] in the settings
     # A plugin that knows the place fills in:
     argv: list[str] = field(default_factory=list)  # the command to run on this machine
+    directory: str = ""  # of the place, on that machine; empty if it has none
+    agent_place: str = ""  # where the agh there runs the agents of sessions that it keeps for us
     preamble: bytes = b""  # for its stdin, before what the command itself reads there

@@ -19,6 +19,7 @@ BADGES = (
     *("not-responding", "limited", "paused", "stopped", "failed", "unknown"),
 )
 KEEPER_VANISHED = "keeper ended without closing the session"
+MIRROR_CUT = "only the connection ended; the session may continue there"
 NOT_RESPONDING = {"badge": "not-responding", "attachable": False}  # of a view whose keeper is silent
 PAUSE_REASONS = ("paused", "max_turns", "budget_exceeded", "max_bytes", "disk_low")
 
@@ -41,6 +42,9 @@ def effective_meta(meta: Mapping[str, Any], lock_held: bool) -> dict[str, Any]:
     if lock_held or state not in LIVE_STATES:
         return dict(meta)
     starting = state == "starting"
+    if meta.get("mirror"):
+        ended = {"state": "stopped", "stop_reason": "shutdown", "stop_detail": MIRROR_CUT, "failure": None}
+        return {**meta, **ended, "keeper": None, "activity": None, "attach": None}
     noted = meta.get("failure") if state != "starting" else None  # by a keeper that could not write its log
     return {
         **meta,

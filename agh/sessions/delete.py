@@ -63,6 +63,8 @@ def _forget(session: Session) -> list[str]:
     """Ask the agent to delete its own sessions, if it can; return what went wrong."""
     try:
         metadata = meta.read(session)
+        if metadata.get("mirror"):
+            return [f"the session itself: {metadata['place']} keeps it; delete it with the agh there"]
         agent_sessions, workspace = metadata.get("acp_session_ids") or [], metadata["workspace_path"]
         if (
             not agent_sessions

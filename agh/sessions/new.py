@@ -52,6 +52,7 @@ def create(
     discard: bool = False,
     announce: Callable[[Meta, bool], None] = lambda metadata, is_default: None,
     check: Callable[[Session], None] | None = None,
+    session_id: str | None = None,
 ) -> tuple[Session, dict[str, Any]]:
     """Create a live session; return it and its keeper's hello. Bad input leaves nothing behind.
 
@@ -61,7 +62,7 @@ def create(
     in its place yet is returned while it is starting; its hello is then `queued`. With `replace`, a stopped
     session that has the name is archived. `discard` leaves nothing behind either if the agent does not start.
     `announce` is called before the agent is started, with whether it is the default; `check` when it has said
-    what it can do: if it raises, the session is deleted again.
+    what it can do: if it raises, the session is deleted again. A caller may bring the `session_id`.
     """
     try:
         registered = workspaces.find_existing(workspace or os.getcwd())
@@ -85,7 +86,7 @@ def create(
             env_file.read(settings["env.file"])
         if on:
             check_place(on, agent_name, command, path, settings)
-        session_id = next_id()
+        session_id = session_id or next_id()
         paths = [path, registered.path]
         with _named(name, paths, replace=replace) as replaced, create_session(session_id) as lock:
             metadata = first_meta(session_id, agent_name, command, name, path, permissions)

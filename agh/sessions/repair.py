@@ -35,6 +35,8 @@ def repair(session: Session, *, dry_run: bool = False, force: bool = False) -> R
         raise SessionLive(metadata["id"])
     if ended_well(metadata) and not force and not count_lost(session, metadata):
         return _report(metadata["id"], Plan(), persisted=False)
+    if metadata.get("mirror") and dry_run:
+        return _report(metadata["id"], Plan(), persisted=False)
     if dry_run:
         return _report(metadata["id"], _plan(session, metadata, thorough=True), persisted=False)
     lock = locks.take(session)
@@ -53,6 +55,8 @@ def repair_locked(lock: Lock, *, thorough: bool = False, end: Draft | None = Non
     """
     metadata = meta.read(lock.session)
     delete_temporary(lock.session, owned=True)
+    if metadata.get("mirror"):
+        return _repair_mirror(lock.session, metadata)
     end_leftovers(metadata)
     lost = count_lost(lock.session, metadata)
     if lost:
@@ -69,6 +73,18 @@ def repair_locked(lock: Lock, *, thorough: bool = False, end: Draft | None = Non
         _write_metadata(lock.session, metadata, codes.count("append_error"), codes.count("orphan_question"))
     for act in repairs.actions:
         act["persisted"] = True
+    return _report(metadata["id"], repairs, persisted=bool(repairs.actions))
+
+
+def _repair_mirror(session: Session, metadata: Meta) -> Report:
+    """Repair only the metadata of a mirror: its log is pulled, and what it lacks comes with the next pull."""
+    repairs = Plan()
+    if metadata["state"] in status.LIVE_STATES:
+        repairs.issues.append(issue("stale_metadata", "error", "the connection ended without a word"))
+        repairs.actions.append(action("fix_metadata"))
+        repaired: Any = status.effective_meta(metadata, lock_held=False) | {"updated_at": timestamp()}
+        repaired |= {"stop_reason": "shutdown", "failure": None, "stop_detail": status.MIRROR_CUT}
+        meta.write(session, repaired)
     return _report(metadata["id"], repairs, persisted=bool(repairs.actions))
 
 

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from agh.core.events import draft, timestamp
-from agh.errors import KeeperDied, KeeperGone, KeeperNotResponding
+from agh.errors import AghError, KeeperDied, KeeperGone, KeeperNotResponding
 from agh.home import Session
 from agh.keeper import client
 from agh.store import lock as locks
@@ -42,6 +42,8 @@ def _stop(session: Session, reason: str | None) -> View:
             pid = client.call(session, "stop", limit=LIMIT, reason=reason)["pid"]
         except (KeeperGone, KeeperDied):
             if not locks.is_held(session):
+                if meta.read(session).get("mirror"):
+                    return _stop_mirrored(session, reason)
                 from agh.sessions.repair import end_leftovers_of
 
                 end_leftovers_of(session)
@@ -50,6 +52,20 @@ def _stop(session: Session, reason: str | None) -> View:
                 raise KeeperNotResponding(session.id) from None
     if not client.await_end(session, LIMIT, pid):
         raise KeeperNotResponding(session.id)
+    return session_view(session)
+
+
+def _stop_mirrored(session: Session, reason: str | None) -> View:
+    """Stop a session that another machine keeps, though its mirror is not connected; pull what it missed."""
+    from agh.sessions.start import ensure_live
+
+    ensure_live(session, only_if_live=True)
+    try:
+        client.call(session, "stop", limit=LIMIT, reason=reason)
+    except AghError as error:
+        if error.code not in ("keeper_gone", "keeper_died"):  # it had stopped, there or here
+            raise
+    client.await_end(session, LIMIT)
     return session_view(session)
 
 

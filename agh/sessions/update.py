@@ -7,7 +7,7 @@ from itertools import starmap
 from typing import Any
 
 from agh.core.events import MARKER_REDACTED, Row, draft
-from agh.errors import KeeperGone, SessionBusy, SessionLive, Usage
+from agh.errors import KeeperGone, SessionBusy, SessionLive, SessionMirrored, Usage
 from agh.home import Session
 from agh.keeper import client
 from agh.sessions.new import check_mode, check_name
@@ -138,6 +138,8 @@ def _choose(session: Session, name: str, value: str) -> None:
         client.call(session, "set", name=name, value=value)
     except KeeperGone:
         metadata = meta.read(session)
+        if metadata.get("mirror"):
+            raise SessionMirrored(session.id) from None
         meta.choose(metadata, name, value)
         update_metadata(session, **{key: metadata.get(key) for key in ("model", "mode", "options")})
 
@@ -146,4 +148,6 @@ def _change(session: Session, **changes: Any) -> None:
     try:
         client.call(session, "update", **changes)
     except KeeperGone:
+        if meta.read(session).get("mirror") and changes.keys() - {"name", "archived"}:
+            raise SessionMirrored(session.id) from None
         update_metadata(session, **changes)

@@ -53,6 +53,7 @@ class Meta(TypedDict, total=False):
     worktree: dict[str, Any] | None
     place: str | None
     cwd: str | None
+    mirror: dict[str, str] | None  # the place and the id of the session that this one is a copy of
     state: str
     stop_reason: str | None
     stop_detail: str | None
@@ -94,6 +95,7 @@ _FIELD_TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("options", "offers", "system_prompt", "worktree", "failure", "acp_caps"), (dict, _NONE)),
     **dict.fromkeys(("forked_from", "imported", "restore", "attach", "limits", "spent"), (dict, _NONE)),
     **dict.fromkeys(("agent_pin", "activity", "keeper", "launch", "current", "limited"), (dict, _NONE)),
+    "mirror": (dict, _NONE),
     **dict.fromkeys(("command", "permission_rules", "allowed_tools", "acp_session_ids"), (list, _NONE)),
     **dict.fromkeys(("auth_methods", "mcp_servers", "additional_directories", "commands"), (list, _NONE)),
     **dict.fromkeys(("archived", "inject_history", "allow_self_answers"), (bool, _NONE)),
@@ -162,12 +164,12 @@ def _parse(session: Session, text: bytes) -> Meta:
         raise MetaInvalid(session_id, f"not JSON: {error}") from None
     if not isinstance(meta, dict) or meta.get("id") != session_id or not isinstance(meta.get("state"), str):
         raise MetaInvalid(session_id, "it does not describe this session")
-    if problem := _find_problem(meta):
+    if problem := find_problem(meta):
         raise MetaInvalid(session_id, problem)
     return meta  # type: ignore[return-value]
 
 
-def _find_problem(meta: dict[str, Any]) -> str | None:
+def find_problem(meta: dict[str, Any]) -> str | None:
     """Describe the first invalid field, or return None. Fields that no reader relies on are not checked."""
     for key in _REQUIRED:
         if key not in meta:

@@ -12,13 +12,14 @@ from contextlib import contextmanager
 from functools import partial
 
 from agh.core.events import Draft, Row
-from agh.errors import Bug, EventsNewer, SessionBusy, StoreFailed
+from agh.errors import Bug, EventsNewer, SessionBusy, SessionMirrored, StoreFailed
 from agh.home import Session, check_descriptors, free_bytes
 from agh.store import schema
 from agh.store.lock import Lock
 from agh.store.reader import FILE, WRITTEN_HERE, Reader
 from agh.store.rows import INSERT_EVENT
 
+MIRROR_FILE = "mirror"  # in the directory of a session whose log another machine writes
 LITTLE = 64 << 10  # bytes of room; a commit may need more
 WAL_PAGES = 4000  # 16 MB before the WAL is folded in, so a long turn seldom waits for that
 # SQLite copies a bound value, and copies it again to store it. To save memory, our own copy is freed
@@ -32,9 +33,11 @@ _INSERT_LONG_EVENT = (
 class Writer:
     """The only writer of a session's log. It puts `agent_name` on every event."""
 
-    def __init__(self, lock: Lock, agent_name: str) -> None:
+    def __init__(self, lock: Lock, agent_name: str, *, is_pulled: bool = False) -> None:
         if lock.fd < 0:
             raise SessionBusy(lock.session.id)
+        if not is_pulled and os.path.exists(os.path.join(lock.session, MIRROR_FILE)):
+            raise SessionMirrored(lock.session.id)
         self.lock = lock
         self.session_id = lock.session.id
         self.agent_name = agent_name

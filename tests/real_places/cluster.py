@@ -60,7 +60,7 @@ def missing() -> str:
 def running(folder: Path, cpus: int = 2, memory: int = 8192) -> Iterator[dict[str, str]]:
     """Run the cluster for the block; yield the environment that its commands need.
 
-    Its node has as many processors and megabytes as it is told to have, whatever the machine has.
+    Its node claims these processors and megabytes, whatever the machine has.
     """
     host = socket.gethostname().partition(".")[0]
     for name in ("state", "spool"):

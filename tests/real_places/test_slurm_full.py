@@ -28,7 +28,7 @@ PAGE = (ROOT / "docs/places.md").read_text()
 
 @pytest.fixture
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A cluster with eight slots of two processors and 4 GB, as the page's place asks for."""
+    """Run a cluster with eight slots of two processors and 4 GB, as the page's place asks for."""
     with cluster.running(tmp_path / "slurm", cpus=2 * SLOTS, memory=4096 * SLOTS) as environ:
         for name in ("SLURM_CONF", "PATH"):
             monkeypatch.setenv(name, environ[name])

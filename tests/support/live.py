@@ -279,7 +279,7 @@ class Live:
             return self.session(self.agh("session", "new", *argv, env=env).stdout.strip())
         # click keeps the first help option that a command was asked for, so it must be the program's.
         chosen_options = new_command.make_context("new", argv, **root.context_settings).params
-        for option in ("output", "no_ask", "wait"):
+        for option in ("output", "no_ask", "wait", "keeper"):
             del chosen_options[option]
         chosen_options["workspace"] = chosen_options["workspace"] or str(self.workspace)
         directory, hello = create(**check_options(**chosen_options))

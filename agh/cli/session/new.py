@@ -118,10 +118,17 @@ def name_options(command: Any) -> Any:
     metavar="[BRANCH]",
     help="Work in a separate git worktree, on BRANCH (default: a new branch).",
 )
+@click.option(
+    "--keeper",
+    type=click.Choice(("here", "there")),
+    default="here",
+    show_default=True,
+    help="Keep the session here, or by the agh of --on ssh:HOST, where it survives a broken connection.",
+)
 @click.option("--no-ask", is_flag=True, help="Refuse whatever the agent asks for while it starts.")
 @click.option("--wait", is_flag=True, help="Wait until the agent runs, even if its place has no slot yet.")
 @output_option()
-def new_command(output: str, wait: bool, **options: Any) -> None:
+def new_command(output: str, wait: bool, keeper: str, **options: Any) -> None:
     """Start a session and print its id.
 
     It stays live until you stop it, or until it has been idle for 15 minutes (session.idle_after).
@@ -129,7 +136,10 @@ def new_command(output: str, wait: bool, **options: Any) -> None:
     If its place has slots and none is free, as on a full cluster, the session is `starting` and takes
     prompts, which are sent when the agent runs.
     """
-    view = new_session(**options, waits_for_slot=wait)
+    if keeper == "there":
+        view = _new_mirrored(**options, waits_for_slot=wait)
+    else:
+        view = new_session(**options, waits_for_slot=wait)
     write_result("session", view, output, lambda: str(view["id"]))
 
 
@@ -154,6 +164,18 @@ def new_session(
             announce=partial(announce, spinner),
             on_request=spinner.aside(partial(_answer_early, no_ask)),
         )
+    if hello.get("queued"):
+        remark(f"no slot is free in {options['on']}: the agent starts when there is one; prompts are queued")
+    tell_remarks(hello)
+    return session_view(session)
+
+
+def _new_mirrored(*, no_ask: bool = False, **options: Any) -> dict[str, Any]:
+    """Start a session that another machine keeps; return the view of its mirror here."""
+    from agh.sessions.elsewhere.mirror import create_mirrored
+
+    with starting():
+        session, hello = create_mirrored(**check_options(**options))
     if hello.get("queued"):
         remark(f"no slot is free in {options['on']}: the agent starts when there is one; prompts are queued")
     tell_remarks(hello)

@@ -239,6 +239,8 @@ def _question(view: View) -> str:
         return ""
     if activity.get("waiting_for_slot"):
         return "waiting for a slot"
+    if activity.get("disconnected_at"):
+        return f"no connection to {view.get('place')}; the session continues there"
     question = str(activity.get("question") or "")
     if view.get("workspace_path"):
         question = question.replace(f"{view['workspace_path']}/", "")  # the end of a path says more

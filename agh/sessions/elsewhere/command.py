@@ -49,23 +49,31 @@ def run_command(command: FarCommand, limit: float, text: bytes = b"") -> bytes:
         raise PlaceGone(place, f"no answer within {limit:g} s") from None
     except OSError as error:
         raise PlaceGone(place, f"{program}: {error.strerror}") from None
-    stderr = result.stderr.decode(errors="replace")
+    failure = explain_end(command, result.returncode, result.stderr)
+    if failure is not None:
+        raise failure
+    return result.stdout
+
+
+def explain_end(command: FarCommand, code: int, output: bytes) -> AghError | None:
+    """Return why a command failed, from the exit code of its connection and what came on stderr."""
+    stderr = output.decode(errors="replace")
     notices = list(_NOTICE.finditer(stderr))
     lines = [line for line in _NOTICE.sub("", stderr).splitlines() if line.strip()]
     if not notices:
-        raise PlaceGone(place, lines[-1] if lines else f"{program} exited with {result.returncode}")
+        return PlaceGone(command.place, lines[-1] if lines else f"{command.argv[0]} exited with {code}")
     if notices[-1][1] == "no-program":
-        raise FarCommandMissing(place)
+        return FarCommandMissing(command.place)
     if notices[-1][1] == "no-directory":
-        raise FarCommandFailed(place, "its directory does not exist there", hint="agh man places")
-    if code := int(notices[-1][2]):
-        raise _explain_failure(place, code, lines)
-    return result.stdout
+        return FarCommandFailed(command.place, "its directory does not exist there", hint="agh man places")
+    ended = int(notices[-1][2])
+    return _explain_failure(command.place, ended, lines) if ended else None
 
 
 def _explain_failure(place: str, code: int, lines: list[str]) -> AghError:
     """Return the error that the other agh printed last, or its last line if that is none."""
-    last = lines[-1] if lines else f"agh exited with {code}"
+    words = [line for line in lines if not line.startswith("hint: ")] or [f"agh exited with {code}"]
+    last = words[-1].removeprefix("agh: ")
     try:
         error = orjson.loads(last)["error"]
         return Relayed({**error, "message": f"{place}: {error['message']}", "exit": code})

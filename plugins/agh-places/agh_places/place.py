@@ -36,6 +36,7 @@ class Place:
     env: tuple[str, ...] = ()  # NAME is forwarded with its value here, NAME=VALUE is set there
     memory: str = ""  # a limit, as the kind's program understands it: 4G
     cpus: float = 0.0
+    agent_on: str = ""  # with a keeper there: the place where it runs the agent, as that machine names it
     idle_after: float = 0.0  # seconds without a turn until the session ends its agent; 0: the kind's default
     writable_git: bool = False  # whether a container may write a repository's hooks and configuration
 
@@ -78,6 +79,7 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
     "env": list,
     "memory": str,
     "cpus": (int, float),
+    "agent_on": str,
     "idle_after": (str, int, float),
     "writable_git": bool,
 }
@@ -151,6 +153,7 @@ def redirect_command(command: FarCommand) -> None:
         return
     if place.kind.build_host_argv is None:
         raise PlaceInvalid(place.name, f"{place.kind.name} has no agh of its own; name a host: ssh:HOST")
+    command.directory, command.agent_place = place.dir, place.agent_on
     command.preamble = far.build_command_preamble(command.arguments, place.env, place.dir, os.environ)
     command.argv = place.kind.build_host_argv(place, far.build_shell_argv(command.preamble))
 

@@ -17,7 +17,7 @@ NEW = ("session", "new", "--agent", "echo", "--on", "cluster")
 
 @pytest.fixture
 def cluster(live: Live, tmp_path: Path) -> Cluster:
-    """A cluster with one slot, which gives it back when a session is idle for a second."""
+    """Return a cluster with one slot, which gives it back when a session is idle for a second."""
     cluster = Cluster(tmp_path / "a cluster", 1)
     cluster.name(live, idle_after="1s")
     return cluster
