@@ -32,7 +32,9 @@ def read(path: str) -> dict[str, str]:
             text = file.read(LARGEST + 1)
     except OSError as error:
         hint = f"install -m 600 /dev/null {path}" if isinstance(error, FileNotFoundError) else f"ls -l {path}"
-        raise ConfigInvalid(path, f"the file of [env] cannot be read: {error.strerror}", hint=hint) from None
+        raise ConfigInvalid(
+            path, f"cannot read the file that [env] names: {error.strerror}", hint=hint
+        ) from None
     if len(text) > LARGEST:
         raise ConfigInvalid(path, f"it has more than {LARGEST} bytes", hint=f"ls -l {path}")
     return _parse(path, text)

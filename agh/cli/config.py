@@ -92,7 +92,7 @@ def set_value(key: str, value: str | None, unset: bool, workspace: str | None, o
 def show_path(workspace: str | None, output: str) -> None:
     """Print the path of your settings, or of a workspace's.
 
-    The file need not exist.
+    The file may not exist yet.
     """
     path = _file(workspace)
     write_result("path", {"path": path, "exists": os.path.isfile(path)}, output, lambda: terminal.clean(path))
@@ -151,7 +151,7 @@ def _tell_if_hidden(key: str) -> None:
     try:
         for path in settings_table.config_files(workspaces.find(None).path)[1:]:
             if key in settings_table.written(path):
-                remark(f"note: {path} also sets {key}; see the value in use here: agh config get {key}")
+                remark(f"note: {path} also sets {key}; to see which value applies here: agh config get {key}")
     except AghError:
         pass
 

@@ -63,8 +63,8 @@ def run(
     reads its list from a pipe. A file on standard input is read only if you give - as TEXT or after it.
 
     Afterwards the session is stopped but stays in the list, so you can resume it. --rm deletes it instead,
-    however the turn ended. It keeps the session if it crashed and can be resumed (exit 7), if it has other
-    prompts, or if you pressed Ctrl-C twice.
+    however the turn ended. It is kept anyway if it crashed and can be resumed (exit 7), if it has
+    other prompts, or if you pressed Ctrl-C twice.
 
     With --park, a prompt that reaches a usage limit is sent again when the limit resets; the session stays
     live until then. The command prints the time and exits 10. With --wait, it stays until the turn is

@@ -152,7 +152,7 @@ def redirect_command(command: FarCommand) -> None:
     if place is None:
         return
     if place.kind.build_host_argv is None:
-        raise PlaceInvalid(place.name, f"{place.kind.name} has no agh of its own; name a host: ssh:HOST")
+        raise PlaceInvalid(place.name, f"{place.kind.name} cannot run agh; name a host: ssh:HOST")
     command.directory, command.agent_place = place.dir, place.agent_on
     command.preamble = far.build_command_preamble(command.arguments, place.env, place.dir, os.environ)
     command.argv = place.kind.build_host_argv(place, far.build_shell_argv(command.preamble))

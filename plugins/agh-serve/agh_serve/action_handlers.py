@@ -32,7 +32,7 @@ async def new_session(call: Call) -> Response:
     params = dict(call.params)
     if call.workspace is not None:
         if "workspace" in params:
-            raise Usage("the workspace is in the path already", hint="leave the member workspace out")
+            raise Usage("the path already names the workspace", hint="leave out workspace")
         params["workspace"] = call.workspace
     if "worktree" in params:
         params["branch"] = params.pop("worktree")
@@ -111,7 +111,7 @@ async def answer(call: Call) -> Response:
     """Answer the agent's question with `request_id`, or the only one that waits."""
     decision, content = call.params["decision"], call.params.get("content")
     if content and decision != "accepted":
-        raise Usage("only an answer that accepts has a content", hint="leave the member content out")
+        raise Usage("content is allowed only if the decision is accepted", hint="leave out content")
     question = await threads.run_read(choose_question, call.session, call.params.get("request_id"))
     receipt = await threads.run_action(answer_question, call.session, question, decision, content, by="http")
     receipt.pop("resumed", None)

@@ -34,7 +34,7 @@ class Unauthorized(AghError):
 
 
 class HostRefused(AghError):
-    """this server does not answer for the host {0}"""
+    """this server refuses requests to the host name {0}"""
 
     exit = 5
     hint = "agh serve --allow-host NAME"
@@ -58,14 +58,14 @@ class RouteUnknown(AghError):
     """there is nothing at {0}"""
 
     exit = 4
-    hint = "GET /api/openapi.json lists what there is"
+    hint = "GET /api/openapi.json lists all routes"
 
 
 class MethodUnknown(AghError):
     """{0} does not take {1}"""
 
     exit = 2
-    hint = "GET /api/openapi.json lists what there is"
+    hint = "GET /api/openapi.json lists all routes"
 
 
 class ServerEnding(AghError):
