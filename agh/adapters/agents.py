@@ -134,7 +134,7 @@ def parse_agent(fields: Mapping[str, Any], source: str) -> AgentRecord:
     values: dict[str, Any] = {}
     for key, value in fields.items():
         if key not in allowed:
-            raise AgentInvalid(source, f"unknown key {key!r}; known are {', '.join(sorted(allowed))}")
+            raise AgentInvalid(source, f"unknown key {key!r}; allowed: {', '.join(sorted(allowed))}")
         if not isinstance(value, _TYPES.get(key, str)):
             raise AgentInvalid(source, f"{key} cannot be {value!r}")
         values[key] = tuple(map(str, value)) if isinstance(value, list | tuple) else value
@@ -148,16 +148,19 @@ def parse_agent(fields: Mapping[str, Any], source: str) -> AgentRecord:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if key not in LIMITS or not number or not 0 <= value < float("inf"):
             raise AgentInvalid(
-                source, f"limits: {key} = {value!r}; known are {', '.join(LIMITS)}, as numbers from 0"
+                source,
+                f"limits: {key} = {value!r}; the keys are {', '.join(LIMITS)}, "
+                "and each value is a number from 0",
             )
     for key, value in values.get("session_meta", {}).items():
         if key not in SESSION_META or not isinstance(value, str) or not value:
             raise AgentInvalid(
                 source,
-                f"session_meta: {key} = {value!r}; known are {', '.join(SESSION_META)}, as dotted paths",
+                f"session_meta: {key} = {value!r}; the keys are {', '.join(SESSION_META)}, "
+                "and each value is a dotted path",
             )
     if unknown := [hand for hand in values.get("hands", ()) if hand not in HANDS]:
-        raise AgentInvalid(source, f"hands: unknown value {unknown[0]!r}; known are {', '.join(HANDS)}")
+        raise AgentInvalid(source, f"hands: unknown value {unknown[0]!r}; allowed: {', '.join(HANDS)}")
     if problem := _find_pin_problem(values.get("pin", {})):
         raise AgentInvalid(source, f"pin: {problem}", hint="agh agent install NAME writes it again")
     if values.get("permissions", PERMISSION_MODES[0]) not in PERMISSION_MODES:
@@ -170,7 +173,7 @@ def _find_pin_problem(pin: Mapping[str, Any]) -> str:
     if not pin:
         return ""
     if pin.get("via") not in ("npx", "uvx", "binary"):
-        return f"via = {pin.get('via')!r}; known are npx, uvx, binary"
+        return f"via = {pin.get('via')!r}; allowed: npx, uvx, binary"
     key = "path" if "path" in pin or pin["via"] == "binary" else "package"
     if not isinstance(pin.get(key), str) or not pin[key] or pin[key].startswith("-"):
         return f"it needs a {key}"

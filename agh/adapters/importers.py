@@ -58,7 +58,7 @@ def _records(path: str, counts: dict[str, Any]) -> Iterator[Record]:
             value = _parsed(data, number)
             if "table" in value:
                 if value["table"] not in TABLES or not isinstance(value.get("row"), dict):
-                    raise ValueError(f"line {number}: it is no row of a table of ours")
+                    raise ValueError(f"line {number}: it is not a row of a known table")
                 seen[value["table"]] += 1
                 yield TableRow(value["table"], value["row"])
                 continue
@@ -111,7 +111,7 @@ def read_database(path: str) -> Imported:
         }
         required = ("session", "events", *(table for table in TABLES if table not in ADDED_LATER))
         if missing := [name for name in required if name not in plain]:
-            raise ValueError(f"it has no table {missing[0]}: it is no export of a session")
+            raise ValueError(f"it has no table {missing[0]}: it is not an exported session")
         described = db.execute("SELECT schema, meta FROM session LIMIT 2").fetchall()
         if len(described) != 1 or described[0][0] != SCHEMA:
             raise ValueError(f"its table session does not name the format {SCHEMA}")

@@ -54,7 +54,7 @@ def _chunks(url: str, most: int, seconds: float) -> Iterator[bytes]:
                 if size > most:
                     raise DownloadFailed(url, f"it is larger than {most} bytes")
                 if time.monotonic() > deadline:
-                    raise DownloadFailed(url, f"it did not end within {seconds:g} s")
+                    raise DownloadFailed(url, f"it took longer than {seconds:g} s")
                 yield chunk
     except HTTPError as error:
         raise DownloadFailed(url, f"the server says {error.code} {error.reason}") from None

@@ -134,7 +134,7 @@ def _update(
             name, version, "", "skipped", f"you chose this version; agh agent update {name} changes it"
         )
     if pin["id"] not in entries:
-        return Update(name, version, "", "skipped", "the list of agents does not have it any more")
+        return Update(name, version, "", "skipped", "the registry no longer has it")
     try:
         plan = make_plan(name, entries, records, via=str(pin.get("via", "")))
         new_version = str(plan.pin["version"])
@@ -207,7 +207,7 @@ def _run(plan: Plan, argv: list[str], variables: Mapping[str, str] | None = None
             timeout=MOST_SECONDS,
         )
     except subprocess.TimeoutExpired:
-        raise InstallFailed(plan.name, f"{argv[0]} did not end within {MOST_SECONDS:g} s") from None
+        raise InstallFailed(plan.name, f"{argv[0]} took longer than {MOST_SECONDS:g} s") from None
     except OSError as error:
         raise InstallFailed(plan.name, f"{argv[0]}: {error.strerror}") from None
     if outcome.returncode:

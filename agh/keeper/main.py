@@ -203,7 +203,9 @@ def intended_reset(live: Live, request: StartRequest) -> str:
     before, now = live.before_start.get("agent_name"), live.meta["agent_name"]
     if before != now:
         lost = live.before_start.get("system_prompt") and not live.meta.get("system_prompt")
-        return f"handed over from {before} to {now}" + (", which takes no system prompt" if lost else "")
+        return f"handed over from {before} to {now}" + (
+            ", which does not accept a system prompt" if lost else ""
+        )
     if request.get("fresh"):
         return "restarted without its memory, as you asked"
     origin = live.meta.get("forked_from")

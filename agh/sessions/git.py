@@ -107,7 +107,7 @@ def _run(
             timeout=limit,
         )
     except subprocess.TimeoutExpired:
-        raise GitFailed(args[0], f"it did not end within {limit:g} s") from None
+        raise GitFailed(args[0], f"it took longer than {limit:g} s") from None
     except OSError as error:
         raise GitFailed(args[0], error.strerror) from None
     if process.returncode:

@@ -80,7 +80,7 @@ def _find_event(reader: Reader, reference: str) -> Row:
     rows = reader.page(EVERYTHING, number - 1, number) if number else []
     hint = f"agh session transcript {reader.session_id} -o jsonl | jq -r .id"
     if not rows:
-        raise Usage(f"{reference!r} is no event of {reader.session_id}", hint=hint)
+        raise Usage(f"{reference!r} is not an event of {reader.session_id}", hint=hint)
     if rows[0].type not in REDACTABLE:
         raise Usage(f"{reference}: an event of type {rows[0].type} has no text to hide", hint=hint)
     return rows[0]

@@ -98,7 +98,7 @@ def restore(session_id: str, tree: Tree) -> list[str]:
         return []
     path, repository = tree["path"], tree["repository"]
     if not os.path.isdir(repository):
-        raise WorktreeGone(session_id, path, f"its repository {repository} is not there")
+        raise WorktreeGone(session_id, path, f"its repository {repository} does not exist")
     try:
         with alone(repository):
             state = _is_there(session_id, tree)
@@ -124,14 +124,14 @@ def _make_again(tree: Tree, in_the_way: bool) -> list[str]:
     make_private_dir(os.path.dirname(path))
     if entry and "branch" not in entry:
         git(repository, "worktree", "add", "--detach", path, entry["HEAD"], limit=CHECKOUT_LIMIT)
-        return [*remarks, f"the worktree {path} was made again at {entry['HEAD'][:12]}"]
+        return [*remarks, f"the worktree {path} was created again at {entry['HEAD'][:12]}"]
     branch = entry.get("branch", "").removeprefix("refs/heads/") or tree["branch"]
     check_free(repository, branch)
     if not has(repository, f"refs/heads/{branch}") and not has(repository, f"refs/remotes/origin/{branch}"):
         with suppress(GitFailed):
             git(repository, "fetch", "-q", "origin", f"refs/heads/{branch}:refs/remotes/origin/{branch}")
     _check_out({**tree, "branch": branch}, None)
-    return [*remarks, f"the worktree {path} was made again from branch {branch}"]
+    return [*remarks, f"the worktree {path} was created again from branch {branch}"]
 
 
 def release(tree: Tree, users: Iterable[str]) -> list[str]:
@@ -188,7 +188,7 @@ def _is_there(session_id: str, tree: Tree) -> bool | None:
         if _NO_REPOSITORY not in error.message:
             raise WorktreeUnclear(session_id, path, error.message) from None
         if not os.path.isdir(repository):
-            raise WorktreeUnclear(session_id, path, f"its repository {repository} is not there") from None
+            raise WorktreeUnclear(session_id, path, f"its repository {repository} does not exist") from None
         return None
     ours = os.path.realpath(os.path.join(path, common)) == repository
     return True if ours and os.path.realpath(top) == os.path.realpath(path) else None

@@ -113,7 +113,7 @@ def test_a_login_is_listed_until_the_agent_takes_a_prompt(live: Live) -> None:
     session.prompt("/error -32000 log in", code=None)
     wait_until(lambda: session.status()["badge"] == "waiting-for-auth")
     (entry,) = inbox(live)
-    assert (entry["kind"], entry["about"]) == ("login", "echo wants a login")
+    assert (entry["kind"], entry["about"]) == ("login", "echo needs a login")
     assert entry["next"][0] == "agh agent login echo"
     assert live.agh("inbox", "--count").stdout == "1\n"
     session.tell("hello")

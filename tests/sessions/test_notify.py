@@ -329,7 +329,7 @@ def test_notify_test_says_what_works(live: Live, hook: Receiver) -> None:
     assert result.stdout.splitlines() == [
         "webhook  sent",
         "command  failed: it exited with 3",
-        "bell  failed: stderr is no terminal",
+        "bell  failed: stderr is not a terminal",
     ]
     assert "these notifiers failed: command, bell" in result.stderr
     assert hook.next().content["title"] == "agh notify test"

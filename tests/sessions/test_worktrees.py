@@ -107,7 +107,7 @@ def test_a_worktree_that_is_gone_is_made_again(live: Live, repository: Repositor
     session.stop()
     shutil.rmtree(tree_of(session).parent)
     result = session.prompt("what did I say?")
-    assert "was made again from branch fix" in result.stderr
+    assert "was created again from branch fix" in result.stderr
     assert "remember" in result.stdout
     assert (tree_of(session) / "new.txt").read_text() == "kept"
     assert "made again" in session.events("runtime_warning")[-1].content["text"]

@@ -78,7 +78,7 @@ def _send(settings: Notify, event: str) -> list[dict[str, Any]]:
     on_terminal = [name for name in ("bell", "osc") if getattr(settings, name)]
     if on_terminal:
         ring(settings._replace(events=EVENTS), event, TITLE, TEXT)
-        error = None if sys.stderr.isatty() else "stderr is no terminal"
+        error = None if sys.stderr.isatty() else "stderr is not a terminal"
         results |= dict.fromkeys(on_terminal, error)
     return [{"notifier": name, "error": error} for name, error in results.items()]
 

@@ -44,7 +44,7 @@ from agh.store.sessions import session_ids
     "hosts",
     multiple=True,
     metavar="PLACE",
-    help="The sessions of that host, listed by its own agh; may be given several times. '.' is this machine.",
+    help="List the sessions of this host, with its own agh; . is this machine. Repeatable.",
 )
 @click.option("--watch", is_flag=True, help="Keep showing the list, up to date, until Ctrl-C.")
 @output_option()
@@ -55,8 +55,8 @@ def list_command(output: str, limit: int | None, watch: bool, hosts: tuple[str, 
     you come first. A live session is resumable if its keeper responds and nobody else is attached; a stopped
     one is resumable if its log, workspace and agent exist.
 
-    With --on, hosts are asked at the same time, for 30 seconds at most. A host that fails is named on stderr
-    and the others are listed; the exit code is that of the first failure.
+    With --on, all hosts are asked at once and have 30 seconds to answer. If a host fails, agh names it on
+    stderr and lists the others; the exit code is that of the first failure.
     """
     if filters["why"] and not filters["resumable"]:
         raise Usage("--why needs --resumable", hint="agh session list --resumable --why")

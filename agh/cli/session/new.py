@@ -133,8 +133,8 @@ def new_command(output: str, wait: bool, keeper: str, **options: Any) -> None:
 
     It stays live until you stop it, or until it has been idle for 15 minutes (session.idle_after).
 
-    If its place has slots and none is free, as on a full cluster, the session is `starting` and takes
-    prompts, which are sent when the agent runs.
+    If its place has no free slot, as on a full cluster, the session stays `starting`. You can prompt it
+    already; the prompts are sent when the agent runs.
     """
     if keeper == "there":
         view = _new_mirrored(**options, waits_for_slot=wait)

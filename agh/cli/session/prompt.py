@@ -116,7 +116,8 @@ def prompt_command(
     If the session is busy, the prompt is queued. If it is not live, it is resumed first. With --continue,
     leave out ID. Ctrl-C cancels the turn; press it again to leave without waiting.
 
-    - as TEXT reads the prompt from standard input; - after TEXT adds standard input to it, between fences.
+    With - as TEXT, the prompt is read from standard input. With - after TEXT, standard input is added to it,
+    between fences.
 
     With --park, a prompt that reaches a usage limit waits in the queue: the command prints until when and
     exits 10. `agh session wait` waits for it, `agh session cancel` cancels it. agh-cron(7) explains what

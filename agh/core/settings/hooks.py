@@ -44,7 +44,7 @@ def _read_hook(table: dict[str, Any], number: int) -> Hook:
     unknown = set(table) - set(HOOK_KEYS)
     if unknown:
         raise ValueError(
-            f"hook {number}: unknown key {sorted(unknown)[0]!r}; known are {', '.join(HOOK_KEYS)}"
+            f"hook {number}: unknown key {sorted(unknown)[0]!r}; allowed: {', '.join(HOOK_KEYS)}"
         )
     command, argv = command_words(table.get("command"))
     hook = Hook(str(table.get("event")), command, argv)

@@ -19,7 +19,7 @@ def _read_server(table: dict[str, Any], number: int) -> dict[str, Any]:
     unknown_keys = set(table) - allowed_keys
     if unknown_keys:
         allowed = ", ".join(sorted(allowed_keys))
-        raise ValueError(f"server {number}: unknown key {sorted(unknown_keys)[0]!r}; known are {allowed}")
+        raise ValueError(f"server {number}: unknown key {sorted(unknown_keys)[0]!r}; allowed: {allowed}")
     if not isinstance(table.get("name"), str):
         raise ValueError(f"server {number} has no name")
     if "url" in table:

@@ -44,7 +44,7 @@ def read_notify(table: Any) -> Notify:
     values: dict[str, Any] = {}
     for name, value in table.items():
         if name not in _READERS:
-            raise ValueError(f"unknown key {name!r}; known are {', '.join(_READERS)}")
+            raise ValueError(f"unknown key {name!r}; allowed: {', '.join(_READERS)}")
         try:
             values[name] = _READERS[name](value)
         except ValueError as error:
@@ -96,7 +96,7 @@ def _apprise(value: Any) -> tuple[str, ...]:
         raise ValueError("must be a list of URLs of apprise")
     for number, url in enumerate(urls, 1):  # no error quotes one: they have passwords in them
         if not isinstance(url, str) or not url.isprintable() or "://" not in url:
-            raise ValueError(f"number {number} is no URL of apprise, such as tgram://TOKEN/CHAT")
+            raise ValueError(f"number {number} is not an Apprise URL, such as tgram://TOKEN/CHAT")
     return tuple(urls)
 
 

@@ -78,7 +78,7 @@ def text(value: Any) -> str:
 def tables(value: Any) -> dict[str, dict[str, Any]]:
     """Return named tables. What is in them is checked by the code that uses them."""
     if not isinstance(value, dict) or not all(isinstance(table, dict) for table in value.values()):
-        raise ValueError("each is a table of its own, as in [places.NAME]")
+        raise ValueError("each must be a table, as in [places.NAME]")
     return value
 
 

@@ -69,7 +69,7 @@ def program_missing(record: AgentRecord, program: str, *, search: str, error: st
     elif not os.access(path, os.X_OK):
         why, install = f"{program} is not executable", f"chmod +x {quote(os.path.normpath(path))}"
     elif (interpreter := _read_interpreter(path)) and not os.path.exists(interpreter):
-        why = f"{program} needs {interpreter}, which is not there"
+        why = f"{program} needs {interpreter}, which does not exist"
     else:
         why = f"{program}: {error}"
     return AgentNotInstalled(record.name, why, hint=install)

@@ -57,7 +57,7 @@ def _tell_request(live: Live, notify: Notify, request_id: str) -> None:
 def _tell_turn(live: Live, notify: Notify, payload: dict[str, Any]) -> None:
     reason, duration = payload.get("stop_reason"), payload.get("duration_seconds") or 0.0
     if live.activity.needs_login:
-        _tell(live, notify, "needs_you", "wants a login", f"agh agent login {live.meta['agent_name']}")
+        _tell(live, notify, "needs_you", "needs a login", f"agh agent login {live.meta['agent_name']}")
     elif reason == "limited":
         _tell(
             live,

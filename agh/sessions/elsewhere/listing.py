@@ -94,7 +94,7 @@ def _ask_there(command: FarCommand, limit: float) -> Callable[[], list[View]]:
             rows = orjson.loads(run_command(command, limit))["sessions"]
             return [check_view(row) for row in rows]
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
-            raise FarCommandFailed(command.place, f"its answer is no list of sessions ({error})") from None
+            raise FarCommandFailed(command.place, f"its answer is not a list of sessions ({error})") from None
 
     return ask
 

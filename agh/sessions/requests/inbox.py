@@ -202,7 +202,7 @@ def _login(session: Session, view: Mapping[str, Any]) -> Iterator[Entry]:
     agent = str(view.get("agent_name") or "")
     answers = [f"agh agent login {agent}", f"agh session resume {session.id}"]
     at = str((view.get("activity") or {}).get("last_activity_at") or view.get("updated_at") or "")
-    yield _entry(session, view, "login", "login", at, f"{agent} wants a login", [], answers)
+    yield _entry(session, view, "login", "login", at, f"{agent} needs a login", [], answers)
 
 
 def _failure(session: Session, view: Mapping[str, Any]) -> Iterator[Entry]:

@@ -82,7 +82,7 @@ def _find(query: Query, progress: Progress, rebuild: bool) -> Result:
         behind = not update(progress, rebuild)
         connection = open_index()
         if connection is None:
-            raise IndexFailed("another search is still building it" if behind else "it is not there")
+            raise IndexFailed("another search is still building it" if behind else "it does not exist")
     try:
         damaged = [error for (error,) in connection.execute("SELECT error FROM sessions WHERE error != ''")]
         return Result(_search(connection, query), damaged, behind)

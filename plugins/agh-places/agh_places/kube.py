@@ -80,7 +80,9 @@ def _override_limits(place: Place, name: str) -> list[str]:
     if not limits:
         return []
     if any(option.startswith("--override") for option in place.options):
-        raise PlaceInvalid(place.name, "memory and cpus cannot go with --overrides: put them there")
+        raise PlaceInvalid(
+            place.name, "memory and cpus do not work with --overrides; put them into the overrides"
+        )
     patch = {"spec": {"containers": [{"name": name, "resources": {"limits": limits}}]}}
     return ["--override-type=strategic", f"--overrides={json.dumps(patch)}"]
 

@@ -93,7 +93,7 @@ def find_place(reference: str, named: Mapping[str, Mapping[str, Any]]) -> Place 
     table = f"places.{reference}"
     for key, value in settings.items():
         if key not in _KEYS:
-            raise PlaceInvalid(table, f"unknown key {key!r}; known are {', '.join(_KEYS)}")
+            raise PlaceInvalid(table, f"unknown key {key!r}; allowed: {', '.join(_KEYS)}")
         if not isinstance(value, _KEYS[key]) or isinstance(value, bool) != (_KEYS[key] is bool):
             raise PlaceInvalid(table, f"{key} cannot be {value!r}")
         if isinstance(value, list):

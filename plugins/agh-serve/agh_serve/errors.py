@@ -23,7 +23,7 @@ class TokenUnsafe(AghError):
     """{0} cannot be the token's file: {1}"""
 
     exit = 5
-    hint = "rm {0}, and a new one is made"
+    hint = "rm {0}; agh then creates a new one"
 
 
 class Unauthorized(AghError):

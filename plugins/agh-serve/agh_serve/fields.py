@@ -47,7 +47,7 @@ def read_query(request: Request, fields: Iterable[Field]) -> dict[str, Any]:
     params: dict[str, Any] = {}
     for name, text in request.query_params.multi_items():
         if name not in by_name:
-            raise Usage(f"unknown parameter {name!r}", hint=f"known are: {', '.join(by_name) or 'none'}")
+            raise Usage(f"unknown parameter {name!r}", hint=f"allowed: {', '.join(by_name) or 'none'}")
         schema = by_name[name].schema
         if schema["type"] == "array":
             params.setdefault(name, []).append(_parse_text(text, schema["items"], name))
@@ -79,7 +79,7 @@ async def read_body(
     members = {name: value for name, value in members.items() if name in by_name or not allow_unknown}
     for name, value in members.items():
         if name not in by_name:
-            raise Usage(f"unknown member {name!r}", hint=f"known are: {', '.join(by_name) or 'none'}")
+            raise Usage(f"unknown member {name!r}", hint=f"allowed: {', '.join(by_name) or 'none'}")
         check_value(value, by_name[name].schema, name)
     for field in by_name.values():
         if field.required and field.name not in members:

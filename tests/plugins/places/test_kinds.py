@@ -258,7 +258,7 @@ def test_an_address_that_makes_no_sense(address: str) -> None:
     ("options", "words"),
     [
         ({}, "needs an address"),
-        ({"on": "ssh:x", "mem": "1G"}, "unknown key 'mem'; known are on, dir"),
+        ({"on": "ssh:x", "mem": "1G"}, "unknown key 'mem'; allowed: on, dir"),
         ({"on": "ssh:x", "memory": "1G"}, "ssh cannot limit memory"),
         ({"on": "docker:web", "cpus": 1}, "has its limits already"),
         ({"on": "kube:agent-0", "cpus": 1}, "has its limits already"),
@@ -309,7 +309,7 @@ def test_a_workspace_adds_places_to_those_of_the_home(live: Live) -> None:
     assert "it has no address" in result.stderr, "the user's own wins"
     result = live.agh("agent", "doctor", "echo", "--on", "b", code=2)
     assert "it has no address; it looks like systemd" in result.stderr
-    assert "known are" not in result.stderr
+    assert "allowed:" not in result.stderr
 
 
 def test_a_scope_runs_the_agent_with_our_environment_and_its_own_hands(live: Live, tmp_path: Path) -> None:

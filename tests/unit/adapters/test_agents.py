@@ -156,7 +156,7 @@ def test_the_home_wins_over_the_workspace_and_both_over_plugins(live: Live) -> N
         ("argv = [", "mine.toml"),
         ('title = "no argv"', "an agent needs a name and an argv"),
         ("argv = []", "an agent needs a name and an argv"),
-        ('argv = ["x"]\ncolour = "red"', "unknown key 'colour'; known are argv, "),
+        ('argv = ["x"]\ncolour = "red"', "unknown key 'colour'; allowed: argv, "),
         ('argv = "x --acp"', "argv cannot be 'x --acp'"),
         ('argv = ["x"]\ntitle = 5', "title cannot be 5"),
         ('argv = ["x"]\nenv = ["A=1"]', "env cannot be"),

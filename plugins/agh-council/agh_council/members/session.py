@@ -122,7 +122,7 @@ def ask(session: Session, text: str, key: str, report: Callable[[Report], None])
         blocks = [{"type": "text", "text": text}]
         receipt = client.call(session, "prompt", prompt=blocks, idempotency_key=key)
         if receipt["status"] == "cancelled":
-            report(TurnEnded("cancelled", "the prompt was taken out of the queue"))
+            report(TurnEnded("cancelled", "the prompt was dropped from the queue"))
             return
         report(Accepted(receipt["turn_id"]))
         report(_watch_turn(session, receipt["turn_id"], int(receipt["after"]), report))
