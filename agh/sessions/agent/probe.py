@@ -39,7 +39,12 @@ def probe(name: str | None, command: list[str] | None = None, place: str | None 
         where = os.getcwd() if place else folder
         cookie = orphans.new_cookie()
         launch = prepare(
-            record, where, settings, place=place, cookie=cookie, session_id=f"{PROBE}{cookie}" if place else ""
+            record,
+            where,
+            settings,
+            place=place,
+            cookie=cookie,
+            session_id=f"{PROBE}{cookie}" if place else "",
         )
         launch.check()
         agent = Agent(Loop(), launch, refuse_requests)
