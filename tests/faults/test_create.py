@@ -32,6 +32,7 @@ if left and "session" in sys.orig_argv:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)  # some eighty starts of the program
 @pytest.mark.parametrize("verb", ["new", "fork"])
 def test_killed_before_its_nth_act(live: Live, tmp_path: Path, verb: str) -> None:
     origin = live.new()
