@@ -20,6 +20,7 @@ import agh_echo
 import pytest
 
 from tests.plugins.places.userland import find_program
+from tests.support.processes import is_alive
 from tests.support.wait import wait_until
 
 USERLANDS = {"gnu": "", "busybox": "busybox-static", "musl": "busybox-musl"}
@@ -66,7 +67,8 @@ class Engine:
     def pids_in(self, container: str) -> list[int]:
         """Return the pids, on this machine, of what runs in a container."""
         words = ["top", container, "hpid"] if self.name == "podman" else ["top", container, "-eo", "pid"]
-        return [int(pid) for pid in self(*words).split() if pid.isdigit()]
+        pids = [int(pid) for pid in self(*words).split() if pid.isdigit()]
+        return [pid for pid in pids if is_alive(pid)]  # a container's first process may reap no others
 
     def import_tree(self, tree: Path) -> None:
         """Make the image from a tree."""

@@ -110,7 +110,7 @@ def test_exec_kill_resume(live: Live, engine: Engine) -> None:
         at_work(session)
         there = set(engine.pids_in("agh-test-box"))
         session.kill_keeper()
-        wait_until(lambda: len(engine.pids_in("agh-test-box")) == 1, 5, "only the container's own is left")
+        wait_until(lambda: len(engine.pids_in("agh-test-box")) == 1, 8, "only the container's own is left")
         assert "harbour" in session.say("what did I say?")
         at_work(session)
         there |= set(engine.pids_in("agh-test-box"))

@@ -24,6 +24,10 @@ The agent's end differs from the wire's end by a notice: the script writes `agh-
 when the agent has exited. A wire that ends without a notice broke, whatever exit code its program returned.
 Then it ends the process that reads the wire, so an exit is noticed at once and not with the next heartbeat.
 
+podman runs a container's processes below its own, so with `podman exec` the leash on this machine kills the
+script along with the wire; what had left the agent's tree would stay. For such a place the script starts a
+guard that the leash cannot see.
+
 Out of reach are processes that wiped their environment or changed their uid; and, until the session is
 resumed, an agent that had stopped reading, with a full pipe, before the wire was cut.
 """
@@ -60,12 +64,17 @@ def build_shell_argv(preamble: bytes) -> list[str]:
 
 
 def build_preamble(
-    launch: Launch, place_env: Sequence[str], on_disconnect: str = "", pause: float = PAUSE
+    launch: Launch,
+    place_env: Sequence[str],
+    on_disconnect: str = "",
+    pause: float = PAUSE,
+    guard: bool = False,
 ) -> bytes:
     """Return what goes down the wire ahead of the first message: this launch's values, then `far.sh`.
 
     The values are quoted for the shell and the script is never edited, so no value can become part of it.
-    `on_disconnect` is a shell command to run in the place after the wire has ended.
+    `on_disconnect` is a shell command to run in the place after the wire has ended. With a `guard` the agent
+    ends even if the script is killed.
     """
     session = launch.session_id
     run = f"{session or 'none'}:{launch.environ.get('AGH_LAUNCH', '')[:16]}"
@@ -84,6 +93,7 @@ def build_preamble(
         "agh_directory": launch.cwd,
         "agh_package": launch.agent.npm_package(),
         "agh_pause": f"{pause:g}",
+        "agh_guard": "yes" if guard else "",
     }
     header = [
         *(f"{name}={shlex.quote(value)}" for name, value in values.items()),

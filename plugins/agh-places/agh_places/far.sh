@@ -7,6 +7,7 @@
 #   agh_directory       the workspace in this place
 #   agh_package         the npm package to run if the agent's program is not installed; may be empty
 #   agh_pause           seconds between two looks at the wire
+#   agh_guard           not empty if whoever holds the wire may kill this script with it
 #   export_environment  a function that exports the variables the agent needs
 #   on_disconnect       a function that releases the place after the wire has ended
 #   "$@"                the agent's command
@@ -104,29 +105,73 @@ if [ "$agh_package" ] && ! command -v "$1" >/dev/null 2>&1 && command -v npx >/d
 fi
 command -v "$1" >/dev/null 2>&1 || { send_notice no-program; exit 127; }
 
+# Run the agent, "$@", with the wire as its stdin; end what it started when it exits or the wire ends.
+#
 # The wire is copied to the agent's stdin by a process of its own, so its end is seen even if the agent is busy.
-{
-  env dd bs=65536 <&3 &
-  wire_pid=$!
-  exec >/dev/null
-  watch_wire "$wire_pid" 3<&- &
-  wait "$wire_pid"
-  # 0: the wire has ended; 143: watch_wire gave it up. With any other status the agent was gone first.
-  case $? in
-    0 | 143)
-      env sleep 2 && kill_marked TERM "$agh_mark" && env sleep 1
-      kill_marked KILL "$agh_mark"
-      on_disconnect
-      ;;
-  esac
-  kill_marked KILL "$agh_mark"
-  can_read_marks || kill -KILL 0
-} 3<&0 2>/dev/null | {
-  "$@"
-  code=$?
-  kill_marked KILL "$agh_mark"
-  send_notice "ended $code"
-  # Where marks can be read, the wire's reader is dead by now. Elsewhere it would stay until the next heartbeat.
-  can_read_marks || kill -KILL 0
-  exit $code
+run_agent() {
+  {
+    env dd bs=65536 <&3 6<&- &
+    wire_pid=$!
+    exec >/dev/null
+    watch_wire "$wire_pid" 3<&- 6<&- &
+    wait "$wire_pid"
+    # 0: the wire has ended; 143: watch_wire gave it up. With any other status the agent was gone first.
+    case $? in
+      0 | 143)
+        env sleep 2 && kill_marked TERM "$agh_mark" && env sleep 1
+        kill_marked KILL "$agh_mark"
+        on_disconnect
+        ;;
+    esac
+    kill_marked KILL "$agh_mark"
+    can_read_marks || kill -KILL 0
+  } 3<&0 2>/dev/null | {
+    "$@" 6<&-
+    code=$?
+    kill_marked KILL "$agh_mark"
+    send_notice "ended $code"
+    # Where marks can be read, the wire's reader is dead by now. Elsewhere it would stay until a heartbeat.
+    can_read_marks || kill -KILL 0
+    exit $code
+  }
 }
+
+# Start a process that kills everything of this launch if this script is killed; it first prints its pid.
+#
+# It is out of reach for those who kill a process with all its descendants: it has a session of its own, and its
+# parent exits. It writes into a pipe that nobody reads, so it sleeps until the last reader is gone.
+# shellcheck disable=SC2016  # the guard expands these
+start_guard() {
+  unset AGH_PLACE_RUN
+  setsid sh -c '
+    trap "" PIPE
+    echo $$
+    while printf %4096s ""; do :; done
+    again=yes
+    while [ "$again" ]; do
+      again=
+      for process in /proc/[0-9]*; do
+        case "
+$(tr "\0\n" "\n " <"$process/environ")
+" in
+          *"
+$0
+"*) kill -KILL "${process#/proc/}" && again=yes ;;
+        esac
+      done
+    done' "$agh_mark" </dev/null 2>/dev/null 7<&- &
+}
+
+if [ "$agh_guard" ] && command -v setsid >/dev/null 2>&1; then
+  exec 7<&0
+  start_guard | {
+    exec 6<&0 0<&7 7<&-
+    read -r guard_pid <&6
+    run_agent "$@"
+    code=$?
+    kill -KILL "$guard_pid"
+    exit $code
+  }
+else
+  run_agent "$@"
+fi

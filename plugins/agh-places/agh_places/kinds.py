@@ -147,6 +147,7 @@ KINDS = {
                 build_check=build_container_check,
                 build_end_argv=build_container_end,
                 build_limits=build_container_limits,
+                is_below_leash=engine == "podman",
             )
             for engine in ("docker", "podman")
         ),

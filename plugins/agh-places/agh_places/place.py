@@ -63,6 +63,7 @@ class Kind:
     forwarded: tuple[str, ...] = ()  # environment variables whose values here are also right there
     on_disconnect: str = ""  # a shell command for the far side: frees what only the wire would have freed
     queued_notice: str = ""  # what its program prints if there is no slot yet; empty: it has no slots
+    is_below_leash: bool = False  # whether the leash can kill far.sh, because both are on this machine
     unreachable: str = ""  # what its program prints if the place is not there; empty: far.sh sends notices
 
     @property
@@ -132,7 +133,9 @@ def redirect_launch(launch: Launch) -> None:
     if kind.queued_notice:
         launch.started_notice, launch.queued_notice = far.STARTED.encode(), kind.queued_notice.encode()
     if kind.has_far_side:
-        launch.preamble = far.build_preamble(launch, (*kind.forwarded, *place.env), kind.on_disconnect)
+        launch.preamble = far.build_preamble(
+            launch, (*kind.forwarded, *place.env), kind.on_disconnect, guard=kind.is_below_leash
+        )
         launch.argv = kind.build_argv(place, launch, far.build_shell_argv(launch.preamble))
         launch.heartbeat = far.HEARTBEAT
     else:

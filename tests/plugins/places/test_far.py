@@ -31,10 +31,15 @@ class Far:
     """A far side that runs."""
 
     def __init__(
-        self, launch: Launch, userland: Userland, env: tuple[str, ...] = (), pause: float = 15
+        self,
+        launch: Launch,
+        userland: Userland,
+        env: tuple[str, ...] = (),
+        pause: float = 15,
+        guard: bool = False,
     ) -> None:
         self.launch = launch
-        script = far.build_preamble(launch, env, pause=pause)
+        script = far.build_preamble(launch, env, pause=pause, guard=guard)
         self.process = subprocess.Popen(
             [userland.shell, *far.build_shell_argv(script)[1:]],
             stdin=subprocess.PIPE,
@@ -331,6 +336,32 @@ def test_a_far_side_that_is_killed_itself_still_ends_its_agent(tmp_path: Path, b
     kill(far_side.process.pid)
     far_side.finish()
     wait_until(lambda: not is_alive(agent))
+
+
+def test_a_guard_ends_what_is_left_when_the_script_is_killed(tmp_path: Path, begin: Begin) -> None:
+    """As the leash does it behind `podman exec`: all below at once, but for what has left the tree."""
+    leave = "subprocess.Popen(['sleep', '300'], start_new_session=True, stdout=subprocess.DEVNULL)"
+    fork = f"os.fork() or (print({leave}.pid, flush=True), os._exit(0))"
+    code = f"import os, subprocess, time; {fork}; time.sleep(300)"
+    far_side = begin(launch_of(tmp_path, sys.executable, "-c", code), guard=True)
+    escaped = int(far_side.line())
+    os.killpg(far_side.process.pid, signal.SIGKILL)
+    wait_until(lambda: not is_alive(escaped))
+    wait_until(lambda: not far_side.marked())
+
+
+def test_a_guard_ends_with_its_script(tmp_path: Path, begin: Begin) -> None:
+    far_side = begin(launch_of(tmp_path, "sh", "-c", "cat; exit 3"), guard=True)
+
+    def guards() -> list[Process]:
+        run = f"{far_side.launch.session_id}:1"
+        return [process for process in processes() if process.argv[-1:] == [f"{far.MARK}={run}"]]
+
+    wait_until(lambda: len(guards()) == 1)
+    out, stderr = far_side.process.communicate(b"every byte", timeout=20)
+    assert (out, far_side.process.returncode) == (b"every byte", 3)
+    assert b"agh-place: ended 3" in stderr
+    wait_until(lambda: not guards())
 
 
 def test_a_wire_that_goes_silent_counts_as_cut(tmp_path: Path, begin: Begin) -> None:
