@@ -19,6 +19,7 @@ from typing import Any
 
 from tests.bench import (
     chatting,
+    crowd,
     database,
     dumping,
     editor,
@@ -55,6 +56,7 @@ ROWS: dict[str, Callable[[Path, bool], Iterator[Figure]]] = {
     "acp": editor.editor,
     "growth": growth.growth,
     "fleet": fleet.fleet,
+    "crowd": crowd.crowd,
     "sqlite3": peers.dumps,
     "acpx": peers.acpx,
 }

@@ -66,7 +66,7 @@ def listing_human(place: Path, quick: bool) -> Iterator[Figure]:
 def first_screen(place: Path, quick: bool) -> Iterator[Figure]:
     count = 10 if quick else 100
     data.many_sessions(place, count)
-    value, note = against_bare(1 if quick else 15, _top)
+    value, note = against_bare(1 if quick else 15, show_top)
     yield Figure(f"agh top to its first screen, {count} sessions", value, "x", 30, note=note)
 
 
@@ -92,7 +92,7 @@ def completing(place: Path, quick: bool) -> Iterator[Figure]:
         yield Figure(name, value, "x", 6, note=note)
 
 
-def _top() -> Taken:
+def show_top() -> Taken:
     """Start `agh top`, and quit when the last line of its first screen is there."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))

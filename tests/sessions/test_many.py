@@ -6,6 +6,7 @@ import json
 import os
 import signal
 
+from tests.support.build import Home, conversation
 from tests.support.live import Live
 from tests.support.wait import wait_until
 
@@ -77,3 +78,63 @@ def test_bad_words_are_refused(live: Live) -> None:
     assert "agh session resume --all" in live.agh("resume", "x", "--state", "stopped", code=2).stderr
     assert "name a session, or use --all" in live.agh("stop", "x", "--all", code=2).stderr
     assert "stop needs a session" in live.agh("stop", code=2).stderr
+
+
+def test_only_what_was_live_here_lately_is_resumed(live: Live, home: Home) -> None:
+    """Not what was imported, and not what lost its keeper weeks ago: there may be thousands of those."""
+    lost = live.new(args=("--name", "lost"))
+    lost.kill_keeper()
+    exported = live.workspace / "exported.jsonl"
+    exported.write_text(lost.agh("export", "--format", "jsonl").stdout)
+    imported = live.agh("session", "import", exported, "--new-id", "-o", "json").stdout
+    old = home.session(conversation(), stop_reason="shutdown", updated_at="2025-01-01T00:00:00.000Z")
+    (old / "keeper.log").touch()
+    result = live.agh("session", "resume", "--all")
+    assert result.stdout == f"{lost.id}  idle  lost\n", imported
+    assert lost.is_live()
+
+
+def test_one_failure_of_the_system_does_not_end_the_others(live: Live) -> None:
+    sessions = [live.new() for _ in range(3)]
+    for session in sessions:
+        session.kill_keeper()
+    blocked = sessions[1].directory / "keeper.log"
+    blocked.unlink()
+    blocked.symlink_to("/dev/full/nothing")
+    result = live.agh("session", "resume", "--all", "-o", "json", code=None)
+    records = {record["id"]: record for record in json.loads(result.stdout)["sessions"]}
+    assert {session.id for session in sessions} - {sessions[1].id} <= {
+        session_id for session_id, record in records.items() if record.get("state") == "active"
+    }
+    assert not sessions[1].is_live()
+
+
+def test_a_slow_one_does_not_hold_up_the_lines_of_the_others(live: Live) -> None:
+    slow, *others = [live.new() for _ in range(4)]
+    keeper = slow.keeper
+    slow.call("update", title="newest")
+    os.kill(keeper, signal.SIGSTOP)
+    try:
+        process = live.start("stop", "--all")
+        assert process.stdout is not None
+        stopped = {process.stdout.readline().split()[0].decode() for _ in others}
+        assert stopped == {session.id for session in others}
+        assert process.poll() is None, "it still waits for the slow one"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(5) == 130, "Ctrl-C does not wait for it"
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+
+
+def test_both_are_safe_to_run_side_by_side(live: Live) -> None:
+    sessions = [live.new() for _ in range(4)]
+    for session in sessions:
+        session.kill_keeper()
+    commands = [live.start("resume", "--all") for _ in range(3)]
+    assert [command.wait(60) for command in commands] == [0] * 3
+    agents = [session.agent for session in sessions]
+    assert len(set(agents)) == 4
+    assert all(session.count("session_resumed") == 1 for session in sessions)
+    commands = [live.start("stop", "--all") for _ in range(3)]
+    assert [command.wait(60) for command in commands] == [0] * 3
+    assert not any(session.is_live() for session in sessions)

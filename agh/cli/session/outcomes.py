@@ -37,4 +37,4 @@ def print_outcomes(outcomes: Iterable[Outcome], output: str, if_none: str) -> No
 
 def _describe(view: View) -> str:
     """Return a session's badge, and its name if it has one."""
-    return terminal.one_line("  ".join(filter(None, (view["badge"], view.get("name")))), 200)
+    return "  ".join(terminal.one_line(text, 200) for text in (view["badge"], view.get("name")) if text)

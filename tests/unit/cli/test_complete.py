@@ -93,6 +93,8 @@ def test_of_many_the_newest_are_described(three: Home, monkeypatch: pytest.Monke
     offers = offered("session", "status", "s")
     assert list(offers) == ["sess-bbbb000003", "sess-aabb000002", "sess-aaaa000001"]
     assert offers["sess-aaaa000001"] == ""
+    assert offered("session", "status", "fix") == {"fix-login": "claude · stopped · sess-aaaa000001"}
+    assert "/src/app" in offered("session", "list", "--workspace", "")
 
 
 def test_a_live_session_says_so(three: Home) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
-from agh.errors import AmbiguousSession, HomeUnsafe, MetaInvalid, SessionNotFound
+from agh.errors import AmbiguousSession, HomeUnsafe, MetaInvalid, NamesBusy, SessionNotFound
 from agh.home import Session
 from agh.store import sessions
 from tests.support.build import Home
@@ -28,6 +29,29 @@ def three(home: Home) -> Home:
 
 def _found(reference: str, workspace: str | None = None) -> str:
     return os.path.basename(sessions.resolve(reference, workspace))
+
+
+def test_different_names_can_be_locked_at_once(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds of commands name sessions at once; only those of the same name wait for each other."""
+    monkeypatch.setattr(sessions, "NAMING_LIMIT", 0.05)
+    with sessions.lock_names("review"):
+        with sessions.lock_names("deploy"):
+            pass
+        for name in ("review", None):
+            with pytest.raises(NamesBusy, match=r"timed out after 0\.05 s"), sessions.lock_names(name):
+                pass
+    with sessions.lock_names(), pytest.raises(NamesBusy), sessions.lock_names("review"):
+        pass
+
+
+@pytest.mark.parametrize("name", ["plain", "Grüße", 'with "quotes"', "back\\slash", "🦊"])
+@pytest.mark.parametrize("is_ascii", [False, True])
+def test_a_name_is_found_however_it_is_written(home: Home, name: str, is_ascii: bool) -> None:
+    directory = home.directory(id=FIRST, name=name)
+    home.directory(id=SECOND, name=f"{name} 2", title=name)
+    metadata = json.loads((directory / "meta.json").read_bytes())
+    (directory / "meta.json").write_text(json.dumps(metadata, ensure_ascii=is_ascii))
+    assert _found(name) == FIRST
 
 
 def test_no_home_is_no_session(private_home: Path) -> None:
