@@ -179,6 +179,13 @@ class SessionBusy(AghError):
     hint = "agh session status {0}"
 
 
+class HomeBusy(AghError):
+    """another command is changing {0} of this home"""
+
+    exit = 6
+    hint = "try again in a moment"
+
+
 class SessionArchived(AghError):
     """session {0} is archived"""
 

@@ -142,7 +142,7 @@ def parse_agent(fields: Mapping[str, Any], source: str) -> AgentRecord:
         raise AgentInvalid(source, "an agent needs a name and an argv")
     for key, value in values.get("env", {}).items():
         if not isinstance(value, str):
-            raise AgentInvalid(source, f"env: {key} is not a text; write it in quotes")
+            raise AgentInvalid(source, f"env: {key} is not a string; write it in quotes")
     _check_pattern(source, values.get("error_log", ""))
     for key, value in values.get("limits", {}).items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -162,9 +162,9 @@ def parse_agent(fields: Mapping[str, Any], source: str) -> AgentRecord:
     if unknown := [hand for hand in values.get("hands", ()) if hand not in HANDS]:
         raise AgentInvalid(source, f"hands: unknown value {unknown[0]!r}; allowed: {', '.join(HANDS)}")
     if problem := _find_pin_problem(values.get("pin", {})):
-        raise AgentInvalid(source, f"pin: {problem}", hint="agh agent install NAME writes it again")
+        raise AgentInvalid(source, f"pin: {problem}", hint="reinstall it: agh agent install NAME")
     if values.get("permissions", PERMISSION_MODES[0]) not in PERMISSION_MODES:
-        raise AgentInvalid(source, f"permissions is one of {', '.join(PERMISSION_MODES)}")
+        raise AgentInvalid(source, f"permissions must be one of {', '.join(PERMISSION_MODES)}")
     return AgentRecord(**values, source=source)
 
 

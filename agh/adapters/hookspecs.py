@@ -94,7 +94,7 @@ def agh_prepare_launch(launch: Launch) -> None:
 
 @hookspec
 def agh_prepare_far_command(command: FarCommand) -> None:
-    """Say how a command of agh is run in another place, under the agh that is installed there.
+    """Describe how to run an agh command in another place, with the agh that is installed there.
 
     If a plugin fails here, the command is not run.
 

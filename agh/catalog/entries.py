@@ -93,7 +93,7 @@ def read_catalog(data: bytes) -> Catalog:
     if not isinstance(agents, list):
         raise CatalogInvalid("it has no list of agents")
     if len(agents) > MOST_ENTRIES:
-        raise CatalogInvalid(f"it has {len(agents)} agents; the most is {MOST_ENTRIES}")
+        raise CatalogInvalid(f"it has {len(agents)} agents; the maximum is {MOST_ENTRIES}")
     catalog = Catalog({}, [])
     for number, fields in enumerate(agents, 1):
         try:

@@ -171,7 +171,7 @@ def _plan_binary(name: str, entry: Entry, record: AgentRecord | None, version: s
     checksum = sha256.lower() or binary.sha256
     if not checksum:
         hint = f"agh agent install {name} --sha256 HEX, if you know it; or its own installer: {entry.website}"
-        raise AgentNotInstallable(name, "the list has no checksum of its archive", hint=hint)
+        raise AgentNotInstallable(name, "the registry has no checksum for its archive", hint=hint)
     binary = binary._replace(sha256=checksum)
     folder = os.path.join(programs_path(name), f"{entry.version}-{checksum[:12]}")
     program = os.path.basename(binary.command)

@@ -137,7 +137,7 @@ def run(args: Sequence[str]) -> int:
     except BrokenPipeError:
         return BROKEN_PIPE
     except UnicodeEncodeError as error:
-        return report(Usage(f"{error.object!r} is not text"), args)
+        return report(Usage(f"{error.object!r} is not valid text"), args)
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except Exception as error:

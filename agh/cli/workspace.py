@@ -23,7 +23,7 @@ from agh.store.workspaces import Workspace
     "workspace", epilog="Example:  agh workspace add ~/src/shop && agh session list --workspace shop"
 )
 def workspace() -> None:
-    """Name directories, to use as --workspace NAME anywhere."""
+    """Name directories, so that --workspace NAME works anywhere."""
 
 
 @workspace.command("add", epilog="Example:  agh workspace add ~/src/shop --name shop")

@@ -26,7 +26,7 @@ def attach(live: Live, request: dict[str, Any], answer: Answer) -> None:
             command = "attach" if request.get("ttl") is None else "resume"
             hint = f"agh session {command} {_name(live)} --steal"
             raise SessionNotAttachable(_name(live), f"is in use by {describe_holder(lease, now)}", hint=hint)
-        raise SessionNotAttachable(_name(live), f"cannot be attached to: it is {badge(live.meta)}")
+        raise SessionNotAttachable(_name(live), f"is {badge(live.meta)}, so you cannot attach to it")
     ttl = request.get("ttl")
     expires_at = None if ttl is None else timestamp(now + timedelta(seconds=min(float(ttl), MAX_TTL)))
     new_lease: dict[str, Any] = {

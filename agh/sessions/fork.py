@@ -41,7 +41,8 @@ def fork(
         last = reader.last_sequence()
         if at is not None and not 0 < at <= last:
             raise Usage(
-                f"--at: {at} is not one of the events 1 to {last}", hint="agh session events ID --last 5"
+                f"--at: {at} is not one of the events 1 to {last}",
+                hint=f"agh session events {session.id} --last 5",
             )
         until = last if at is None else at
         message = None if until == last else _last_message(reader, until, origin.get("acp_session_id"))

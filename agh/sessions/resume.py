@@ -47,7 +47,7 @@ def resume(session: Session, attach_only: bool, lease: dict[str, Any] | None, **
     """
     session_id = session.id
     if attach_only and not locks.is_held(session):
-        raise SessionNotAttachable(session_id, "cannot be attached to: it is stopped")
+        raise SessionNotAttachable(session_id, "is stopped, so you cannot attach to it")
     hello = ensure_live(session, **request)
     if not hello["started"] and request.get("agent") not in (None, session_view(session).get("agent_name")):
         raise SessionLive(session_id, hint=f"agh session stop {session_id}, then resume it with --agent")
@@ -117,7 +117,7 @@ class Eligibility:
             if is_leased(view.get("attach"), self._now, self._holder):
                 reason = f"is in use by {describe_holder(view['attach'], datetime.now(UTC))}"
             else:
-                reason = f"cannot be attached to: it is {view['badge']}"
+                reason = f"is {view['badge']}, so you cannot attach to it"
             return SessionNotAttachable(name, reason)
         try:
             check_log_and_workspace(view)

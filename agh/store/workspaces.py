@@ -40,9 +40,9 @@ def read_registered() -> list[Workspace]:
     except (OSError, ValueError) as error:
         raise ConfigInvalid(path, error) from None
     except (KeyError, TypeError, AttributeError):
-        raise ConfigInvalid(path, "each of [[workspaces]] has an id, a name and a path") from None
+        raise ConfigInvalid(path, "each of [[workspaces]] needs an id, a name and a path") from None
     if not all(isinstance(value, str) and value for workspace in workspaces for value in workspace):
-        raise ConfigInvalid(path, "an id, a name and a path are texts")
+        raise ConfigInvalid(path, "id, name and path must be strings")
     return _by_name(workspaces)
 
 

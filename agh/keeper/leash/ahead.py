@@ -27,7 +27,7 @@ _process: tuple[int, ...] = ()  # its pid, and our ends of its pipes, as in spaw
 
 
 def leave_tree() -> None:
-    """Leave the tree of the process that started this keeper, if it was told to."""
+    """Leave the tree of the process that started this keeper, if its arguments say so."""
     if ORPHAN in sys.argv[3:]:
         sys.argv.remove(ORPHAN)
         if os.fork():

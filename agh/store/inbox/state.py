@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 
 import orjson
 
-from agh.errors import SessionBusy
+from agh.errors import HomeBusy
 from agh.home import checked_home, ensure_home, home_path, make_private_dir, replace_private_file
 from agh.store import lock as locks
 from agh.store.inbox.count import STATE_FILE
@@ -103,7 +103,7 @@ def _change() -> Iterator[State]:
     deadline = time.monotonic() + LOCK_LIMIT
     while (lock := locks.take_directory(directory)) is None:
         if time.monotonic() > deadline:
-            raise SessionBusy("(the inbox)")
+            raise HomeBusy("the inbox")
         time.sleep(0.005)
     with lock:
         state = read()

@@ -59,7 +59,7 @@ def run_command(
         raise WorkspaceGone(path, hint="name a directory with --workspace")
     tables, question = _load_profile(profile, path), brief.read()
     if not question.strip():
-        raise Usage("the brief is empty", hint="write the question into the file of --brief")
+        raise Usage("the brief is empty", hint="write the question into the file that --brief names")
     size, maximum = len(question.encode()), config.load(path)["session.input_bytes"]
     if size > maximum:
         raise InputTooLarge(size, maximum)
@@ -242,7 +242,7 @@ def _load_profile(path: str, workspace: str) -> dict[str, Any]:
             if member.agent:
                 registry.agent(member.agent, workspace)
     except OSError as error:
-        raise ProfileInvalid(path, error.strerror, hint="name a profile's file") from None
+        raise ProfileInvalid(path, error.strerror, hint="name the file of a profile") from None
     except ValueError as error:
         raise ProfileInvalid(path, error) from None
     return tables

@@ -99,7 +99,7 @@ def find_place(reference: str, named: Mapping[str, Mapping[str, Any]]) -> Place 
             raise PlaceInvalid(table, f"{key} cannot be {value!r}")
         if isinstance(value, list):
             if not all(isinstance(text, str) and text for text in value):
-                raise PlaceInvalid(table, f"{key} is a list of texts")
+                raise PlaceInvalid(table, f"{key} must be a list of strings")
             settings[key] = tuple(value)
     if "idle_after" in settings:
         settings["idle_after"] = _parse_span(table, settings["idle_after"])
@@ -176,7 +176,7 @@ def _parse_place(name: str, address: str, settings: dict[str, Any]) -> Place | N
     try:
         place = Place(name, kind, **{**kind.parse_address(rest), **settings})
     except ValueError as error:
-        raise PlaceInvalid(name, f"{error}; it looks like {kind.usage}") from None
+        raise PlaceInvalid(name, f"{error}; the form is {kind.usage}") from None
     if place.dir and not place.dir.startswith("/"):
         raise PlaceInvalid(name, f"the directory {place.dir} is not an absolute path")
     for entry in place.env:

@@ -30,7 +30,7 @@ class Unauthorized(AghError):
     """this needs the server's token"""
 
     exit = 5
-    hint = "send the header: Authorization: Bearer TOKEN, with the token of $AGH_HOME/serve.token"
+    hint = "send the header: Authorization: Bearer TOKEN, with the token from $AGH_HOME/serve.token"
 
 
 class HostRefused(AghError):
@@ -62,7 +62,7 @@ class RouteUnknown(AghError):
 
 
 class MethodUnknown(AghError):
-    """{0} does not take {1}"""
+    """{0} does not accept {1}"""
 
     exit = 2
     hint = "GET /api/openapi.json lists all routes"

@@ -48,7 +48,7 @@ def test_typing_filters(two: Live) -> None:
     [
         (("stop",), "stopped"),
         (("events", "--last", "1"), "done"),
-        (("resume", "--attach-only"), "cannot be attached to"),
+        (("resume", "--attach-only"), "you cannot attach to it"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
