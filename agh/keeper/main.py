@@ -66,7 +66,7 @@ def keep(lock: Lock, ready: Ready, request: StartRequest) -> None:
     """Keep a session from its start to its end."""
     live = load_session(lock, request)
     live.on_early_request = ready.asked
-    live.on_queued = lambda: report_queued(live, ready)
+    live.on_queued = ready.queued
     with ExitStack() as closing:
         try:
             start_agent(live)
@@ -89,13 +89,6 @@ def open_control(live: Live) -> Control:
     from agh.keeper.verbs import verbs
 
     return Control(live.loop, live.session, verbs(live))
-
-
-def report_queued(live: Live, ready: Ready) -> None:
-    """Report that the agent waits for a slot in its place."""
-    from agh.keeper.verbs import describe
-
-    ready.queued(describe(live))
 
 
 def serve(live: Live, ready: Ready, hello: dict[str, Any]) -> None:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from agh.keeper.agent.permissions import PendingRequest
     from agh.keeper.agent.policy import Grant
     from agh.keeper.agent.questions import PendingQuestion
-    from agh.keeper.agent.start import Slot
     from agh.keeper.agent.terminals import Terminal
     from agh.keeper.agent.user_messages import UserMessage
     from agh.keeper.hooks import RunningHook
@@ -111,7 +110,7 @@ class AgentSide:
     environ: dict[str, str] = field(default_factory=dict)
     mcp_servers: list[dict[str, Any]] = field(default_factory=list)  # of a client, and never stored
     connection: Agent | None = None
-    slot: Slot | None = None  # in a place that has room for few agents
+    waits_for_slot: bool = False  # its place has no room for it yet
     requests: dict[str, PendingRequest] = field(default_factory=dict)  # permissions that wait, by id
     questions: dict[str, PendingQuestion] = field(default_factory=dict)  # that wait for an answer, by id
     compactions: set[str] = field(default_factory=set)  # of its context, that a marker tells of
@@ -129,11 +128,6 @@ class AgentSide:
     def is_waiting(self) -> bool:
         """Tell whether it waits for the user."""
         return bool(self.requests or self.questions)
-
-    @property
-    def waits_for_slot(self) -> bool:
-        """Tell whether its place has no room for it yet."""
-        return self.slot is not None and self.slot.is_waiting
 
     @property
     def connected(self) -> Agent:
@@ -203,7 +197,7 @@ class Live:
         self.ready = False  # the start is over, and commands are served
         # They tell the command that waits for the start what the agent asks, and that it has no slot yet.
         self.on_early_request: Callable[[str], None] | None = None
-        self.on_queued: Callable[[], None] | None = None
+        self.on_queued: Callable[[dict[str, Any]], None] | None = None
         self.before_start: dict[str, Any] = {}  # what meta.json still says until the start has succeeded
 
     @property

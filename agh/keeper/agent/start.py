@@ -24,40 +24,36 @@ from agh.keeper.agent.launch import (
 )
 from agh.keeper.leash import orphans
 from agh.keeper.loop import Loop
-from agh.keeper.session import Live
+from agh.keeper.session import AgentSide, Live
 
 PATIENCE = 5.0  # seconds; an agent that has no slot by then waits for it, though its place has not said so
 TAIL = 1000  # bytes of stderr that may hold the beginning of a notice
 
 
 class Slot:
-    """Whether the agent still waits, by what its place prints on stderr."""
+    """Notes whether the agent still waits for its slot, by what its place prints on stderr."""
 
-    def __init__(self, loop: Loop, launch: Launch, on_queued: Callable[[], None]) -> None:
-        self.is_waiting = True
+    def __init__(self, loop: Loop, launch: Launch, agent: AgentSide, on_queued: Callable[[], None]) -> None:
+        self._agent = agent
+        agent.waits_for_slot = True
         self._launch, self._on_queued, self._tail = launch, on_queued, b""
         self._timer = loop.later(PATIENCE, self._queue)
 
     def take(self, data: bytes) -> None:
         """Look for a notice in what came on stderr."""
-        if not self.is_waiting:
+        if not self._agent.waits_for_slot:
             return
         text = self._tail + data
         if self._launch.started_notice in text:
-            self.end()
+            self._agent.waits_for_slot = False
         elif self._launch.queued_notice and self._launch.queued_notice in text:
             self._queue()
         self._tail = text[-TAIL:]
 
-    def end(self) -> None:
-        """Note that the agent has its slot."""
-        self.is_waiting = False
-        self._timer.cancel()
-
     def _queue(self) -> None:
         self._timer.cancel()
         callback, self._on_queued = self._on_queued, lambda: None
-        if self.is_waiting:
+        if self._agent.waits_for_slot:
             callback()
 
 
@@ -107,8 +103,7 @@ def _watch_stderr(live: Live, launch: Launch) -> Callable[[bytes], None] | None:
 
         readers.append(ErrorLog(live).take)
     if launch.started_notice:
-        live.agent.slot = Slot(live.loop, launch, lambda: _note_queued(live))
-        readers.append(live.agent.slot.take)
+        readers.append(Slot(live.loop, launch, live.agent, lambda: _note_queued(live)).take)
 
     def read(data: bytes) -> None:
         for reader in readers:
@@ -119,9 +114,11 @@ def _watch_stderr(live: Live, launch: Launch) -> Callable[[bytes], None] | None:
 
 def _note_queued(live: Live) -> None:
     """Let lists, and the command that waits for the start, know that there is no slot for the agent yet."""
+    from agh.keeper.verbs import describe
+
     live.show_activity()
     if live.on_queued is not None:
-        live.on_queued()
+        live.on_queued(describe(live))
 
 
 def initialize_agent(live: Live) -> None:
@@ -132,8 +129,7 @@ def initialize_agent(live: Live) -> None:
         answer = agent.call("initialize", info, live.settings["timeouts.initialize"])
     except RpcError as error:
         raise AgentFailed(agent.name, error.message, hint=error.hint, **error.details) from None
-    if live.agent.slot is not None:
-        live.agent.slot.end()
+    live.agent.waits_for_slot = False
     answer = answer if isinstance(answer, dict) else {}
     version = answer.get("protocolVersion")
     if version != PROTOCOL:
