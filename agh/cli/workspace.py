@@ -101,8 +101,8 @@ def untrust_command(workspace: str, output: str) -> None:
 
 def _refuse_agents(path: str) -> None:
     """Refuse to trust anything for a process that an agent has started."""
+    from agh.keeper.leash.ahead import COOKIE_VARIABLE
     from agh.keeper.leash.ancestry import environment_has, lineage
-    from agh.keeper.leash.orphans import COOKIE_VARIABLE
 
     if any(environment_has(pid, COOKIE_VARIABLE) for pid in lineage(os.getpid())):
         raise TrustRefused(path, "an agent cannot trust a workspace")

@@ -12,7 +12,7 @@ from agh.adapters.agents import HANDS, AgentRecord
 from agh.adapters.calls import HookRun
 from agh.adapters.launch import Launch
 from agh.errors import AgentFailed, AgentNotInstalled, AghError, PlaceUnknown
-from agh.keeper.leash import orphans
+from agh.keeper.leash.ahead import COOKIE_VARIABLE
 
 PROTOCOL = 1
 WORK = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}  # by the hand that does it
@@ -77,7 +77,7 @@ def prepare(
             raise not_installed(record)
         argv = list(record.argv)
     variables = {**read_env_file(settings), **os.environ}
-    marks = {orphans.COOKIE_VARIABLE: cookie, "AGH_SESSION_ID": session_id}
+    marks = {COOKIE_VARIABLE: cookie, "AGH_SESSION_ID": session_id}
     environ = {**record.environment(variables), **{key: value for key, value in marks.items() if value}}
     launch = Launch(
         record,

@@ -23,6 +23,7 @@ from agh.keeper.agent.launch import (
     version_in,
 )
 from agh.keeper.leash import orphans
+from agh.keeper.leash.ahead import waiting_leash
 from agh.keeper.loop import Loop
 from agh.keeper.session import AgentSide, Live
 
@@ -60,7 +61,7 @@ class Slot:
 def start_agent(live: Live, extra_argv: Sequence[str] = ()) -> None:
     """Start the agent below its leash. The launch is on disk before the process exists."""
     worktree = live.meta.get("worktree") or {}
-    mark = orphans.new_launch(live.session)
+    mark = orphans.new_launch(live.session, waiting_leash())
     launch = prepare(
         live.agent.record,
         live.meta["workspace_path"],

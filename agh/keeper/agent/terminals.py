@@ -23,8 +23,8 @@ from agh.keeper.agent.boundary import is_inside
 from agh.keeper.agent.exact import open_directory
 from agh.keeper.agent.files import REFUSED, refuse
 from agh.keeper.agent.tool_call import words_of
+from agh.keeper.leash.ahead import COOKIE_VARIABLE
 from agh.keeper.leash.child import Leashed
-from agh.keeper.leash.orphans import COOKIE_VARIABLE
 from agh.keeper.loop import Loop
 from agh.keeper.session import AgentSide, Live
 

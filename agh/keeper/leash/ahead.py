@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ORPHAN = "orphan"  # the argument of a keeper that is to leave the tree of the process that starts it
+COOKIE_VARIABLE = "AGH_LAUNCH"
 PR_SET_CHILD_SUBREAPER = 36
+_COMMAND_LINE, _ENVIRONMENT = 45, 47  # where /proc/self/stat, behind the name, says where they begin and end
 LEASH = os.path.join(os.path.dirname(__file__), "leash.py")
 _source = b""
 _orders = -1  # where the leash that waits reads its orders
@@ -82,6 +84,11 @@ def fork_leash() -> None:
     _orders, _process = orders, (pid, stdin, stdout, stderr, life, status)
 
 
+def waiting_leash() -> int | None:
+    """Return the pid of the leash that waits, if there is one."""
+    return _process[0] if _process else None
+
+
 def use_leash(argv: list[str], environ: dict[str, str], cwd: str) -> tuple[int, ...]:
     """Have the leash that waits start `argv`; return its pid and pipes, or nothing if there is none."""
     global _orders, _process
@@ -106,7 +113,7 @@ def _await_orders(orders: int, streams: tuple[int, int, int], life: int, status:
     from agh.keeper.leash import leash  # a command imports this module, too, but needs no leash
 
     os.setsid()
-    _set_title(b"leash.py\0" + os.fsencode(sys.argv[1]))
+    _show(_COMMAND_LINE, ["leash.py", sys.argv[1]])
     for number, fd in enumerate(streams):
         os.dup2(fd, number)
         os.close(fd)
@@ -115,6 +122,9 @@ def _await_orders(orders: int, streams: tuple[int, int, int], life: int, status:
     if not text:
         return 0
     argv, environ, cwd = marshal.loads(text)
+    # The cookie first: by that a leash which is frozen is found when its keeper has died.
+    cookie_first = sorted(environ, key=lambda name: name != COOKIE_VARIABLE)
+    _show(_ENVIRONMENT, [f"{name}={environ[name]}" for name in cookie_first])
     try:
         os.chdir(cwd)
     except OSError as error:
@@ -123,15 +133,19 @@ def _await_orders(orders: int, streams: tuple[int, int, int], life: int, status:
     return leash.hold(life, status, argv, environ)
 
 
-def _set_title(title: bytes) -> None:
-    """Let `ps` show what this process is: it would show the keeper's command line. Needs Linux."""
+def _show(field: int, words: list[str]) -> None:
+    """Have /proc and `ps` show these words, as many as fit, and not those of the keeper. Needs Linux."""
     try:
         with open("/proc/self/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
-        start, end = int(fields[45]), int(fields[46])  # of the command line, in this process's memory
+        start, end = int(fields[field]), int(fields[field + 1])
+        text = b""
+        for word in map(os.fsencode, words):
+            if len(text) + len(word) < end - start:
+                text += word + b"\0"
         with open("/proc/self/mem", "r+b", buffering=0) as memory:
             memory.seek(start)
-            memory.write(title[: end - start - 1].ljust(end - start, b"\0"))
+            memory.write(text.ljust(end - start, b"\0"))
     except (OSError, IndexError, ValueError):
         pass
 

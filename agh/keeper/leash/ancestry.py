@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agh.keeper.leash.orphans import COOKIE_VARIABLE
+from agh.keeper.leash.ahead import COOKIE_VARIABLE
 
 
 def lineage(pid: int) -> list[int]:

@@ -18,7 +18,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-COOKIE_VARIABLE = "AGH_LAUNCH"
+from agh.keeper.leash.ahead import COOKIE_VARIABLE
+
 PROC = "/proc"
 LISTINGS = 20  # of one look; a busy machine starts processes all the time
 KILL_LIMIT = 2.0  # seconds, after the grace
@@ -45,8 +46,13 @@ def new_cookie() -> str:
     return os.urandom(16).hex()
 
 
-def new_launch(directory: str | os.PathLike[str]) -> Launch:
-    return Launch(new_cookie(), boot_id(), now_ticks(), identity(directory))
+def new_launch(directory: str | os.PathLike[str], leash: int | None = None) -> Launch:
+    """Return what will identify a launch. `leash` is a leash that was forked for it already."""
+    ticks = now_ticks()
+    if leash is not None:
+        with suppress(OSError, ValueError, IndexError):
+            ticks = _stat(leash).start_ticks
+    return Launch(new_cookie(), boot_id(), ticks, identity(directory))
 
 
 def identity(directory: str | os.PathLike[str]) -> str:

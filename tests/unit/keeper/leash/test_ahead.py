@@ -132,6 +132,17 @@ print(title == ["leash.py", sys.argv[1]])
     assert run(work, tmp_path, imports="time").strip() == "True"
 
 
+def test_it_carries_the_cookie_of_its_launch(tmp_path: Path) -> None:
+    work = """
+launch = orphans.new_launch(sys.argv[1], ahead.waiting_leash())
+environ = {"LONG": "x" * 100_000, "AGH_LAUNCH": launch.cookie, "PATH": os.environ["PATH"]}
+ahead.use_leash(["cat"], environ, "/")
+agent = int(os.read(status, 100).split(b":")[1].strip(b"}\\n"))
+print({orphan.pid for orphan in orphans.find(launch)} == {pid, agent})
+"""
+    assert run(work, tmp_path, imports="agh.keeper.leash.orphans as orphans").strip() == "True"
+
+
 def test_without_processes_to_spare_there_is_none(tmp_path: Path) -> None:
     code = """
 import os, resource, sys

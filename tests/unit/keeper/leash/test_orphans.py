@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from agh.keeper.leash import orphans
-from agh.keeper.leash.orphans import COOKIE_VARIABLE, Launch, Orphan
+from agh.keeper.leash.ahead import COOKIE_VARIABLE
+from agh.keeper.leash.orphans import Launch, Orphan
 from tests.support.wait import wait_until
 
 LIMIT = 10.0
