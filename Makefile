@@ -6,8 +6,8 @@ PLUGINS := $(wildcard plugins/*/pyproject.toml)
 STAMP := $(VENV)/.installed
 WORKERS ?= 6
 
-.PHONY: demo test lint docs picture pictures bench bench-against peers soak fuzz mutants real-agents catalog schema schema-names userlands slurm podman docker place-kills \
-	editors acp-sdk acp-jupyter acp-kills browser serve-ai serve-fuzz serve-load install-test datasette clean
+.PHONY: demo test lint docs picture pictures bench bench-against peers soak fuzz mutants real-agents catalog schema schema-names \
+	userlands slurm podman docker systemd place-kills editors acp-sdk acp-jupyter acp-kills browser serve-ai serve-fuzz serve-load install-test datasette clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m tests.demo
@@ -89,6 +89,10 @@ slurm: $(STAMP) userlands
 
 podman docker: $(STAMP) userlands
 	$(PLACES)/test_containers.py -k $@ $(ARGS)
+
+# In a container of podman that runs systemd.
+systemd: $(STAMP)
+	$(BIN)/python -m tests.real_places.systemd $(PLACES)/test_systemd.py $(ARGS)
 
 # Kills of client, keeper and leash in busybox containers: make place-kills ROUNDS=100
 place-kills: $(STAMP) userlands

@@ -127,7 +127,7 @@ def redirect_launch(launch: Launch) -> None:
         return
     kind = place.kind
     launch.elsewhere, launch.cwd = True, place.dir or launch.workspace
-    launch.check = lambda: _check(place)
+    launch.check = lambda: _check(place, launch)
     launch.explain = lambda exit_status, stderr: _explain_end(place, launch, exit_status, stderr)
     launch.idle_after = place.idle_after or (IDLE_IN_SLOT if kind.queued_notice else None)
     if kind.queued_notice:
@@ -194,7 +194,7 @@ def _list_usages() -> str:
     return ", ".join(kind.usage for kind in KINDS.values())
 
 
-def _check(place: Place) -> None:
+def _check(place: Place, launch: Launch) -> None:
     """Raise PlaceGone, with the cause, if the place is not there."""
     from agh_places import causes
 
@@ -207,6 +207,7 @@ def _check(place: Place) -> None:
             text=True,
             errors="replace",
             timeout=CHECK_TIMEOUT,
+            env=None if place.kind.has_far_side else launch.environ,  # as the agent's own program has it
         )
     except subprocess.TimeoutExpired:
         why, hint = f"{argv[0]} did not answer within {CHECK_TIMEOUT:g} s", f"try it: {shlex.join(argv)}"
