@@ -57,10 +57,11 @@ def missing() -> str:
 
 
 @contextmanager
-def running(folder: Path, cpus: int = 2, memory: int = 8192) -> Iterator[dict[str, str]]:
+def running(folder: Path, cpus: int = 2, memory: int = 8192, shell: str = "") -> Iterator[dict[str, str]]:
     """Run the cluster for the block; yield the environment that its commands need.
 
-    Its node claims these processors and megabytes, whatever the machine has.
+    Its node claims these processors and megabytes, whatever the machine has. Its /bin/sh is the `shell`, if any:
+    a busybox that prefers its own applets is a whole userland.
     """
     host = socket.gethostname().partition(".")[0]
     for name in ("state", "spool"):
@@ -88,7 +89,7 @@ def running(folder: Path, cpus: int = 2, memory: int = 8192) -> Iterator[dict[st
         start("munged", "-F", "--force", f"--socket={folder}/munge.socket", f"--key-file={key}", *own)
         wait_until((folder / "munge.socket").exists, what="munged")
         start("slurmctld", "-D", "-c")
-        start("slurmd", "-D", "-c")
+        start(*(_with_shell(shell) if shell else ()), "slurmd", "-D", "-c")
         wait_until(lambda: "idle" in says("sinfo", "-h", "-o", "%t"), 60, what="a node that is idle")
         yield environ
         wait_until(lambda: not says("squeue", "-h").strip(), 30, what="no job is left")
@@ -101,6 +102,12 @@ def running(folder: Path, cpus: int = 2, memory: int = 8192) -> Iterator[dict[st
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def _with_shell(shell: str) -> list[str]:
+    """Return a command that runs another, in a mount namespace where /bin/sh is the shell."""
+    mount = 'mount --bind "$0" "$1" && shift && exec "$@"'
+    return ["unshare", "--mount", "sh", "-c", mount, shell, os.path.realpath("/bin/sh")]
 
 
 def _free_port() -> int:

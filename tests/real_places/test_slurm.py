@@ -9,7 +9,9 @@ from collections.abc import Iterator
 import pytest
 from agh_places import far
 
+from tests.plugins.places.userland import find_program
 from tests.real_places import cluster
+from tests.real_places.engines import USERLANDS
 from tests.support.live import Live, Session
 from tests.support.processes import is_alive
 from tests.support.wait import wait_until
@@ -24,9 +26,13 @@ GONE_WITHIN = 5.0
 SILENCE = 5 * far.PAUSE + 5
 
 
-@pytest.fixture(scope="module")
-def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    with cluster.running(tmp_path_factory.mktemp("slurm")) as environ:
+@pytest.fixture(scope="module", params=USERLANDS)
+def slurm(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, str]]:
+    program = USERLANDS[request.param]
+    shell = find_program(program) if program else ""
+    with cluster.running(tmp_path_factory.mktemp("slurm"), shell=shell) as environ:
         yield environ
 
 
@@ -88,6 +94,16 @@ def test_repair_ends_such_a_job_at_once(live: Live) -> None:
     session.kill_keeper()
     session.agh("repair")
     wait_until(lambda: not any(map(is_alive, there)), GONE_WITHIN)
+    wait_until(lambda: not jobs(), 20)
+
+
+def test_the_exit_of_an_agent_is_noticed_at_once(live: Live) -> None:
+    session = live.new(args=("--on", "slurm"))
+    agent = int(session.tell("/pid").partition("pid: ")[2])
+    session.send("/exit 3")
+    wait_until(lambda: not is_alive(agent))
+    wait_until(lambda: not session.is_live(), 5, "srun itself takes a second or two")
+    assert "exited with code 3 in slurm" in session.meta()["failure"]["summary"]
     wait_until(lambda: not jobs(), 20)
 
 

@@ -142,9 +142,9 @@ def add_cause(error: PlaceGone, place: Place, output: str) -> PlaceGone:
         "target": place.target,
         "image": place.target.removeprefix("run:"),
     }
-    return PlaceGone(
-        place.name, f"{cause.sentence} ({error.args[1]})", hint=cause.hint.format_map(words), **error.details
-    )
+    last = str(error.args[1])
+    quote = f" ({last})" if " " in last else ""
+    return PlaceGone(place.name, cause.sentence + quote, hint=cause.hint.format_map(words))
 
 
 def explain_missing(place: Place, program: str, reason: str | None) -> PlaceGone:

@@ -83,7 +83,8 @@ def test_the_cause_and_the_next_step(address: str, output: str, sentence: str, h
     place = find_place(address, {})
     assert place is not None
     error = causes.explain_check(place, output, ["program", "argument"])
-    assert error.message.startswith(f"no connection to {address}: {sentence} (")
+    quote = f" ({output or 'program knows nothing of it'})" if output != "false" else ""
+    assert error.message == f"no connection to {address}: {sentence}{quote}"
     assert error.hint == hint
 
 
