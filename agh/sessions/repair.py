@@ -67,6 +67,7 @@ def repair_locked(lock: Lock, *, thorough: bool = False, end: Draft | None = Non
         for act, row in zip(repairs.actions, _append(lock, metadata, repairs.drafts), strict=False):
             act["event_id"] = row.id
     if lost:
+        repairs.issues.append(issue("lost_events", "error", f"the log lacked {lost} events at its end"))
         repairs.actions.append(action("mark_lost_events"))
     if repairs.actions:
         codes = [act["code"] for act in repairs.actions]

@@ -80,7 +80,9 @@ def _read(names: list[str], title: str) -> Iterator[Figure]:
 
 
 def _serve(title: str) -> Iterator[Figure]:
-    with subprocess.Popen([AGH, "serve", "--port", "0"], stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        [AGH, "serve", "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as server:
         assert server.stdout is not None
         port = int(server.stdout.readline().rpartition(":")[2])
         token = (Path(os.environ["AGH_HOME"]) / "serve.token").read_text().strip()

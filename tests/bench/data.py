@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +87,14 @@ def many_sessions(path: Path, count: int, *, crashed: int = 0) -> None:
             shutil.copyfile(logs[broken], directory / "events.db")
             (directory / "lock").touch(0o600)
             fields = {"state": "active", "stop_reason": None} if broken else {}
+            fields["last_sequence"] = count_events(logs[broken])
         (directory / "meta.json").write_bytes(metadata(session_id, number, **fields))
+
+
+@cache
+def count_events(log: Path) -> int:
+    with closing(sqlite3.connect(log)) as connection:
+        return int(connection.execute("SELECT count(*) FROM events").fetchone()[0])
 
 
 def fail_sessions(path: Path, count: int) -> None:

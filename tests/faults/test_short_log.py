@@ -39,7 +39,10 @@ def test_doctor_says_so(short: Session) -> None:
 def test_sequences_are_never_used_again(short: Session, command: str) -> None:
     last, before = short.meta()["last_sequence"], short.events()
     assert last > len(before)
-    short.agh(command, *(["three"] if command == "prompt" else []))
+    result = short.agh(command, *(["three"] if command == "prompt" else []))
+    if command == "repair":
+        lost = last - len(before)
+        assert result.stdout == f"{short.id}  repaired: the log lacked {lost} events at its end\n"
     events = short.events()
     assert events[: len(before)] == before
     assert {event.type for event in events[len(before) : last]} == {"event_lost"}
