@@ -145,7 +145,7 @@ class AnswerMissing(AghError):
 
 
 class ClipboardMissing(AghError):
-    """found no clipboard: pbcopy, wl-copy, xclip or xsel must work, or this must be a terminal"""
+    """no clipboard: none of pbcopy, wl-copy, xclip and xsel works, and this is not a terminal"""
 
     exit = 4
     hint = "agh session last > answer"

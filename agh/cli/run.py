@@ -157,7 +157,7 @@ def _deleting(session: Session) -> Iterator[None]:
         keep_because = _find_work(session)
     finally:
         if stays:
-            remark(f"{session.id} was not deleted: its prompt waits")
+            remark(f"{session.id} was not deleted: its prompt is still queued")
         else:
             stop_session(session, kill=True)
             _delete(session, keep_because)

@@ -139,7 +139,9 @@ def _kind(path: str, kinds: dict[str, Importer], source: str | None) -> Importer
     for kind in kinds.values():
         if kind.recognises(path, head):
             return kind
-    raise ImportInvalid(path, f"it is not one of {', '.join(kinds)}", hint="say what it is with --from KIND")
+    raise ImportInvalid(
+        path, f"its format is none of {', '.join(kinds)}", hint="name its format with --from KIND"
+    )
 
 
 def _files(paths: tuple[str, ...], kind: Importer | None) -> list[str]:

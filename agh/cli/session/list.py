@@ -61,7 +61,7 @@ def list_command(output: str, limit: int | None, watch: bool, hosts: tuple[str, 
     if filters["why"] and not filters["resumable"]:
         raise Usage("--why needs --resumable", hint="agh session list --resumable --why")
     if hosts and watch:
-        raise Usage("--watch shows the sessions of this machine", hint="leave out --on or --watch")
+        raise Usage("--watch does not work with --on", hint="leave out --on or --watch")
     if watch:
         _watch(output, limit, filters)
         return

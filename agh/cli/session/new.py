@@ -165,7 +165,7 @@ def new_session(
             on_request=spinner.aside(partial(_answer_early, no_ask)),
         )
     if hello.get("queued"):
-        remark(f"no slot is free in {options['on']}: the agent starts when there is one; prompts are queued")
+        remark(f"{options['on']} has no free slot; the agent starts when one is free, and prompts are queued")
     tell_remarks(hello)
     return session_view(session)
 

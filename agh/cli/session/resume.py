@@ -108,7 +108,9 @@ def resume_command(
     if everything:
         limits = (max_cost, max_turns, max_bytes, max_time)
         if any((id, latest, attach_only, steal, *intent.values(), *limits)):
-            raise Usage("--all takes only --state or --status", hint="agh session resume --all")
+            raise Usage(
+                "--all can be combined only with --state and --status", hint="agh session resume --all"
+            )
         from agh.cli.session.outcomes import print_outcomes
         from agh.sessions.many import resume_all
 

@@ -31,7 +31,7 @@ class Jobs:
         """Wait for the jobs that run, until Ctrl-C."""
         for thread, words in list(self._threads.items()):
             if thread.is_alive():
-                remark(f"{words}… (Ctrl-C leaves it unfinished)")
+                remark(f"{words}… (Ctrl-C quits without waiting)")
                 thread.join()
 
     def _run(self, work: Callable[[], str]) -> None:

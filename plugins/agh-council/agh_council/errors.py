@@ -27,14 +27,14 @@ class NoCouncil(AghError):
 
 
 class GateWaits(AghError):
-    """council {0} waits at a gate: {1}"""
+    """council {0} is waiting at a gate: {1}"""
 
     exit = 5
     hint = "agh council gate approve {0}, or: agh council gate reject {0} --feedback TEXT"
 
 
 class NoGate(AghError):
-    """council {0} waits at no gate"""
+    """council {0} is not waiting at a gate"""
 
     exit = 6
     hint = "agh council status {0}"
@@ -48,7 +48,7 @@ class CouncilPaused(AghError):
 
 
 class CouncilLimit(AghError):
-    """council {0} has used up its limit: {1}"""
+    """council {0} has reached its limit: {1}"""
 
     exit = 6
     hint = "agh council resume {0} {2} N"

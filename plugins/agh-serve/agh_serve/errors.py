@@ -13,14 +13,14 @@ class AddressTaken(AghError):
 
 
 class AddressUnsafe(AghError):
-    """{0} can be reached from other machines, and without a token anyone there could drive your agents"""
+    """{0} can be reached from other machines, and without a token anyone there could control your agents"""
 
     exit = 2
     hint = "leave out --no-token, or listen on 127.0.0.1"
 
 
 class TokenUnsafe(AghError):
-    """{0} cannot be the token's file: {1}"""
+    """cannot use {0} as the token file: {1}"""
 
     exit = 5
     hint = "rm {0}; agh then creates a new one"
@@ -69,7 +69,7 @@ class MethodUnknown(AghError):
 
 
 class ServerEnding(AghError):
-    """the server ends; the turn continues without it"""
+    """the server is shutting down; the turn continues"""
 
     exit = 7
     hint = "agh session recap ID"

@@ -39,7 +39,7 @@ ReadPage = Callable[[int], tuple[list[str], int]]  # the lines after a sequence,
 async def list_sessions(call: Call) -> Response:
     params = call.params
     if params.get("why") and not params.get("resumable"):
-        raise Usage("why explains resumable", hint="send resumable=true&why=true")
+        raise Usage("why needs resumable", hint="send resumable=true&why=true")
     views, following = await threads.run_read(
         select_page,
         params.get("limit", DEFAULT_SESSIONS),

@@ -26,7 +26,7 @@ def cluster(live: Live, tmp_path: Path) -> Cluster:
 def queued_session(live: Live) -> Session:
     """Start a session while all slots are taken."""
     result = live.agh(*NEW)
-    assert "no slot is free in cluster" in result.stderr
+    assert "cluster has no free slot" in result.stderr
     return live.session(result.stdout.strip())
 
 
