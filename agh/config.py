@@ -62,12 +62,8 @@ SETTINGS: Mapping[str, Setting] = {
     "agent": Setting("", text, "agent for new sessions that name none"),
     "mcp_servers": Setting([], read_servers, "MCP servers for new sessions"),
     "permissions.mode": Setting("approve-reads", permission_mode, "what an agent may do without asking"),
-    "permissions.rules": Setting(
-        [], read_rules, "answers to permission requests, in advance; the first match wins"
-    ),
-    "permissions.timeout": Setting(
-        "auto", request_timeout, "deny an unanswered permission request after this time"
-    ),
+    "permissions.rules": Setting([], read_rules, "answers given in advance; the first match wins"),
+    "permissions.timeout": Setting("auto", request_timeout, "deny an unanswered request after this time"),
     "questions.timeout": Setting("1h", seconds, "decline an unanswered question after this time"),
     "places": Setting({}, tables, "places that --on can name"),
     "hooks": Setting([], read_hooks, "commands to run when something happens in a session"),

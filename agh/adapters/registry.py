@@ -2,9 +2,8 @@
 
 Entry points are read from `*.dist-info/entry_points.txt` directly: importlib.metadata costs more than a
 whole command. Promises: a plugin that cannot be loaded, or whose hook fails, is named in a warning and
-skipped. `AGH_PLUGINS=a,b` loads only those, `AGH_PLUGINS=` none. The built-in agents, strategies, exporters
-and importers are a plugin too, and no other plugin can replace them. Never imports pluggy or a plugin until
-a hook is called.
+skipped. `AGH_PLUGINS=a,b` loads only those, `AGH_PLUGINS=` none. What is built in is a plugin too, and no
+other plugin can replace it. Never imports pluggy or a plugin until a hook is called.
 """
 
 from __future__ import annotations
@@ -157,9 +156,8 @@ def agent(name: str, workspace: str | None = None) -> AgentRecord:
             if os.path.basename(path) == f"{name}.toml":
                 raise WorkspaceUntrusted(name, path, hint=config.how_to_trust(workspace))
         close = closest(name, agents(workspace))
-        raise AgentNotFound(
-            f"there is no agent called {name}", name, hint=f"did you mean {close}?" if close else None
-        )
+        hint = f"did you mean {close}?" if close else None
+        raise AgentNotFound(f"there is no agent called {name}", name, hint=hint)
     return offered[name]
 
 

@@ -15,7 +15,7 @@ from agh_places import far
 from agh.adapters.agents import AgentRecord
 from agh.adapters.launch import Launch
 from tests.bench.measure import Figure
-from tests.plugins.places.userland import BUILT, NAMES, install
+from tests.support.userland import BUILT, NAMES, install
 
 LIMIT = 200.0  # milliseconds
 

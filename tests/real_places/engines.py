@@ -19,7 +19,7 @@ from pathlib import Path
 import agh_echo
 import pytest
 
-from tests.plugins.places.userland import find_program
+from tests.support.userland import find_program
 from tests.support.processes import is_alive
 from tests.support.wait import wait_until
 

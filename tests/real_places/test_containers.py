@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugins.places.kills import agents
+from tests.support.place_kills import agents
 from tests.real_places.engines import OPTIONS, Engine
 from tests.support.live import Live, Session
 from tests.support.processes import is_alive

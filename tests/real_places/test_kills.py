@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from tests.plugins.places.kills import kill_in_turns
+from tests.support.place_kills import kill_in_turns
 from tests.real_places.engines import OPTIONS, Engine
 from tests.support.live import Live, Session
 from tests.support.rounds import Rounds

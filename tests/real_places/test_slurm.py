@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from agh_places import far
 
-from tests.plugins.places.userland import find_program
+from tests.support.userland import find_program
 from tests.real_places import cluster
 from tests.real_places.engines import USERLANDS
 from tests.support.live import Live, Session

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugins.places.userland import NAMES, Userland, install
+from tests.support.userland import NAMES, Userland, install
 from tests.plugins.places.wire import Wire, serving
 
 

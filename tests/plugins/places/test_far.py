@@ -20,7 +20,7 @@ from agh_places import far
 from agh.adapters.agents import AgentRecord
 from agh.adapters.launch import Launch
 from agh.errors import AghError
-from tests.plugins.places.userland import Userland
+from tests.support.userland import Userland
 from tests.support.processes import Process, is_alive, kill, look_at, processes
 from tests.support.wait import wait_until
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugins.places.kills import GONE_WITHIN, agents, kill_in_turns, marked
-from tests.plugins.places.userland import Userland
+from tests.support.place_kills import GONE_WITHIN, agents, kill_in_turns, marked
+from tests.support.userland import Userland
 from tests.plugins.places.wire import Wire, serving
 from tests.support.live import Live, Session
 from tests.support.processes import is_alive, kill
