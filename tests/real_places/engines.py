@@ -19,8 +19,8 @@ from pathlib import Path
 import agh_echo
 import pytest
 
-from tests.support.userland import find_program
 from tests.support.processes import is_alive
+from tests.support.userland import find_program
 from tests.support.wait import wait_until
 
 USERLANDS = {"gnu": "", "busybox": "busybox-static", "musl": "busybox-musl"}

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.place_kills import agents
 from tests.real_places.engines import OPTIONS, Engine
 from tests.support.live import Live, Session
+from tests.support.place_kills import agents
 from tests.support.processes import is_alive
 from tests.support.wait import wait_until
 

@@ -7,9 +7,9 @@ import os
 
 import pytest
 
-from tests.support.place_kills import kill_in_turns
 from tests.real_places.engines import OPTIONS, Engine
 from tests.support.live import Live, Session
+from tests.support.place_kills import kill_in_turns
 from tests.support.rounds import Rounds
 from tests.support.wait import wait_until
 

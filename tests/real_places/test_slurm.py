@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import pytest
 from agh_places import far
 
-from tests.support.userland import find_program
 from tests.real_places import cluster
 from tests.real_places.engines import USERLANDS
 from tests.support.live import Live, Session
 from tests.support.processes import is_alive
+from tests.support.userland import find_program
 from tests.support.wait import wait_until
 
 pytestmark = [

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.userland import NAMES, Userland, install
 from tests.plugins.places.wire import Wire, serving
+from tests.support.userland import NAMES, Userland, install
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from agh_places import far
 from agh.adapters.agents import AgentRecord
 from agh.adapters.launch import Launch
 from agh.errors import AghError
-from tests.support.userland import Userland
 from tests.support.processes import Process, is_alive, kill, look_at, processes
+from tests.support.userland import Userland
 from tests.support.wait import wait_until
 
 NOTICED_WITHIN = 2.0  # seconds; it takes a tenth of one, a heartbeat would take ten

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.place_kills import GONE_WITHIN, agents, kill_in_turns, marked
-from tests.support.userland import Userland
 from tests.plugins.places.wire import Wire, serving
 from tests.support.live import Live, Session
+from tests.support.place_kills import GONE_WITHIN, agents, kill_in_turns, marked
 from tests.support.processes import is_alive, kill
 from tests.support.rounds import Rounds
+from tests.support.userland import Userland
 from tests.support.wait import wait_until
 
 NOTICED_WITHIN = 2.0  # seconds; it takes 0.2, a heartbeat would take ten
