@@ -260,15 +260,15 @@ def test_an_address_that_makes_no_sense(address: str) -> None:
         ({}, "needs an address"),
         ({"on": "ssh:x", "mem": "1G"}, "unknown key 'mem'; allowed: on, dir"),
         ({"on": "ssh:x", "memory": "1G"}, "ssh cannot limit memory"),
-        ({"on": "docker:web", "cpus": 1}, "has its limits already"),
-        ({"on": "kube:agent-0", "cpus": 1}, "has its limits already"),
-        ({"on": "kube:run:img", "cpus": 1, "options": ["--overrides={}"]}, "put them there"),
+        ({"on": "docker:web", "cpus": 1}, "already has its limits"),
+        ({"on": "kube:agent-0", "cpus": 1}, "already has its limits"),
+        ({"on": "kube:run:img", "cpus": 1, "options": ["--overrides={}"]}, "put them into the overrides"),
         ({"on": "ssh:x", "options": "-p 22"}, "options cannot be '-p 22'"),
-        ({"on": "ssh:x", "options": ["-p", 22]}, "list of texts"),
+        ({"on": "ssh:x", "options": ["-p", 22]}, "list of strings"),
         ({"on": "ssh:x", "cpus": True}, "cpus cannot be True"),
-        ({"on": "web1"}, "is no address"),
+        ({"on": "web1"}, "is not an address"),
         ({"on": "ssh:x", "dir": "~/app"}, "not an absolute path"),
-        ({"on": "ssh:x", "env": ["A B=1"]}, "'A B' is no name of a variable"),
+        ({"on": "ssh:x", "env": ["A B=1"]}, "'A B' is not the name of a variable"),
     ],
 )
 def test_a_named_place_that_makes_no_sense(options: dict[str, Any], words: str) -> None:
@@ -308,7 +308,7 @@ def test_a_workspace_adds_places_to_those_of_the_home(live: Live) -> None:
     result = live.agh("agent", "doctor", "echo", "--on", "a", code=2)
     assert "it has no address" in result.stderr, "the user's own wins"
     result = live.agh("agent", "doctor", "echo", "--on", "b", code=2)
-    assert "it has no address; it looks like systemd" in result.stderr
+    assert "it has no address; the form is systemd" in result.stderr
     assert "allowed:" not in result.stderr
 
 
