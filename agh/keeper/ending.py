@@ -8,15 +8,18 @@ from typing import Any
 
 from agh.core.events import draft_of, timestamp
 from agh.core.status import phase
+from agh.errors import AghError, Bug, HookStopped, Usage
 from agh.keeper import checkpoint, crash, hooks
 from agh.keeper.agent import terminals
 from agh.keeper.agent.open_calls import close_left_open
 from agh.keeper.agent.waiting import cancel_waiting
 from agh.keeper.leash.leftovers import end_leftovers
+from agh.keeper.process import explain_system
 from agh.keeper.server import Answer
 from agh.keeper.session import Live
 from agh.keeper.turns import turn
 from agh.keeper.turns.cancel import ask_to_cancel
+from agh.keeper.turns.failure import kind_of_start
 from agh.store import checkpoint as store
 
 CANCEL_GRACE, CLOSE_LIMIT, EOF_GRACE, TERM_GRACE = 5.0, 2.0, 2.0, 2.0
@@ -105,3 +108,24 @@ def _close_agent_session(live: Live) -> None:
     answers: list[Any] = []
     agent.request("session/close", {"sessionId": live.meta["acp_session_id"]}, answers.append, CLOSE_LIMIT)
     live.loop.run_until(lambda: bool(answers))
+
+
+def end_failed_start(live: Live, error: Exception) -> None:
+    """Write why the start failed, stop the agent, and leave the session as it was before."""
+    live.meta |= live.before_start  # type: ignore[typeddict-item]
+    cause = error if isinstance(error, AghError) else explain_system(error)
+    cause = cause or Bug(f"{type(error).__name__}: {error}")
+    cause.redact(live.redactor.json)
+    end, agent = live.ending, live.agent.connection
+    if end.waiting:  # a stop came while it was starting
+        end.decision = ("user_canceled", "stopped while it was starting")
+        end.failure = None
+    else:
+        end.decision = ("hook_stopped" if isinstance(cause, HookStopped) else "error", cause.message)
+        end.failure = {"kind": kind_of_start(cause), "summary": cause.message, "crash_bundle_path": None}
+    if agent is not None:
+        agent.process.end(eof=0.5, term=0.5)
+        if end.failure and cause.exit != Usage.exit:  # a user's mistake is not a crash
+            end.failure["crash_bundle_path"] = crash.write_bundle(live)
+    write_end(live)
+    live.log.writer.close()

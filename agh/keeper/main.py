@@ -30,10 +30,10 @@ from agh.adapters.registry import offered_agents
 from agh.config import load as load_settings
 from agh.config import untrusted_note
 from agh.core.events import marker, timestamp
-from agh.errors import AghError, Bug, HookStopped, StartStopped, StoreFailed, Usage
+from agh.errors import HookStopped, StartStopped, StoreFailed
 from agh.keeper.agent.launch import agent_record, read_env_file
 from agh.keeper.agent.start import initialize_agent, start_agent
-from agh.keeper.process import Ready, explain_system, log, preload, run
+from agh.keeper.process import Ready, log, preload, run
 from agh.keeper.protocol import StartRequest
 from agh.keeper.session import Live
 from agh.keeper.turns import usage
@@ -74,6 +74,8 @@ def keep(lock: Lock, ready: Ready, request: StartRequest) -> None:
             closing.callback(open_control(live).close)
             hello = start_session(live, request)
         except Exception as error:
+            from agh.keeper.ending import end_failed_start
+
             end_failed_start(live, error)
             if live.ending.waiting:
                 raise StartStopped(live.session.id) from error
@@ -250,30 +252,6 @@ def activate(
         "meant": (restored.lost and intended) or None,
         "remarks": remarks,
     }
-
-
-def end_failed_start(live: Live, error: Exception) -> None:
-    """Write why the start failed, stop the agent, and leave the session as it was before."""
-    from agh.keeper import crash, ending
-    from agh.keeper.turns.failure import kind_of_start
-
-    live.meta |= live.before_start  # type: ignore[typeddict-item]
-    cause = error if isinstance(error, AghError) else explain_system(error)
-    cause = cause or Bug(f"{type(error).__name__}: {error}")
-    cause.redact(live.redactor.json)
-    end, agent = live.ending, live.agent.connection
-    if end.waiting:  # a stop came while it was starting
-        end.decision = ("user_canceled", "stopped while it was starting")
-        end.failure = None
-    else:
-        end.decision = ("hook_stopped" if isinstance(cause, HookStopped) else "error", cause.message)
-        end.failure = {"kind": kind_of_start(cause), "summary": cause.message, "crash_bundle_path": None}
-    if agent is not None:
-        agent.process.end(eof=0.5, term=0.5)
-        if end.failure and cause.exit != Usage.exit:  # a user's mistake is not a crash
-            end.failure["crash_bundle_path"] = crash.write_bundle(live)
-    ending.write_end(live)
-    live.log.writer.close()
 
 
 def watch_signals_and_time(live: Live) -> None:

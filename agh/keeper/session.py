@@ -27,7 +27,6 @@ from agh.store.meta import Meta
 from agh.store.writer import Writer
 
 LINE = 200  # characters of a question or a message that a list shows
-LAST_WORDS = 16_400  # characters; as many as a secret may have, before those that are used
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -88,11 +87,6 @@ class Turn:
     outputs: dict[str, dict[str, Any]] = field(default_factory=dict)  # carried to their results, by id
     calls: dict[str, ToolCall] = field(default_factory=dict)  # what is recorded of the open tool calls, by id
     grants: list[Grant] = field(default_factory=list)  # what was allowed for them
-
-    def add_words(self, text: str) -> None:
-        """Add what the agent says to its last words."""
-        words = self.last_words + text[-LAST_WORDS:]  # cut only now and then: that copies them
-        self.last_words = words if len(words) <= 2 * LAST_WORDS else words[-LAST_WORDS:]
 
 
 class LeftOpen(NamedTuple):

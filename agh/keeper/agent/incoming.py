@@ -36,7 +36,7 @@ from agh.keeper.log import is_fatal
 from agh.keeper.session import Live, Turn, cause_of
 from agh.keeper.turns import usage as spending
 from agh.keeper.turns.cancel import steer_at_boundary
-from agh.keeper.turns.chunks import take_chunks
+from agh.keeper.turns.chunks import add_words, take_chunks
 from agh.keeper.turns.usage import check_limits, count_bytes, is_over_bytes
 
 # What an agent repeats when it restores a conversation; it is in the log already.
@@ -201,7 +201,7 @@ def _note(live: Live, turn: Turn, type: str, fields: dict[str, Any], update: dic
     if type == "system" and (status := thread_status(update)) is not None:
         turn.failed_by_agent = status == "systemError"
     if type == "agent_message":
-        turn.add_words(fields["text"])
+        add_words(turn, fields["text"])
     if "_meta" in update and (used := request_usage(update)) is not None:
         turn.usage = add_usage(turn.usage, used)
         spending.store_usage(live.log.db, turn.turn_id, turn.usage)

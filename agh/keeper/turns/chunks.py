@@ -13,6 +13,8 @@ from agh.core.events import draft_of
 from agh.keeper.session import Live, Turn
 from agh.keeper.turns.usage import count_bytes, is_over_bytes
 
+LAST_WORDS = 16_400  # characters; as many as a secret may have, before those that are used
+
 
 def take_chunks(live: Live, turn: Turn, frames: list[Frame]) -> None:
     """Inside a batch: record the plain chunks at the end of the list, the last first, and remove them."""
@@ -35,8 +37,14 @@ def take_chunks(live: Live, turn: Turn, frames: list[Frame]) -> None:
         turn.acted = True
         count_bytes(live, size)
     if words:
-        turn.add_words("".join(words))
+        add_words(turn, "".join(words))
         turn.answered, turn.is_refused = True, False
+
+
+def add_words(turn: Turn, text: str) -> None:
+    """Add what the agent says to its last words in the turn."""
+    words = turn.last_words + text[-LAST_WORDS:]  # cut only now and then: that copies them
+    turn.last_words = words if len(words) <= 2 * LAST_WORDS else words[-LAST_WORDS:]
 
 
 def _is_plain_sailing(live: Live) -> bool:
