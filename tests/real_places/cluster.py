@@ -60,8 +60,8 @@ def missing() -> str:
 def running(folder: Path, cpus: int = 2, memory: int = 8192, shell: str = "") -> Iterator[dict[str, str]]:
     """Run the cluster for the block; yield the environment that its commands need.
 
-    Its node claims these processors and megabytes, whatever the machine has. Its /bin/sh is the `shell`, if
-    any: a busybox that prefers its own applets is a whole userland.
+    Its node claims these processors and megabytes, whatever the machine has. Its /bin/sh is `shell`, if any:
+    a busybox that prefers its own applets is a whole userland.
     """
     host = socket.gethostname().partition(".")[0]
     for name in ("state", "spool"):
