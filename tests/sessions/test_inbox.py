@@ -57,7 +57,7 @@ def test_an_answer_to_what_does_not_wait_any_more_answers_nothing(live: Live) ->
     result = live.agh("inbox", "approve", "2", "1", "-o", "json", code=4)
     assert json.loads(result.stderr)["error"]["code"] == "inbox_entry_unknown"
     assert [request.status for request in requests(session)] == ["decided", "pending"]
-    assert live.agh("inbox", "answer", "2", code=2).stderr.startswith("agh: 2 is no question")
+    assert live.agh("inbox", "answer", "2", code=2).stderr.startswith("agh: 2 is not a question")
     assert live.agh("inbox", "approve", "77", code=4)
 
 

@@ -90,7 +90,7 @@ def test_handed_to_an_agent_that_takes_none_it_goes_on_without_and_says_so(live:
         "handed over from mine to echo, which does not accept a system prompt; the agent gets"
     )
     (warning,) = session.events("runtime_warning")
-    assert "takes no system prompt; the session continues without it" in warning.content["text"]
+    assert "does not accept a system prompt; the session continues without it" in warning.content["text"]
     assert session.meta()["system_prompt"] is None
 
 

@@ -327,7 +327,7 @@ def test_bad_input_leaves_nothing_behind(live: Live, repository: Repository, tmp
     cases: list[tuple[list[str], dict[str, object], int, str]] = [
         (["--worktree", "a..b"], {}, 2, "cannot be a branch"),
         (["--worktree", "main"], {}, 6, f"branch main is checked out in {live.workspace}"),
-        (["--worktree", "x", "--name", "taken"], {}, 6, "already called taken"),
+        (["--worktree", "x", "--name", "taken"], {}, 6, "the name taken is already taken"),
         (["--worktree", "x", "--model", "no-such"], {}, 2, "does not offer model"),
         (["--worktree", "x", "--on", "nowhere"], {}, 4, "no place is called nowhere"),
         (["--worktree", "x"], {"cwd": live.workspace / "untracked"}, 2, "has no directory untracked"),

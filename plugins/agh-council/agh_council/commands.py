@@ -49,7 +49,7 @@ def council() -> None:
 def run_command(
     profile: str, brief: Any, workspace: str | None, name: str | None, detach: bool, output: str
 ) -> None:
-    """Start a council and follow it until it writes a memo or pauses.
+    """Start a council and follow it until its memo or a pause.
 
     It keeps running if this command ends. Ctrl-C pauses it; press it again to leave without waiting.
     Exits 0 with a memo, 5 at a gate, 6 if it paused for another reason.

@@ -485,7 +485,7 @@ def test_files_as_they_are_found(home: Home, claude: Claude) -> None:
 
 
 def test_nothing_there(home: Home, agh: Agh, tmp_path: Path) -> None:
-    assert "no file of claude" in agh("session", "import", "--from", "claude", code=4).stderr
+    assert "found no claude files" in agh("session", "import", "--from", "claude", code=4).stderr
     assert "below" in agh("session", "import", "--from", "codex", tmp_path / "user", code=4).stderr
     other = tmp_path / "other.jsonl"
     other.write_text('{"hello": 1}\n')

@@ -51,7 +51,7 @@ def test_a_file_of_someone_else_stays(agh: Agh) -> None:
     path.parent.mkdir(parents=True)
     path.write_text("# my own\n")
     result = agh("completion", "bash", "--install", code=2)
-    assert f"{path} exists already" in result.stderr
+    assert f"{path} already exists" in result.stderr
     assert path.read_text() == "# my own\n"
     assert agh("completion", "bash", "--install", "--force").stdout == f"{path}: overwritten\n"
     assert path.read_text() == script("bash")

@@ -150,7 +150,7 @@ def test_a_value_is_written_as_its_setting_wants_it(work: Path) -> None:
         (("notify.ntfy", "my-topic"), "must be a URL"),
         (("notify.webhook", "file:///etc/passwd"), "must be a URL"),
         (("notify.command", ""), "a line for the shell"),
-        (("notify.apprise", "nonsense"), "no URL of apprise"),
+        (("notify.apprise", "nonsense"), "not an Apprise URL"),
         (("notify.events", "failed,limted"), "must be a list of"),
         (("notify.turn_end_after", "long"), "is not a time span"),
         (("notify.bell", "true", "--workspace", "."), "can only be set in your own"),

@@ -202,7 +202,7 @@ def test_the_old_spelling_works_and_warns(home: Home, agh: Agh, tmp_path: Path) 
     result = agh("session", "export", "full", "--output", tmp_path / "full.html")
     assert result.stderr.startswith("--output FILE is deprecated; use --to FILE\n")
     assert "<html" in (tmp_path / "full.html").read_text()
-    assert "give one of them" in agh("session", "export", "full", "--output", "a", "--to", "b", code=2).stderr
+    assert "not both" in agh("session", "export", "full", "--output", "a", "--to", "b", code=2).stderr
     assert "--output" not in agh("session", "export", "--help").stdout
 
 
