@@ -138,24 +138,23 @@ def _sessions(word: str) -> Iterator[Candidate]:
     from agh.store import sessions
     from agh.store.views import list_briefs
 
-    views = list_briefs(lambda view: True)
-    shown = views if word else views[:DESCRIBED]
+    briefs = list_briefs()
+    shown = briefs if word else briefs[:DESCRIBED]
     here, named = sessions.working_directory(), []
-    for view in shown:
-        name = view.get("name") or ""
-        if name and name.startswith(word):
-            rank = bool(view.get("archived")), not sessions.in_workspace(view, here)
-            named.append((rank, name, _join(view.get("agent_name"), view["badge"], view["id"])))
-    if views:
+    for brief in shown:
+        if brief.name and brief.name.startswith(word):
+            paths = filter(None, (brief.workspace_path, brief.origin))
+            rank = brief.is_archived, not any(sessions.is_above(path, here) for path in paths)
+            named.append((rank, brief.name, _join(brief.agent, brief.badge, brief.id)))
+    if briefs:
         yield "@last", "the newest session of this directory"
     described: dict[str, str] = {}  # a name once: that of the session it would mean here
     for _, name, text in sorted(named, key=lambda row: row[0]):
         described.setdefault(name, text)
     yield from described.items()
-    matching = (view for view in shown if view["id"].startswith(word))
-    for number, view in enumerate(matching):
-        about = (view.get("name"), view.get("agent_name"), view["badge"]) if number < DESCRIBED else ()
-        yield view["id"], _join(*about)
+    matching = (brief for brief in shown if brief.id.startswith(word))
+    for number, brief in enumerate(matching):
+        yield brief.id, _join(brief.name, brief.agent, brief.badge) if number < DESCRIBED else ""
 
 
 def _join(*texts: str | None) -> str:
@@ -204,8 +203,9 @@ def _workspaces() -> Iterator[Candidate]:
             seen |= {workspace["name"]: workspace["path"] for workspace in tomllib.load(file)["workspaces"]}
     except (OSError, ValueError, LookupError, TypeError):
         pass  # none is registered, or a command that needs the file will report what is wrong with it
-    for view in list_briefs(lambda view: "workspace_path" in view):
-        seen.setdefault(view["workspace_path"], view.get("workspace_id") or "")
+    for brief in list_briefs():
+        if brief.workspace_path:
+            seen.setdefault(brief.workspace_path, brief.workspace_id)
     yield from seen.items()
 
 

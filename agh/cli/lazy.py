@@ -14,6 +14,23 @@ WIDEST = 11  # the longest name of a command: the summaries of all sections begi
 SUMMARY = 78 - 2 - WIDEST - 2  # what is left for a summary on a line of 80 columns, as click counts them
 
 
+def _show_help(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        click.echo(context.get_help(), color=context.color)
+        context.exit()
+
+
+# click's own would look for a translation of its text, and import `locale` to do so (1 ms).
+HELP = click.Option(
+    ["-h", "--help"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    help="Show this message and exit.",
+    callback=_show_help,
+)
+
+
 class LazyGroup(click.Group):
     """Imports a command when it is used.
 
@@ -32,6 +49,7 @@ class LazyGroup(click.Group):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
+        self.params.append(HELP)
         self.modules = modules
         self.short = short or {}
         self._sections = sections or {}
@@ -48,6 +66,8 @@ class LazyGroup(click.Group):
             return super().get_command(ctx, cmd_name)
         module, _, attribute = path.partition(":")
         command: click.Command = getattr(import_module(module), attribute)
+        if HELP not in command.params:
+            command.params.append(HELP)
         return command
 
     def _add_more(self) -> None:

@@ -11,7 +11,6 @@ import click
 
 from agh import __version__
 from agh.cli.lazy import LazyGroup
-from agh.core.suggest import closest
 from agh.errors import (
     BROKEN_PIPE,
     INTERRUPTED,
@@ -79,6 +78,12 @@ def _plugin_commands(group: click.Group) -> None:
     add_commands(group)
 
 
+def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        click.echo(f"agh {__version__}")
+        context.exit()
+
+
 EXAMPLES = (
     "\b\nExamples:\n  agh run 'what does this project do?'\n"
     "  agh new --name fix-login && agh attach fix-login\n"
@@ -96,7 +101,14 @@ EXAMPLES = (
     epilog=EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(__version__, "-V", "--version", prog_name="agh", message="%(prog)s %(version)s")
+@click.option(
+    *("-V", "--version"),
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    help="Show the version and exit.",
+    callback=_show_version,
+)
 def root() -> None:
     """Run coding agents as durable sessions on local files."""
 
@@ -278,6 +290,8 @@ def _choice_meant(error: click.ClickException) -> str:
     value, is_no_choice, _ = error.message.partition("' is not one of ")
     if not isinstance(kind, click.Choice) or not is_no_choice:
         return ""
+    from agh.core.suggest import closest
+
     return closest(value.lstrip("'"), map(str, kind.choices))
 
 

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-import orjson
 
 from agh.console import terminal
 from agh.errors import OutputFailed
@@ -23,10 +22,22 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class _OutputOption(click.Option):
+    """The option -o. click looks for a long option of that name first, and for words like it in difflib.
+
+    Being found there saves 1 ms.
+    """
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        super().add_to_parser(parser, ctx)
+        parser._long_opt["-o"] = parser._short_opt["-o"]
+
+
 def output_option(*choices: str, default: str | None = "human") -> Callable[[F], F]:
     return click.option(
         "-o",
         "--output",
+        cls=_OutputOption,
         type=click.Choice(choices or ("human", "json", "jsonl")),
         default=default,
         show_default=default is not None,
@@ -46,10 +57,10 @@ def write_utf8(text: str) -> None:
     write_bytes(text.encode())
 
 
-def write_bytes(data: bytes) -> None:
+def write_bytes(*pieces: bytes) -> None:
     with _reporting_failure():
         sys.stdout.flush()
-        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.writelines(pieces)
         sys.stdout.buffer.flush()
 
 
@@ -76,6 +87,8 @@ def write_lines(lines: Iterable[str]) -> None:
 
 def write_json(value: Any, *, lines: bool = False) -> None:
     """Write one JSON document, indented on a terminal and compact in a pipe."""
+    import orjson  # text for people needs none (3 ms)
+
     option = orjson.OPT_INDENT_2 if terminal.is_terminal() and not lines else 0
     write_lines([orjson.dumps(value, option=option).decode()])
 
@@ -90,6 +103,18 @@ def write_result(noun: str, value: Any, output: str, human: Callable[[], str]) -
     else:
         text = human()
         write_text(text if text.endswith("\n") or not text else text + "\n")
+
+
+def write_documents(noun: str, documents: Sequence[bytes | memoryview], output: str) -> None:
+    """Write what `write_result` would write for these values as json or jsonl; they are JSON already."""
+    if terminal.is_terminal():
+        import orjson
+
+        write_result(noun, list(map(orjson.loads, documents)), output, str)
+    elif output == "jsonl":
+        write_bytes(b"".join([b"%s\n" % document for document in documents]))
+    else:
+        write_bytes(b'{"%s":[' % noun.encode(), b",".join(documents), b"]}\n")
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -1,42 +1,20 @@
 """What may be written to a terminal, and what the terminal can do.
 
-Agent text cannot drive the terminal: control characters, escape sequences and characters that
-reorder or hide text come out as visible escapes. Line feed and tab stay.
+Agent text cannot drive the terminal: agh.core.display.printable cleans it.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import sys
 from typing import TYPE_CHECKING
 
+from agh.core.display.printable import clean as clean
+from agh.core.display.printable import clean_json as clean_json
+from agh.core.display.printable import one_line as one_line
+
 if TYPE_CHECKING:
     from agh.console.theme import Role
-
-# C0 but \t \n, DEL and C1; then bidi controls, line separators, invisible operators and tags.
-_HOSTILE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e007f]"
-)
-
-
-def clean(text: str) -> str:
-    """Escape everything in the text that could control a terminal, e.g. as `\\x1b`."""
-    return _HOSTILE.sub(_escape, text.replace("\r\n", "\n")) if _HOSTILE.search(text) else text
-
-
-def clean_json(text: str) -> str:
-    """Escape the same characters in JSON text as JSON escapes, which keeps its meaning."""
-    return _HOSTILE.sub(_escape_json, text) if _HOSTILE.search(text) else text
-
-
-def one_line(text: str, width: int) -> str:
-    """Clean the text, put it on one line and cut it to `width` characters."""
-    if len(text) <= width and text.isascii() and text.isprintable() and "  " not in text:
-        return text.strip()  # most texts; the rest takes five times as long
-    text = clean(" ".join(text[: width * 4].split()))
-    return text if len(text) <= width else text[: max(0, width - 1)] + "…"
 
 
 def display_width(text: str) -> int:
@@ -112,19 +90,6 @@ def styled(text: str, role: Role) -> str:
 
     start = theme.sgr(role)
     return f"{start}{text}\x1b[0m" if start else text
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-def _escape_json(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    if code < 0x10000:
-        return f"\\u{code:04x}"
-    code -= 0x10000
-    return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
 
 
 def default_holder() -> str:

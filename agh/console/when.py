@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from agh.core.events import timestamp
-from agh.core.settings.values import SECONDS_PER_UNIT, seconds
+from agh.core.display.times import timestamp
 from agh.errors import Usage
 
 
 def parse_duration(text: str, option: str) -> float:
     """Parse `90s`, `5m`, `2h`, `3d` or a plain number, and return seconds."""
+    from agh.core.settings.values import seconds  # a table needs none of it (0.3 ms)
+
     try:
         return seconds(text)
     except ValueError as error:
@@ -19,6 +20,8 @@ def parse_duration(text: str, option: str) -> float:
 
 def parse_time(text: str, option: str) -> str:
     """Parse RFC 3339, or a duration meaning that long ago, and return a timestamp."""
+    from agh.core.settings.values import SECONDS_PER_UNIT
+
     when = None
     try:
         if text[-1:] in SECONDS_PER_UNIT and text[:1].isdigit():
@@ -49,13 +52,17 @@ def clock(at: str, now: datetime | None = None) -> str:
 def age(at: str | None, now: datetime) -> str:
     """Format how long ago it was in one unit: 5s, 12m, 3h, 4d."""
     try:
-        elapsed = (now - datetime.fromisoformat(at or "")).total_seconds()
+        elapsed = now - datetime.fromisoformat(at or "")
     except (ValueError, TypeError):
         return "-"
-    for unit in "wdhm":
-        if elapsed >= SECONDS_PER_UNIT[unit]:
-            return f"{int(elapsed // SECONDS_PER_UNIT[unit])}{unit}"
-    return f"{max(0, int(elapsed))}s"
+    days, seconds = elapsed.days, elapsed.seconds
+    if days < 0:
+        return "0s"
+    if days:
+        return f"{days}d" if days < 7 else f"{days // 7}w"
+    if seconds >= 3600:
+        return f"{seconds // 3600}h"
+    return f"{seconds}s" if seconds < 60 else f"{seconds // 60}m"
 
 
 def local(at: str | None, now: datetime) -> str:

@@ -7,7 +7,6 @@ so what an agent sent is printed unchanged and a million rows don't cost a milli
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from agh.core.acp.long_text import LONG_STRING, join_pieces
+from agh.core.display.times import timestamp as timestamp
 
 SCHEMA = "agh.session.event.v1"
 
@@ -93,12 +93,6 @@ def event_id(sequence: int) -> str:
     return f"evt-{sequence:06d}"
 
 
-def timestamp(when: datetime | None = None) -> str:
-    """Format a time, or the current one, as RFC 3339 in UTC: milliseconds and a final Z."""
-    when = when.astimezone(UTC) if when else datetime.now(UTC)
-    return when.isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
-
-
 def parse_content(content: str) -> dict[str, Any]:
     """Parse the content; return an empty mapping if it is not a JSON object."""
     try:
@@ -170,18 +164,6 @@ def unknown_result(call_id: str, call: Mapping[str, Any]) -> dict[str, Any]:
         "tool_error": True,
         "outcome": "unknown",
     }
-
-
-def derive_workspace_id(path: str) -> str:
-    """Return the id of a directory that nobody has given one: it follows from the path (FNV-1a, 64 bits)."""
-    number = 0xCBF29CE484222325
-    for byte in path.encode(errors="surrogateescape"):
-        number = (number ^ byte) * 0x100000001B3 % (1 << 64)
-    digits = ""
-    while len(digits) < 13:
-        number, digit = divmod(number, 36)
-        digits += "0123456789abcdefghijklmnopqrstuvwxyz"[digit]
-    return f"ws-{digits}"
 
 
 def quoted(text: str) -> str:

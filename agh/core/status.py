@@ -148,9 +148,19 @@ def workspace_id(meta: Mapping[str, Any]) -> str | None:
     path = (meta.get("worktree") or {}).get("origin") or meta.get("workspace_path")
     if not path:
         return None
-    from agh.core.events import derive_workspace_id
-
     return derive_workspace_id(path)
+
+
+def derive_workspace_id(path: str) -> str:
+    """Return the id of a directory that nobody has given one: it follows from the path (FNV-1a, 64 bits)."""
+    number = 0xCBF29CE484222325
+    for byte in path.encode(errors="surrogateescape"):
+        number = (number ^ byte) * 0x100000001B3 % (1 << 64)
+    digits = ""
+    while len(digits) < 13:
+        number, digit = divmod(number, 36)
+        digits += "0123456789abcdefghijklmnopqrstuvwxyz"[digit]
+    return f"ws-{digits}"
 
 
 def recovery(meta: Mapping[str, Any], lock_held: bool, keeper_answers: bool) -> dict[str, Any]:

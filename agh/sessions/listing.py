@@ -1,17 +1,24 @@
-"""Choosing sessions to list."""
+"""Choosing sessions to list: as views, as the briefs that a table shows, or as JSON."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agh.core.events import timestamp
+from agh.core.display.brief import Brief, brief_of
+from agh.core.display.times import timestamp
 from agh.core.status import BADGES, LIVE_STATES, NOT_RESPONDING, STATES
 from agh.errors import Usage
 from agh.home import session_of
-from agh.store import sessions, workspaces
-from agh.store.views import View, list_briefs, list_views, read_views
+from agh.store import sessions
+from agh.store.views import View, list_views, read_views
+
+if TYPE_CHECKING:
+    from agh.store.workspaces import Workspace
+
+Test = Callable[[Brief], bool]
 
 RECENT = timedelta(days=7)
 SHOWN_STATES = (*STATES, "unknown")  # unknown is a session whose metadata cannot be read
@@ -27,31 +34,17 @@ def select(
     holder: str | None = None,
     why: bool = False,
     asks_keepers: bool = True,
-    brief: bool = False,
 ) -> list[View]:
     """Return the sessions that fit, newest activity first; old and archived ones only with `everything`.
 
     `resumable` are those that `holder` can resume or attach to. With `why`, the others stay, and `why_not` of
     each session says what keeps it from that. Without `asks_keepers`, a keeper that does not respond goes
-    unnoticed. With `brief`, the views need have no more fields than a table shows (agh.store.briefs).
+    unnoticed.
     """
-    for value, values in ((state, SHOWN_STATES), (badge, BADGES)):
-        if value and value not in values:
-            raise Usage(f"{value!r} is not one of {', '.join(values)}")
-    since = timestamp(datetime.now(UTC) - RECENT)
-    registered = workspaces.find(workspace) if workspace else None
-
-    def keep(view: View) -> bool:
-        recent = view["state"] in LIVE_STATES or str(view.get("updated_at") or "~") >= since
-        return (
-            (everything or (recent and not view.get("archived")))
-            and (not resumable or why or not view.get("archived"))
-            and (registered is None or is_in(view, registered, workspace))
-            and (not state or view["state"] == state)
-            and (not agent or view.get("agent_name") == agent)
-        )
-
-    views = list_briefs(keep, holder) if brief and not resumable else list_views(keep, holder)
+    tests = _tests(everything, workspace, state, badge, agent)
+    if resumable and not why:
+        tests.append(lambda brief: not brief.is_archived)
+    views = list_views(lambda view: _passes(brief_of(view), tests), holder)
     if asks_keepers:
         mark_stuck(views)
     if resumable:
@@ -64,18 +57,32 @@ def select(
     if badge:
         views = [view for view in views if view["badge"] == badge]
     if workspace and not views:
-        workspaces.find_existing(workspace)
+        _check_workspace(workspace)
     return views
+
+
+def select_briefs(*, holder: str, **filters: Any) -> list[Brief]:
+    """Return the briefs of the sessions that `select` returns. Most of the sessions are not read."""
+    if filters["resumable"]:
+        return list(map(brief_of, select(holder=holder, **filters)))
+    return _Listing(holder).select(**filters)
+
+
+def select_documents(*, holder: str, limit: int | None, **filters: Any) -> Sequence[bytes | memoryview]:
+    """Return the first sessions that `select` returns as JSON. Most of the sessions are not read."""
+    if filters["resumable"]:
+        import orjson
+
+        return list(map(orjson.dumps, select(holder=holder, **filters)[:limit]))
+    listing = _Listing(holder)
+    return listing.cache.documents([brief.id for brief in listing.select(**filters)[:limit]])
 
 
 def select_first(limit: int, holder: str, **filters: Any) -> list[View]:
     """Return the first sessions that `select` returns. Most of the others are not read."""
     if filters["resumable"]:
         return select(holder=holder, **filters)[:limit]
-    briefs = select(holder=holder, brief=True, **filters)[:limit]
-    views = list(read_views([session_of(view["id"]) for view in briefs], holder))
-    mark_stuck(views)
-    return views
+    return _read(_Listing(holder).select(**filters)[:limit], holder)
 
 
 def select_page(
@@ -89,42 +96,133 @@ def select_page(
     last = tuple(cursor.split("/", 1)) if cursor else None
     words = (search or "").lower().split()
 
-    def belongs(view: View) -> bool:
-        return (last is None or _position(view) < last) and all(word in _searched(view) for word in words)
+    def belongs(brief: Brief) -> bool:
+        return (last is None or brief[:2] < last) and all(word in _searched(brief) for word in words)
 
-    is_brief = not filters["resumable"]
-    views = select(**filters, brief=is_brief, asks_keepers=not is_brief or bool(filters["badge"]))
-    views = list(islice(filter(belongs, views), limit + 1))
-    following = "/".join(_position(views[limit - 1])) if len(views) > limit else None
-    del views[limit:]
-    if is_brief:
-        views = list(read_views([session_of(view["id"]) for view in views], None))
-        mark_stuck(views)
-    return views, following
-
-
-def _position(view: View) -> tuple[str, ...]:
-    """Return what the list is sorted by."""
-    return view.get("updated_at") or "", view["id"]
+    views: dict[str, View] = {}
+    if filters["resumable"]:
+        views = {view["id"]: view for view in select(**filters)}
+        briefs = list(map(brief_of, views.values()))
+    else:
+        briefs = _Listing(None).select(**filters, asks_keepers=bool(filters["badge"]))
+    page = list(islice(filter(belongs, briefs), limit + 1))
+    following = "/".join(page[limit - 1][:2]) if len(page) > limit else None
+    del page[limit:]
+    return [views[brief.id] for brief in page] if views else _read(page, None), following
 
 
-def _searched(view: View) -> str:
+def _read(briefs: Iterable[Brief], holder: str | None) -> list[View]:
+    """Return the views of sessions, read now."""
+    views = list(read_views([session_of(brief.id) for brief in briefs], holder))
+    mark_stuck(views)
+    return views
+
+
+def _searched(brief: Brief) -> str:
     """Return the text of a session that a search looks at."""
-    fields = ("name", "title", "id", "agent_name", "workspace_path", "badge")
-    return " ".join(str(view.get(field) or "") for field in fields).lower()
+    fields = (brief.name, brief.title, brief.id, brief.agent, brief.workspace_path, brief.badge)
+    return " ".join(fields).lower()
 
 
-def mark_stuck(views: list[View]) -> None:
-    """Give the sessions whose keepers do not respond the badge that says so."""
+class _Listing:
+    """A list that is made with the list cache."""
+
+    def __init__(self, holder: str | None) -> None:
+        from agh.store.briefs import BriefCache
+
+        self.cache = BriefCache(lambda some: read_views(some, holder))
+
+    def select(
+        self,
+        everything: bool,
+        workspace: str | None,
+        state: str | None,
+        badge: str | None,
+        agent: str | None,
+        asks_keepers: bool = True,
+        **_: Any,
+    ) -> list[Brief]:
+        tests = _tests(everything, workspace, state, badge, agent)
+        briefs = self.cache.briefs()
+        self.cache.save()
+        briefs.sort(reverse=True)
+        if tests:
+            briefs = [brief for brief in briefs if _passes(brief, tests)]
+        if asks_keepers:
+            briefs = self._with_stuck(briefs)
+        if badge:
+            briefs = [brief for brief in briefs if brief.badge == badge]
+        if workspace and not briefs:
+            _check_workspace(workspace)
+        return briefs
+
+    def _with_stuck(self, briefs: list[Brief]) -> list[Brief]:
+        """Return the briefs, with the badge that says so on those whose keepers do not respond."""
+        views = self.cache.views  # a live session is in no cache
+        stuck = mark_stuck([views[brief.id] for brief in briefs if brief.id in views])
+        if not stuck:
+            return briefs
+        return [brief_of(views[brief.id]) if brief.id in stuck else brief for brief in briefs]
+
+
+def _tests(
+    everything: bool, workspace: str | None, state: str | None, badge: str | None, agent: str | None
+) -> list[Test]:
+    """Return what a session must pass. The badge is not tested: a keeper may still turn out to be stuck."""
+    for value, values in ((state, SHOWN_STATES), (badge, BADGES)):
+        if value and value not in values:
+            raise Usage(f"{value!r} is not one of {', '.join(values)}")
+    tests: list[Test] = []
+    if not everything:
+        since = timestamp(datetime.now(UTC) - RECENT)
+        tests.append(
+            lambda brief: (
+                not brief.is_archived
+                and (brief.state in LIVE_STATES or not brief.updated_at or brief.updated_at >= since)
+            )
+        )
+    if workspace:
+        from agh.store.workspaces import find
+
+        registered = find(workspace)
+        tests.append(
+            lambda brief: (
+                registered.path in (brief.workspace_path, brief.origin)
+                or brief.workspace_id == (registered.id or workspace)
+            )
+        )
+    if state:
+        tests.append(lambda brief: brief.state == state)
+    if agent:
+        tests.append(lambda brief: brief.agent == agent)
+    return tests
+
+
+def _passes(brief: Brief, tests: Iterable[Test]) -> bool:
+    return all(test(brief) for test in tests)
+
+
+def _check_workspace(reference: str) -> None:
+    """Raise WorkspaceNotFound unless there is such a workspace."""
+    from agh.store.workspaces import find_existing
+
+    find_existing(reference)
+
+
+def mark_stuck(views: Iterable[View]) -> set[str]:
+    """Give the sessions whose keepers do not respond the badge that says so, and return their ids."""
     live = {session_of(view["id"]): view for view in views if view["state"] in LIVE_STATES}
-    if live:
-        from agh.keeper.pulse import find_stuck
+    if not live:
+        return set()
+    from agh.keeper.pulse import find_stuck
 
-        for session in find_stuck(live):
-            live[session] |= NOT_RESPONDING
+    stuck = find_stuck(live)
+    for session in stuck:
+        live[session] |= NOT_RESPONDING
+    return {session.id for session in stuck}
 
 
-def is_in(view: View, registered: workspaces.Workspace, reference: str | None) -> bool:
+def is_in(view: View, registered: Workspace, reference: str | None) -> bool:
     """Tell whether the session is of that workspace: by its path, or by an id that it was given."""
     return registered.path in sessions.workspaces(view) or view.get("workspace_id") == (
         registered.id or reference

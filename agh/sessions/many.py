@@ -29,7 +29,8 @@ class Outcome(NamedTuple):
 
 def stop_all(*, kill: bool = False) -> Iterator[Outcome]:
     """Stop every live session."""
-    return _at_once(partial(stop_session, kill=kill), list_briefs(lambda view: view["state"] in LIVE_STATES))
+    live = [brief.id for brief in list_briefs() if brief.state in LIVE_STATES]
+    return _at_once(partial(stop_session, kill=kill), live)
 
 
 def resume_all(*, state: str | None = None, badge: str | None = None) -> Iterator[Outcome]:
@@ -40,7 +41,7 @@ def resume_all(*, state: str | None = None, badge: str | None = None) -> Iterato
     """
     views = select(False, False, None, state, badge, None)
     chosen = views if state or badge else list(filter(was_shut_down, views))
-    return _at_once(_resume, [view for view in chosen if view["state"] not in LIVE_STATES])
+    return _at_once(_resume, [view["id"] for view in chosen if view["state"] not in LIVE_STATES])
 
 
 def was_shut_down(view: View) -> bool:
@@ -55,7 +56,7 @@ def _resume(session: Session) -> View:
     return session_view(session)
 
 
-def _at_once(act: Callable[[Session], View], views: list[View]) -> Iterator[Outcome]:
+def _at_once(act: Callable[[Session], View], ids: list[str]) -> Iterator[Outcome]:
     """Yield the outcomes as they come. If the caller stops asking, what has not begun is not begun."""
 
     def try_it(session: Session) -> Outcome:
@@ -66,7 +67,7 @@ def _at_once(act: Callable[[Session], View], views: list[View]) -> Iterator[Outc
 
     pool = ThreadPoolExecutor(AT_ONCE)
     try:
-        for future in as_completed([pool.submit(try_it, session_of(view["id"])) for view in views]):
+        for future in as_completed([pool.submit(try_it, session_of(session_id)) for session_id in ids]):
             yield future.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)

@@ -11,7 +11,7 @@ from typing import Any
 from agh import config
 from agh.adapters import registry
 from agh.config import PERMISSION_MODES
-from agh.core.events import derive_workspace_id
+from agh.core.status import derive_workspace_id
 from agh.errors import AghError, MetaInvalid, NameMismatch, NameTaken, Usage, WorkspaceGone
 from agh.home import Session, home_path
 from agh.keeper import client

@@ -3,15 +3,14 @@
 Promises: the file is replaced whole, never edited, so a reader sees the old text or the new one. It
 changes on state transitions only, never per event. The pid in it is informational: no decision relies
 on it.
-"""
 
-from __future__ import annotations
+Its annotations are not strings, as everywhere else: compiling those of the classes takes 0.6 ms. orjson is
+imported when something is read: a list that is all in the cache reads no metadata (3 ms).
+"""
 
 import errno
 import os
 from typing import Any, TypedDict
-
-import orjson
 
 from agh.errors import MetaInvalid
 from agh.home import Session, replace_private_file
@@ -128,6 +127,8 @@ def read_if_named(session: Session, name: str) -> Meta | None:
 
     Text without the name is not parsed, which takes half the time when there are thousands of sessions.
     """
+    import orjson
+
     try:
         text = _read_text(session)
         if orjson.dumps(name)[1:-1] not in text and b"\\u" not in text:
@@ -157,6 +158,8 @@ def _read_text(session: Session) -> bytes:
 
 
 def _parse(session: Session, text: bytes) -> Meta:
+    import orjson
+
     session_id = session.id
     try:
         meta = orjson.loads(text)
@@ -193,6 +196,8 @@ def _contains_only(container: dict[str, Any] | list[Any], types: tuple[type, ...
 
 def write(session: Session, meta: Meta, *, sync: bool = True) -> None:
     """Replace the metadata. Without `sync` a power cut may bring back the old text, but never half of it."""
+    import orjson
+
     data = orjson.dumps(meta, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     replace_private_file(os.path.join(session, FILE), data, sync=sync)
 

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from typing import Any
 from zlib import crc32
 
-from agh.core.suggest import closest
 from agh.errors import AmbiguousSession, DataDamaged, MetaInvalid, NamesBusy, SessionNotFound
 from agh.home import SESSION_ID, Session, ensure_home, session_of, sessions_path
 from agh.store import lock as locks
@@ -24,15 +23,15 @@ NAMING_LIMIT = 60.0
 SUGGESTED_OF = 1000  # the newest sessions, so that suggesting one stays fast
 
 
-def session_ids() -> list[str]:
-    """List all session ids, oldest first."""
+def session_ids(besides: Iterable[str] = ()) -> list[str]:
+    """List all session ids but some, oldest first."""
     try:
         names = os.listdir(sessions_path())
     except FileNotFoundError:
         return []
     except NotADirectoryError:
         raise DataDamaged(f"{sessions_path()} is not a directory") from None
-    return sorted(filter(SESSION_ID.fullmatch, names))
+    return sorted(filter(SESSION_ID.fullmatch, {*names}.difference(besides) if besides else names))
 
 
 def all_sessions() -> list[Session]:
@@ -148,7 +147,7 @@ def workspaces(metadata: Mapping[str, Any]) -> list[str]:
 
 def in_workspace(metadata: Mapping[str, Any], workspace: str) -> bool:
     """Tell whether the session's workspace is `workspace` or a directory above it."""
-    return any(_is_above(path, workspace) for path in workspaces(metadata))
+    return any(is_above(path, workspace) for path in workspaces(metadata))
 
 
 def _with_name(name: str) -> list[tuple[Session, Meta]]:
@@ -172,14 +171,15 @@ def _named(name: str, workspace: str, belongs: Callable[[Meta], bool] | None) ->
 def _nearest(pairs: list[tuple[Session, Meta]], workspace: str) -> list[Session]:
     """Return those of the innermost directory that is the workspace or above it."""
     depths = [
-        max((len(path) for path in workspaces(metadata) if _is_above(path, workspace)), default=-1)
+        max((len(path) for path in workspaces(metadata) if is_above(path, workspace)), default=-1)
         for _, metadata in pairs
     ]
     deepest = max(depths, default=-1)
     return [session for depth, (session, _) in zip(depths, pairs, strict=True) if depth == deepest >= 0]
 
 
-def _is_above(path: str, workspace: str) -> bool:
+def is_above(path: str, workspace: str) -> bool:
+    """Tell whether a path is a workspace or a directory above it."""
     return f"{workspace}/".startswith(path.rstrip("/") + "/")
 
 
@@ -192,6 +192,8 @@ def _last(workspace: str) -> Session:
 
 def _suggest(reference: str) -> str | None:
     """Suggest the closest name or id. All ids look alike, so an id must be a very near miss."""
+    from agh.core.suggest import closest
+
     ids = session_ids()[-SUGGESTED_OF:]
     if reference.startswith("sess-"):
         close = closest(reference, ids, cutoff=0.9)

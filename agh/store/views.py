@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agh.core import status
-from agh.core.events import timestamp
+from agh.core.display.times import timestamp
 from agh.errors import KeeperNotResponding, MetaInvalid, SessionBusy
 from agh.home import Session
 from agh.store import lock as locks
 from agh.store import meta, sessions
 
 if TYPE_CHECKING:
+    from agh.core.display.brief import Brief
     from agh.core.events import Row
     from agh.core.redaction.redact import Redactor
     from agh.core.transcript import Message
@@ -34,17 +35,20 @@ def session_view(session: Session, holder: str | None = None) -> View:
 def list_views(keep: Callable[[View], bool] = lambda view: True, holder: str | None = None) -> list[View]:
     """List the sessions that `keep` accepts, newest activity first. Unreadable ones are included."""
     views = read_views(sessions.all_sessions(), holder)
-    return _newest_first([view for view in views if keep(view)])
+    return sorted(
+        filter(keep, views), key=lambda view: (view.get("updated_at") or "", view["id"]), reverse=True
+    )
 
 
-def list_briefs(keep: Callable[[View], bool], holder: str | None = None) -> list[View]:
-    """List the same sessions with the fields that `agh.store.briefs` names, most of them from its cache."""
+def list_briefs() -> list[Brief]:
+    """List all sessions as briefs, newest activity first, most of them from the list cache."""
     from agh.store.briefs import BriefCache
 
-    cache = BriefCache()
-    views = cache.views(sessions.all_sessions(), lambda session: next(read_views([session], holder)))
+    cache = BriefCache(lambda some: read_views(some, None))
+    briefs = cache.briefs()
     cache.save()
-    return _newest_first([view for view in views if keep(view)])
+    briefs.sort(reverse=True)
+    return briefs
 
 
 def read_views(some: Iterable[Session], holder: str | None) -> Iterator[View]:
@@ -55,10 +59,6 @@ def read_views(some: Iterable[Session], holder: str | None) -> Iterator[View]:
             yield _view(session, meta.read(session), now, holder)
         except MetaInvalid as error:
             yield _damaged_view(session, error)
-
-
-def _newest_first(views: list[View]) -> list[View]:
-    return sorted(views, key=lambda view: (view.get("updated_at") or "", view["id"]), reverse=True)
 
 
 def status_view(session: Session, answers: Callable[[Session], bool], holder: str | None = None) -> View:

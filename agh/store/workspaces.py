@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from agh.core.events import derive_workspace_id
+from agh.core.status import derive_workspace_id
 from agh.core.suggest import closest
 from agh.errors import ConfigInvalid, Usage, WorkspaceNameTaken, WorkspaceNotFound
 from agh.home import checked_home, home_path, replace_file

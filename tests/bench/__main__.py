@@ -72,6 +72,7 @@ def main() -> None:
     args = parser.parse_args()
     for name in [name for name in os.environ if name.startswith("AGH_")]:
         del os.environ[name]
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else a program that was changed is compiled every time
     load = os.getloadavg()[0]
     figures: list[tuple[str, Figure]] = []
     with tempfile.TemporaryDirectory(prefix="agh-bench-") as place:

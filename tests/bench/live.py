@@ -40,7 +40,7 @@ def prompts(place: Path, quick: bool) -> Iterator[Figure]:
     rounds = 1 if quick else 25
     with session(place) as name:
         value, note = against_bare(rounds, lambda: agh("session", "prompt", name, "hello"))
-        yield Figure("warm prompt, one chunk", value, "x", 12, note=note)
+        yield Figure("warm prompt, one chunk", value, "x", 5.5, note=note)
         yield Figure("keeper and leash, resident", sum(resident(processes(name))), "MB", 34)
     value, note = against_bare(rounds, lambda: agh("run", "--agent", "echo", "hello"))
     yield Figure("one-shot run", value, "x", note=note)

@@ -34,7 +34,7 @@ def listing_json(place: Path, quick: bool) -> Iterator[Figure]:
     floor, note = against_bare(1 if quick else 25, lambda: taken(LIBRARIES))
     yield Figure("floor: import click, orjson, sqlite3", floor, "x", note=note)
     value, note = against_bare(1 if quick else 25, lambda: agh("session", "list", "-o", "json"))
-    yield Figure(f"session list -o json, {count} sessions", value, "x", 7, note=note)
+    yield Figure(f"session list -o json, {count} sessions", value, "x", floor + 0.8, note=note)
     value, note = against_bare(
         1 if quick else 25, lambda: agh("session", "status", f"sess-{1:012d}", "-o", "json")
     )
@@ -56,11 +56,13 @@ def listing_human(place: Path, quick: bool) -> Iterator[Figure]:
     rounds = 1 if quick else 11
     args = ("session", "list", "--all")
     value, note = against_bare(rounds, lambda: agh(*args))
-    yield Figure(f"session list --all, {count} sessions", value, "x", 25, note=note)
+    yield Figure(f"session list --all, {count} sessions", value, "x", 9, note=note)
+    value, note = against_bare(rounds, lambda: agh(*args, "-o", "json"))
+    yield Figure(f"the same -o json, {count} sessions", value, "x", 12, note=note)
     value, note = against_bare(rounds, lambda: agh(*args, "-o", "json", "--limit", "1"))
-    yield Figure(f"the same -o json --limit 1, {count} sessions", value, "x", 15, note=note)
+    yield Figure(f"the same -o json --limit 1, {count} sessions", value, "x", 9, note=note)
     value, note = against_bare(rounds, lambda: _on_terminal(*args))
-    yield Figure(f"the same on a terminal, {count} sessions", value, "x", 25, note=note)
+    yield Figure(f"the same on a terminal, {count} sessions", value, "x", 15, note=note)
 
 
 def first_screen(place: Path, quick: bool) -> Iterator[Figure]:

@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from agh.console import terminal
-from agh.console.output import output_option, remark, write_json, write_result
+from agh.console.output import output_option, remark, write_documents, write_json, write_result, write_text
+from agh.core.display.brief import Brief, brief_of
 from agh.core.status import BADGES
 from agh.errors import Usage
-from agh.sessions.listing import SHOWN_STATES, select, select_first
+from agh.sessions.listing import SHOWN_STATES, select_briefs, select_documents
 from agh.store.sessions import session_ids
 
 
@@ -70,17 +71,22 @@ def list_command(output: str, limit: int | None, watch: bool, hosts: tuple[str, 
         return
     holder = terminal.default_holder()
     if output == "human":
-        from agh.cli.session.table import needs_you, table
+        from agh.cli.session.table import table
 
-        views = select(holder=holder, brief=True, **filters)
-        views.sort(key=lambda view: not needs_you(view))
-        views = views if limit is None else views[:limit]
-        write_result("sessions", views, output, lambda: table(views))
-        if not views:
+        briefs = _urgent_first(select_briefs(holder=holder, **filters))[:limit]
+        write_text(table(briefs))
+        if not briefs:
             _tell_nothing(filters["everything"])
         return
-    views = select(holder=holder, **filters) if limit is None else select_first(limit, holder, **filters)
-    write_result("sessions", views, output, str)
+    write_documents("sessions", select_documents(holder=holder, limit=limit, **filters), output)
+
+
+def _urgent_first(briefs: list[Brief]) -> list[Brief]:
+    """Return the sessions as a table shows them: first those that need you."""
+    from agh.cli.session.table import needs_you
+
+    urgent = [brief for brief in briefs if needs_you(brief.badge)]
+    return [*urgent, *(brief for brief in briefs if not needs_you(brief.badge))] if urgent else briefs
 
 
 def _list_hosts(output: str, hosts: tuple[str, ...], limit: int | None, filters: dict[str, Any]) -> None:
@@ -91,11 +97,9 @@ def _list_hosts(output: str, hosts: tuple[str, ...], limit: int | None, filters:
     failed = [(listed.host, listed.error) for listed in lists if listed.error is not None]
     views = merge(lists, None if is_human else limit)
     if is_human:
-        from agh.cli.session.table import needs_you, table
+        from agh.cli.session.table import table
 
-        views.sort(key=lambda view: not needs_you(view))
-        views = views if limit is None else views[:limit]
-        write_result("sessions", views, output, lambda: table(views))
+        write_text(table(_urgent_first(list(map(brief_of, views)))[:limit]))
         if not views and not failed:
             remark(
                 "no sessions" if filters["everything"] else "no recent sessions; see older ones with --all"
@@ -115,7 +119,7 @@ def _list_hosts(output: str, hosts: tuple[str, ...], limit: int | None, filters:
 def _watch(output: str, limit: int | None, filters: dict[str, Any]) -> None:
     if output != "human" or not terminal.is_fancy():
         raise Usage("--watch needs a terminal", hint="agh session events --all --follow")
-    from agh.cli.session.table import needs_you, table
+    from agh.cli.session.table import table
     from agh.console import theme
     from agh.console.screen import keep_showing
 
@@ -123,9 +127,7 @@ def _watch(output: str, limit: int | None, filters: dict[str, Any]) -> None:
     holder = terminal.default_holder()
 
     def draw() -> str:
-        views = select(holder=holder, brief=True, **filters)
-        views.sort(key=lambda view: not needs_you(view))
-        return table(views if limit is None else views[:limit]) or "no sessions\n"
+        return table(_urgent_first(select_briefs(holder=holder, **filters))[:limit]) or "no sessions\n"
 
     keep_showing(draw)
 

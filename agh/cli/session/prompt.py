@@ -42,7 +42,7 @@ def prompt_options(command: Any) -> Any:
             "the agent's questions.",
         ),
         click.option(
-            "--attach", multiple=True, type=click.Path(), help="Attach an image or a file. Repeatable."
+            "--attach", multiple=True, metavar="FILE", help="Attach an image or a file. Repeatable."
         ),
         click.option("--file", type=click.File("r", encoding="utf-8"), help="Read the prompt from a file."),
         click.argument("input", required=False, metavar="[-]", callback=_check_dash),

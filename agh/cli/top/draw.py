@@ -10,18 +10,12 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from agh.cli.session.table import (
-    format_cost,
-    format_directory,
-    format_model,
-    last_line,
-    needs_you,
-    status_role,
-)
+from agh.cli.session.table import format_directory, needs_you, status_role
 from agh.cli.top.state import Mode, State, label
 from agh.console import terminal
 from agh.console.theme import diff_role
 from agh.console.when import age
+from agh.core.display.brief import format_cost, format_model, last_line
 from agh.sessions.requests.inbox import Entry
 from agh.store.views import View
 
@@ -84,7 +78,7 @@ def draw_table(state: State, width: int, height: int) -> list[Line]:
         row_style = "class:selected " if view["id"] == state.selected else ""
         line = [
             (row_style, row.before),
-            (f"{row_style}class:{status_role(view)}", row.status),
+            (f"{row_style}class:{status_role(view['badge'])}", row.status),
             (row_style, row.behind),
         ]
         if row_style:
@@ -118,7 +112,7 @@ def diff_style(line: str) -> str:
 
 
 def _title(state: State, width: int) -> Line:
-    count, waiting = len(state.views), sum(map(needs_you, state.views))
+    count, waiting = len(state.views), sum(needs_you(view["badge"]) for view in state.views)
     parts = [f"{count} {'session' if count == 1 else 'sessions'}"]
     if waiting:
         parts.append(f"{waiting} {'needs' if waiting == 1 else 'need'} you")
@@ -137,7 +131,7 @@ def _details(view: View, entries: Sequence[Entry], width: int, height: int) -> l
         str((view.get("current") or {}).get("mode") or ""),
         format_cost(view),
         f"{view['badge']} {age(view.get('updated_at'), datetime.now(UTC))}",
-        format_directory(view, os.path.expanduser("~")),
+        format_directory(str(view.get("workspace_path") or ""), os.path.expanduser("~")),
     )
     lines: list[Line] = [
         [("class:muted", rule)],

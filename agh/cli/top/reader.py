@@ -45,7 +45,7 @@ class SessionReader:
     def read(self) -> Snapshot:
         """Read all sessions."""
         views = self._select()
-        views.sort(key=lambda view: not needs_you(view))
+        views.sort(key=lambda view: not needs_you(view["badge"]))
         ids = {view["id"] for view in views}
         waiting = [entry for entry in self._inbox.entries() if entry["session_id"] in ids]
         entries: dict[str, list[Entry]] = {}

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from agh.cli.session.table import Line, format_model, format_name, last_line, lay_out
+from agh.cli.session.table import Line, lay_out
 from agh.cli.top.reader import Snapshot
+from agh.core.display.brief import brief_of, format_model, format_name, last_line
 from agh.core.status import LIVE_STATES
 from agh.sessions.requests.inbox import Entry
 from agh.store.views import View
@@ -130,7 +131,7 @@ class State:
     def lay_out(self, width: int) -> Layout:
         """Return the table of the sessions for a screen of this width."""
         if self.layout is None or self.layout.views is not self.views or self.layout.width != width:
-            self.layout = Layout(self.views, width, *lay_out(self.views, width))
+            self.layout = Layout(self.views, width, *lay_out(list(map(brief_of, self.views)), width))
         return self.layout
 
     def scroll(self, height: int) -> list[View]:

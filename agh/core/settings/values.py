@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 PERMISSION_MODES = ("deny-all", "approve-reads", "approve-all")  # from the strictest to the loosest
 THEMES = ("auto", "light", "dark", "none")
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw]?)")
+_SPAN = r"(\d+(?:\.\d+)?)\s*([smhdw]?)"
 AUTO, UNATTENDED = "auto", 300.0  # seconds that a request waits if nobody is there to answer it
 SECONDS_PER_UNIT = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def seconds(value: Any) -> float:
     """Return a time span in seconds. It is written as a number of seconds, or as 90s, 5m, 2h, 3d, 1w."""
-    match = _SPAN.fullmatch(str(value)) if isinstance(value, str | int | float) else None
+    match = re.fullmatch(_SPAN, str(value)) if isinstance(value, str | int | float) else None
     if match is None:
         raise ValueError(f"{value!r} is not a time span such as 30s, 5m, 2h")
     return float(match[1]) * SECONDS_PER_UNIT[match[2]]

@@ -13,7 +13,7 @@ import shutil
 from typing import Any
 
 from agh import config
-from agh.core.events import derive_workspace_id
+from agh.core.status import derive_workspace_id
 from agh.errors import AghError, Usage
 from agh.home import Session
 from agh.keeper import client

@@ -1,0 +1,1 @@
+"""How sessions, texts and times are shown. Pure functions."""
