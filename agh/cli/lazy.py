@@ -14,21 +14,23 @@ WIDEST = 11  # the longest name of a command: the summaries of all sections begi
 SUMMARY = 78 - 2 - WIDEST - 2  # what is left for a summary on a line of 80 columns, as click counts them
 
 
-def _show_help(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        click.echo(context.get_help(), color=context.color)
-        context.exit()
+def build_flag(short: str, long: str, help: str, text: Callable[[click.Context], str]) -> click.Option:
+    """Build an option that shows a text and exits.
+
+    Those of click look for a translation of their help, and import `locale` to do so (1 ms).
+    """
+
+    def show(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+        if wanted:
+            click.echo(text(context), color=context.color)
+            context.exit()
+
+    return click.Option(
+        [short, long], is_flag=True, is_eager=True, expose_value=False, help=help, callback=show
+    )
 
 
-# click's own would look for a translation of its text, and import `locale` to do so (1 ms).
-HELP = click.Option(
-    ["-h", "--help"],
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    help="Show this message and exit.",
-    callback=_show_help,
-)
+HELP = build_flag("-h", "--help", "Show this message and exit.", click.Context.get_help)
 
 
 class LazyGroup(click.Group):

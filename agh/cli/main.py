@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from agh import __version__
-from agh.cli.lazy import LazyGroup
+from agh.cli.lazy import LazyGroup, build_flag
 from agh.errors import (
     BROKEN_PIPE,
     INTERRUPTED,
@@ -78,12 +78,6 @@ def _plugin_commands(group: click.Group) -> None:
     add_commands(group)
 
 
-def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        click.echo(f"agh {__version__}")
-        context.exit()
-
-
 EXAMPLES = (
     "\b\nExamples:\n  agh run 'what does this project do?'\n"
     "  agh new --name fix-login && agh attach fix-login\n"
@@ -99,15 +93,8 @@ EXAMPLES = (
     sections=SECTIONS,
     more=_plugin_commands,
     epilog=EXAMPLES,
+    params=[build_flag("-V", "--version", "Show the version and exit.", lambda _: f"agh {__version__}")],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-@click.option(
-    *("-V", "--version"),
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    help="Show the version and exit.",
-    callback=_show_version,
 )
 def root() -> None:
     """Run coding agents as durable sessions on local files."""

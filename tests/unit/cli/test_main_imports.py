@@ -46,6 +46,23 @@ READING = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("args", "unneeded"),
+    [
+        (["session", "list", "--all"], {"locale", "difflib", "sqlite3", "agh.core.events", "agh.config"}),
+        (
+            ["session", "list", "-o", "json"],
+            {"locale", "difflib", "sqlite3", "agh.core.events", "agh.config"},
+        ),
+        (["session", "status", "talk", "-o", "json"], {"locale", "difflib", "sqlite3", "agh.core.events"}),
+    ],
+    ids=["table", "json", "status"],
+)
+def test_a_short_command_imports_only_what_it_uses(home: Home, args: list[str], unneeded: set[str]) -> None:
+    home.session(conversation(), name="talk")
+    assert unneeded & imported(*args) == set()
+
+
 @pytest.mark.parametrize("args", READING, ids=" ".join)
 def test_a_command_that_reads_imports_nothing_heavy(home: Home, args: list[str]) -> None:
     code = says("```\ncode\n```", turn="turn-2")
