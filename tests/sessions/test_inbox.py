@@ -27,7 +27,7 @@ def inbox(live: Live, code: int = 0) -> list[dict[str, Any]]:
 
 def test_permissions_are_listed_with_their_diff_and_answered_by_number(live: Live) -> None:
     first, second = live.new(args=("--name", "first")), live.new()
-    assert live.agh("inbox", code=1).stderr == "the inbox is empty\\n"
+    assert live.agh("inbox", code=1).stderr == "the inbox is empty\n"
     assert live.agh("inbox", "--count", code=1).stdout == "0\n"
     ask(first, "a.txt")
     ask(second, "b.txt", "c.txt")

@@ -74,7 +74,7 @@ def test_bad_words_are_refused(live: Live) -> None:
         ["resume", "--all", "--fresh"],
         ["resume", "--all", "--max-turns", "3"],
     ):
-        assert "--all takes only" in live.agh("session", *args, code=2).stderr
+        assert "--all can be combined only" in live.agh("session", *args, code=2).stderr
     assert "agh session resume --all" in live.agh("resume", "x", "--state", "stopped", code=2).stderr
     assert "name a session, or use --all" in live.agh("stop", "x", "--all", code=2).stderr
     assert "stop needs a session" in live.agh("stop", code=2).stderr

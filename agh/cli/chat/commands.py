@@ -199,10 +199,10 @@ def _queue(session: Session, argument: str) -> Result:
 
     if argument == "drop":
         dropped = cancel_inputs(session, None)
-        return Result(text=f"{len(dropped)} queued prompts dropped\\n")
+        return Result(text=f"{len(dropped)} queued prompts dropped\n")
     waiting = [entry for entry in read_inputs(session, everything=False) if entry["status"] == "queued"]
     lines = [f"{number}. {_prompt_text(entry['prompt'])}\n" for number, entry in enumerate(waiting, 1)]
-    return Result(text="".join(lines) + "/queue drop drops them\\n" if lines else "the queue is empty\n")
+    return Result(text="".join(lines) + "/queue drop drops them\n" if lines else "the queue is empty\n")
 
 
 def _prompt_text(blocks: list[dict[str, Any]]) -> str:
