@@ -46,7 +46,7 @@ def test_an_answer_without_a_request_is_refused(live: Live) -> None:
     session.send("/ask path=a.txt")
     pending(session)
     for request_id in (None, "", 7):
-        with pytest.raises(AghError, match="names its request"):
+        with pytest.raises(AghError, match="name the request"):
             session.call("decide", request_id=request_id, verdict="allow")
     assert pending(session).decision is None
 
@@ -56,7 +56,7 @@ def test_of_several_none_is_picked(live: Live) -> None:
     session.send("\n".join(raw_request({"kind": kind}) for kind in ("move", "delete")) + STAYS)
     wait_until(lambda: len(requests(session)) == 2)
     process = session.agh("approve", code=2)
-    assert "2 permission requests wait" in process.stderr
+    assert "2 permission requests are open" in process.stderr
     assert all(one.request_id in process.stderr for one in requests(session)), "they are shown"
     assert outcomes(session) == [(None, None)] * 2
 

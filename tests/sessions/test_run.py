@@ -216,7 +216,7 @@ def test_continue_where_there_is_nothing(live: Live) -> None:
 def test_continue_takes_no_options_of_a_new_session(live: Live) -> None:
     session = live.new()
     for option in (["--agent", "echo"], ["--name", "x"], ["--model", "large"], ["--replace"]):
-        assert f"{option[0]} is for a new session" in run_error(live, "-c", *option, "hello")
+        assert f"{option[0]} is only for a new session" in run_error(live, "-c", *option, "hello")
     assert "ID" in live.agh("prompt", "-c", session.id, "hello", code=2).stderr
     session.agh("status")
     assert session.count("user_message") == 0
@@ -230,7 +230,7 @@ def test_a_prompt_without_a_session_offers_the_newest(live: Live) -> None:
 
 def test_the_agent_that_was_chosen_is_said(live: Live, tmp_path: Path) -> None:
     result = live.agh("run", "hello", env={"PATH": "/nowhere"})
-    assert "embedded echo agent" in result.stderr
+    assert "built-in echo agent" in result.stderr
     agents = live.home / "agents"
     agents.mkdir(exist_ok=True)
     (agents / "mine.toml").write_text(f"argv = {json.dumps(list(ECHO))}\n")

@@ -110,9 +110,9 @@ def test_a_worktree_that_is_gone_is_made_again(live: Live, repository: Repositor
     assert "was created again from branch fix" in result.stderr
     assert "remember" in result.stdout
     assert (tree_of(session) / "new.txt").read_text() == "kept"
-    assert "made again" in session.events("runtime_warning")[-1].content["text"]
+    assert "created again" in session.events("runtime_warning")[-1].content["text"]
     session.stop()
-    assert "made again" not in session.agh("resume").stderr
+    assert "created again" not in session.agh("resume").stderr
 
 
 def test_it_comes_back_on_the_branch_it_was_last_on(live: Live, repository: Repository) -> None:
@@ -140,7 +140,7 @@ def test_a_branch_that_is_only_on_origin(live: Live, repository: Repository, tmp
     repository("worktree", "remove", tree_of(session))
     repository("branch", "-D", "shared")
     repository("update-ref", "-d", "refs/remotes/origin/shared")
-    assert "made again from branch shared" in session.agh("resume").stderr, "origin was asked"
+    assert "created again from branch shared" in session.agh("resume").stderr, "origin was asked"
     session.stop()
     repository("worktree", "remove", tree_of(session))
     repository("branch", "-D", "shared")
