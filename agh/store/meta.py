@@ -134,7 +134,7 @@ def read_if_named(session: Session, name: str) -> Meta | None:
         if orjson.dumps(name)[1:-1] not in text and b"\\u" not in text:
             return None
         meta = _parse(session, text)
-    except MetaInvalid:
+    except (MetaInvalid, orjson.JSONEncodeError):  # no session has a name that is not UTF-8
         return None
     return meta if meta.get("name") == name else None
 

@@ -54,7 +54,7 @@ class Account:
 
     def park(self, session: Session, words: str) -> None:
         result = session.prompt(words, code=10, timeout=LIMIT)
-        assert "limited until" in result.stderr
+        assert "has reached a usage limit" in result.stderr
         assert session.status()["badge"] == "limited"
         left = _seconds(session.meta()["resumes_at"]) - time.time()
         assert WINDOW - 120 <= left <= WINDOW + 3600

@@ -54,7 +54,7 @@ def prompts(session: Session) -> list[str]:
 
 def park(session: Session, text: str = LIMIT + "\n/say done") -> None:
     result = session.prompt(text, "--park", code=10)
-    assert "limited until" in result.stderr
+    assert "has reached a usage limit" in result.stderr
 
 
 def test_a_parked_prompt_is_sent_when_the_limit_has_reset(live: Live, clock: Clock) -> None:
@@ -108,7 +108,7 @@ def test_wait_blocks_until_the_prompt_is_done(live: Live) -> None:
     session = live.new()
     result = session.prompt(SOON + "\n/say done", "--wait", "-o", "text")
     assert result.stdout.strip().endswith("done")
-    assert "limited until" in result.stderr
+    assert "has reached a usage limit" in result.stderr
 
 
 def test_wait_prints_one_document(live: Live) -> None:
@@ -128,7 +128,7 @@ def test_run_leaves_a_parked_session_live(live: Live) -> None:
 def test_a_prompt_to_a_limited_session_waits_behind(live: Live, clock: Clock) -> None:
     session = start(live, clock)
     park(session)
-    assert "limited until" in session.prompt("/say second", code=10).stderr
+    assert "has reached a usage limit" in session.prompt("/say second", code=10).stderr
     clock.set(7300)
     wake(session)
     session.wait_for_text("second")

@@ -122,7 +122,9 @@ def test_delete_says_what_could_not_be_deleted(live: Live) -> None:
     session.tell("hello")
     session.stop()
     (own,) = agent_files(live)
-    (live.home.parent / "echo" / own).unlink()
+    file = live.home.parent / "echo" / own
+    file.unlink()
+    file.mkdir()  # which the agent cannot delete as a file
     result = session.agh("delete", "-o", "json")
     (kept,) = json.loads(result.stdout)["deleted"]["not_removed"]
     assert "the agent's own" in kept

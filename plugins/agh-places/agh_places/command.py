@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 
-@click.command("relay", hidden=True)
+@click.command("relay", hidden=True, epilog="Example:  agh relay sess-0mwl6jjhq17snecq")
 @click.argument("session_id")
 def relay(session_id: str) -> None:
     """Connect a mirror on another machine to the session that is kept here."""

@@ -75,7 +75,7 @@ def test_filters_and_words(server: Server, many: list[str]) -> None:
     assert ids(get_page(server, search="nothing like it")) == []
     assert ids(get_page(server, status="stopped", limit=3)) == ids(get_page(server, badge="stopped", limit=3))
     resumable = get_page(server, resumable="true", why="true", limit=2)
-    assert [session["why_not"]["code"] for session in resumable["sessions"]] == ["events_missing"] * 2
+    assert [session["why_not"]["code"] for session in resumable["sessions"]] == ["workspace_gone"] * 2
     assert ids(get_page(server, resumable="true")) == []
 
 
