@@ -58,7 +58,7 @@ def test_only_what_is_set_notifies() -> None:
     ],
 )
 def test_what_is_wrong_is_refused(table: Any) -> None:
-    with pytest.raises(ValueError, match=r"must be|not an Apprise URL|unknown key|neither|not one of|time span"):
+    with pytest.raises(ValueError, match=r"must be|Apprise URL|unknown key|neither|not one of|time span"):
         read_notify(table)
 
 
