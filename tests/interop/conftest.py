@@ -23,6 +23,7 @@ import pytest
 
 from agh import home
 from agh.keeper import client
+from agh.store.reader import Reader
 from tests.interop.wire import check_all
 from tests.support.program import Agh
 from tests.support.wait import PATIENCE, wait_until
@@ -123,7 +124,7 @@ class Session:
 
     def start(self, *steps: str) -> Prompt:
         text, pipe = "\n".join(steps), subprocess.PIPE
-        self._turns = self.meta["turns"]
+        self._turns = self._ended_turns()
         self.prompts.append(
             Prompt(
                 self.world.start("session", "prompt", self.id, text, "-o", "jsonl", stdout=pipe, stderr=pipe)
@@ -145,9 +146,14 @@ class Session:
     def _waits(self) -> bool:
         return bool((self.meta["activity"] or {}).get("pending_permissions"))
 
+    def _ended_turns(self) -> int:
+        """Count the ends of turns in the log, which are there before a prompt returns."""
+        with Reader(home.Session.at(self.home)) as reader:
+            return int(reader.fetch("SELECT count(*) FROM events WHERE type IN ('done', 'error')")[0][0])
+
     def pause(self) -> list[Any]:
         """Wait until requests are pending or the turn is over; return the requests."""
-        wait_until(lambda: self.meta["turns"] > self._turns or self._waits())
+        wait_until(lambda: self._ended_turns() > self._turns or self._waits())
         return list(self.do("permissions")["permissions"])
 
     def decide(self, verdict: str) -> None:

@@ -11,7 +11,7 @@ from agh.core.acp.frames import Frame, Notification
 from agh.core.acp.updates import plain_chunk, update_text
 from agh.core.events import draft_of
 from agh.keeper.session import Live, Turn
-from agh.keeper.turns.usage import count_bytes, is_over_bytes
+from agh.keeper.turns.usage import CHECK_BYTES, count_bytes, is_over_bytes
 
 LAST_WORDS = 16_400  # characters; as many as a secret may have, before those that are used
 
@@ -23,7 +23,8 @@ def take_chunks(live: Live, turn: Turn, frames: list[Frame]) -> None:
         return
     at, add, turn_id = log.now, log.add, turn.turn_id
     size, words = 0, []
-    while frames and type(frame := frames[-1]) is Notification:
+    most = CHECK_BYTES - live.turns.unchecked_bytes  # then the limits are looked at
+    while size < most and frames and type(frame := frames[-1]) is Notification:
         chunk = plain_chunk(frame, session)
         if chunk is None:
             break

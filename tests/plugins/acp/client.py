@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from tests.support.live import Live, Session
@@ -136,9 +137,14 @@ class Client:
     def _start(self, *options: str, env: dict[str, str] | None) -> subprocess.Popen[bytes]:
         return self.live.start("acp", *options, stdin=subprocess.PIPE, env=env)
 
-    def _read(self) -> None:
+    def _lines(self) -> Iterator[bytes]:
+        """Yield what the program prints, until its end or until the end of the test closes the pipe."""
         assert self.process.stdout is not None
-        for line in self.process.stdout:
+        with suppress(ValueError):
+            yield from self.process.stdout
+
+    def _read(self) -> None:
+        for line in self._lines():
             message = json.loads(line)
             assert message["jsonrpc"] == "2.0"
             self.frames.append(("agent", message))

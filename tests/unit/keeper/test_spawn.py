@@ -10,7 +10,7 @@ import pytest
 
 from agh.keeper import spawn
 from tests.support.live import Live
-from tests.support.processes import is_alive, kill, processes
+from tests.support.processes import Process, is_alive, kill, processes
 from tests.support.program import AGH
 from tests.support.wait import wait_until
 
@@ -89,9 +89,13 @@ def test_its_socket_is_not_taken_for_a_stream(live: Live) -> None:
     """The command was started with its output closed; what it opens first must not get those numbers."""
     closed = ["sh", "-c", 'exec "$0" run - >&- 2>&-', AGH]
     with subprocess.Popen(closed, stdin=subprocess.PIPE, cwd=live.workspace) as command:
-        (keeper,) = wait_until(
-            lambda: [process for process in live.processes() if spawn.DEFAULT_MODULE in process.argv]
-        )
+
+        def keepers() -> list[Process]:
+            return [process for process in live.processes() if spawn.DEFAULT_MODULE in process.argv]
+
+        # A leash has the keeper's command line at first, and so has a keeper that leaves its parent's tree.
+        wait_until(lambda: len(keepers()) == 1)
+        (keeper,) = keepers()
         assert int(keeper.argv[-1]) > 2
         streams = [os.readlink(f"/proc/{command.pid}/fd/{stream}") for stream in (1, 2)]
         command.kill()
