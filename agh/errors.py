@@ -145,7 +145,7 @@ class AnswerMissing(AghError):
 
 
 class ClipboardMissing(AghError):
-    """no clipboard: none of pbcopy, wl-copy, xclip and xsel works, and this is not a terminal"""
+    """no clipboard: pbcopy, wl-copy, xclip and xsel are missing or failed, and stdout is not a terminal"""
 
     exit = 4
     hint = "agh session last > answer"
@@ -166,7 +166,7 @@ class NameTaken(AghError):
 
 
 class NamesBusy(AghError):
-    """timed out after {0} s: other commands are still changing names or settings of this home"""
+    """timed out after {0} s: other commands are still changing names or settings in this home"""
 
     exit = 6
     hint = "try again when they have finished; a command that was paused (Ctrl-Z) blocks the others"
@@ -201,7 +201,7 @@ class SessionStarting(AghError):
 
 
 class SessionMirrored(AghError):
-    """session {0} is kept on another machine; only its keeper there writes its log"""
+    """session {0} belongs to another machine; only its keeper there can write to its log"""
 
     exit = 6
     hint = "agh session resume {0}, then try again"
@@ -330,7 +330,7 @@ class AgentSessionUnknown(AghError):
 
 
 class SessionExists(AghError):
-    """session {0} already exists, with a different log than the file"""
+    """session {0} already exists, and its log differs from the one in the file"""
 
     exit = 6
     hint = "to import the file as another session, add --new-id"
@@ -378,10 +378,10 @@ class DatabaseBusy(AghError):
 
 
 class DatabaseRedacted(AghError):
-    """the database {0} was built without --redact, so its text is not redacted"""
+    """the database {0} was built without --redact and cannot be updated with it"""
 
     exit = 2
-    hint = "name another file"
+    hint = "name a new file"
 
 
 class ShellMissing(AghError):
@@ -625,7 +625,7 @@ class WorkspaceUnreadable(AghError):
     """{0} cannot be read: {1}"""
 
     exit = 2
-    hint = "correct it, or move it away, and try again"
+    hint = "fix it or move it out of the way, then try again"
 
 
 class TrustRefused(AghError):
@@ -674,7 +674,7 @@ class WorkspaceNotFound(AghError):
     """there is no {0} {1}"""
 
     exit = 4
-    hint = "name a directory that exists, or one of: agh workspace list"
+    hint = "name an existing directory, or a workspace listed by: agh workspace list"
 
 
 class WorkspaceNameTaken(AghError):
@@ -734,7 +734,7 @@ class RepositoryBusy(AghError):
 
 
 class WorktreeGone(AghError):
-    """session {0}: cannot create its worktree {1} again: {2}"""
+    """session {0}: cannot recreate its worktree {1}: {2}"""
 
     exit = 4
     hint = "git worktree list"

@@ -43,7 +43,7 @@ def page(path: tuple[str, ...], command: click.Command, owners: dict[str, str]) 
     """Format the page of one command, with the sections in the order in which readers look for them."""
     name = " ".join(("agh", *path))
     plugin = owners.get(path[0], "") if path else ""
-    more = f"\n\nThis command comes with the plugin `{plugin}`." if plugin else ""
+    more = f"\n\nThis command comes with the `{plugin}` plugin." if plugin else ""
     about = f"\n\n{ABOUT.strip()}" if not path else ""
     help = inspect.cleandoc(command.help or "") + about + more
     return header(title(path), 1) + "".join(

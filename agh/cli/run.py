@@ -59,12 +59,13 @@ def run(
 ) -> None:
     """Send one prompt in a new session and show the turn.
 
-    Text from a pipe is added to the prompt, between fences. --no-stdin ignores it: use that in a loop that
-    reads its list from a pipe. A file on standard input is read only if you give - as TEXT or after it.
+    Text from a pipe is added to the prompt as a fenced block. --no-stdin ignores it; use it in a loop such as
+    `… | while read`, so that agh does not consume the loop's input. Input redirected from a file is read only
+    if TEXT is -, or if - follows TEXT.
 
     Afterwards the session is stopped but stays in the list, so you can resume it. --rm deletes it instead,
-    however the turn ended. It is kept anyway if it crashed and can be resumed (exit 7), if it has
-    other prompts, or if you pressed Ctrl-C twice.
+    however the turn ended. The session is still kept if it crashed and can be resumed (exit 7), if other
+    prompts were sent to it, or if you pressed Ctrl-C twice.
 
     With --park, a prompt that reaches a usage limit is sent again when the limit resets; the session stays
     live until then. The command prints the time and exits 10. With --wait, it stays until the turn is

@@ -27,7 +27,7 @@ _STAMP = re.compile(r"<!-- agh skill ([0-9a-f]{16}) -->\n\Z")
 
 @click.group("skill", epilog="Example:  agh skill install claude")
 def skill() -> None:
-    """Teach an agent to use agh: a skill file, to read or to install."""
+    """Print or install a skill file that teaches an agent to use agh."""
 
 
 @skill.command("show", epilog="Example:  agh skill show > SKILL.md")

@@ -55,6 +55,7 @@ Printer = Callable[[Session, list[Row]], list[str]]
     "--limit",
     "last",
     type=click.IntRange(0, MAX_SEQUENCE),
+    metavar="N",
     help="The newest N that match, oldest first.",
 )
 @click.option("--where", metavar="SQL", help="Only events for which this SQL expression is true.")

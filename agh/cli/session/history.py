@@ -19,7 +19,9 @@ from agh.store.reader import Reader
 
 @click.command("history", epilog="Example:  agh session history @last -o json | jq '.turns[-1].stop_reason'")
 @click.argument("id")
-@click.option("--last", "--limit", "last", type=click.IntRange(min=1), help="Only the newest N turns.")
+@click.option(
+    "--last", "--limit", "last", type=click.IntRange(min=1), metavar="N", help="Only the newest N turns."
+)
 @output_option()
 def history_command(id: str, last: int | None, output: str) -> None:
     """Show a session's events grouped by turn."""

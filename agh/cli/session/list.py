@@ -39,7 +39,7 @@ from agh.store.sessions import session_ids
     help="Only sessions with this status; --badge means the same.",
 )
 @click.option("--agent", help="Only sessions of this agent.")
-@click.option("--limit", type=click.IntRange(min=0), help="At most this many.")
+@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most this many.")
 @click.option(
     "--on",
     "hosts",

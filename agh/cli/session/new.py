@@ -22,8 +22,10 @@ COUNT = click.IntRange(min=0)
 
 limit_options = (
     click.option("--max-cost", type=float, help="Pause the session when its cost reaches this amount."),
-    click.option("--max-turns", type=COUNT, help="Pause the session after this many turns."),
-    click.option("--max-bytes", type=COUNT, help="Pause the session when its log reaches this many bytes."),
+    click.option("--max-turns", type=COUNT, metavar="N", help="Pause the session after this many turns."),
+    click.option(
+        "--max-bytes", type=COUNT, metavar="N", help="Pause the session when its log reaches this many bytes."
+    ),
     click.option("--max-time", metavar="TIME", help="Pause the session once it has been live for this long."),
 )
 
@@ -57,10 +59,12 @@ def session_options(command: Any) -> Any:
         click.option(
             "--append-system-prompt",
             metavar="TEXT",
-            help="Add to the agent's system prompt (@FILE reads it).",
+            help="Add to the agent's system prompt (@FILE reads the text from a file).",
         ),
         click.option(
-            "--system-prompt", metavar="TEXT", help="Replace the agent's system prompt (@FILE reads it)."
+            "--system-prompt",
+            metavar="TEXT",
+            help="Replace the agent's system prompt (@FILE reads the text from a file).",
         ),
         click.option("--mode", help="The agent's mode."),
         click.option("--model", help="The agent's model."),

@@ -22,8 +22,8 @@ LONGEST, DIFF_LINES = 4000, 200
 def permissions_command(id: str, everything: bool, output: str) -> None:
     """List a session's open permission requests.
 
-    agh first shows what would happen: the action, the whole command, every path, the diff. The agent's own
-    description comes last.
+    Each request starts with what would happen: the action, the full command, every path and the diff. The
+    agent's own description comes last.
     """
     rows = requests(sessions.resolve(id), everything)
     write_result("permissions", rows, output, lambda: "\n".join(map(format_request, rows)))

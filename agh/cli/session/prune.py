@@ -19,7 +19,7 @@ from agh.store.views import View, list_views
 
 @click.command("prune", epilog="Example (cron):  agh session prune --older-than 30d --keep 100")
 @click.option("--older-than", metavar="TIME", help="Only sessions without activity for this long, e.g. 30d.")
-@click.option("--keep", type=click.IntRange(min=0), help="Always keep the newest N.")
+@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Always keep the newest N.")
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted; change nothing.")
 @output_option()
 def prune_command(older_than: str | None, keep: int | None, dry_run: bool, output: str) -> None:

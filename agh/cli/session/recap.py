@@ -22,6 +22,7 @@ from agh.store.views import recap_view
 @click.option(
     "--limit",
     type=click.IntRange(1, MAX_LIMIT),
+    metavar="N",
     default=DEFAULT_LIMIT,
     show_default=True,
     help="How many messages.",

@@ -62,8 +62,8 @@ def _tell_skipped(view: View, obstacle: Obstacle) -> None:
 @click.option("--fresh", is_flag=True, help="Discard the agent's memory and start a new conversation.")
 @click.option("--require-context", is_flag=True, help="Fail if the agent cannot restore its own memory.")
 @click.option("--max-cost", type=float, help="A new limit on cost.")
-@click.option("--max-turns", type=COUNT, help="A new limit on turns.")
-@click.option("--max-bytes", type=COUNT, help="A new limit on the bytes of the log.")
+@click.option("--max-turns", type=COUNT, metavar="N", help="A new limit on turns.")
+@click.option("--max-bytes", type=COUNT, metavar="N", help="A new limit on the bytes of the log.")
 @click.option("--max-time", metavar="TIME", help="A new limit on time.")
 @click.option("--holder", help="Label of the lease (default: this terminal or script).")
 @click.option("--ttl", default="15m", show_default=True, help="How long the lease lasts, at most 24h.")
@@ -93,10 +93,10 @@ def resume_command(
     """Make a session live again, in the same conversation.
 
     If the session is live, this only attaches to it; there is never a second agent. If it is stopped, agh
-    repairs the log and starts the agent, which restores its own memory if it can. If it has forgotten, it
-    gets the history with the next prompt. agh prints how it restored the conversation, and records that as an
-    event. On any other failure nothing is started, so you can try again; --fresh discards the old
-    conversation.
+    repairs the log and starts the agent, which restores its own memory. If it cannot, agh sends it the
+    history with your next prompt. agh prints how it restored the conversation, and records that as an event.
+    If the agent fails for any other reason, nothing is started and you can try again. --fresh starts over
+    without the old conversation.
 
     With --all, resumes every session of the last week that a reboot or a preemption ended, several at a time
     and without attaching. It skips live sessions and is safe to run repeatedly. Sessions that fail are named

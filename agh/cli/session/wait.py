@@ -29,10 +29,11 @@ CONDITIONS = ("idle", "turn", "stopped", "permission", "question")
 @click.option("--timeout", metavar="TIME", help="Give up after this long (exit 3).")
 @output_option()
 def wait_command(id: str, until: str, timeout: str | None, output: str) -> None:
-    """Wait until a session is idle, ends a turn, stops or asks.
+    """Wait until a session is idle, ends a turn, stops or needs an answer.
 
-    --until says which. A session with a prompt that waits for a usage limit is not idle: this waits until the
-    prompt has been sent and its turn is complete, even if the session stops in between.
+    --until selects which. A session is not idle while a prompt is waiting for a usage limit to reset: the
+    command waits until that prompt has been sent and its turn is complete, even if the session stops in the
+    meantime.
     """
     view = wait_for(sessions.resolve(id), until, parse_duration(timeout, "--timeout") if timeout else None)
     write_result("session", view, output, lambda: f"{view['id']}  {view['badge']}")

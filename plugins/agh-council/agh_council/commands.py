@@ -72,7 +72,7 @@ def run_command(
 @council.command("resume", epilog="Example:  agh council resume @last --max-budget 10")
 @click.argument("id")
 @click.option("--max-budget", type=click.FloatRange(min=0), help="A new maximum budget.")
-@click.option("--max-rounds", type=click.IntRange(min=1), help="A new maximum number of rounds.")
+@click.option("--max-rounds", type=click.IntRange(min=1), metavar="N", help="A new maximum number of rounds.")
 @click.option("--max-time", metavar="TIME", help="A new time limit. The clock restarts in any case.")
 @click.option("--detach", is_flag=True, help="Print its id and return at once.")
 @output_option()
@@ -158,7 +158,9 @@ def gate() -> None:
 
 @gate.command("approve", epilog="Example:  agh council gate approve @last")
 @click.argument("id")
-@click.option("--sequence", type=int, metavar="N", help="Only if this gate was opened by event N.")
+@click.option(
+    "--sequence", type=int, metavar="N", help="Approve only if the open gate was opened by event N."
+)
 @click.option("--later", is_flag=True, help="Record the decision, but wait for `agh council resume`.")
 @click.option("--detach", is_flag=True, help="Return at once; the council continues.")
 @output_option()
@@ -170,7 +172,7 @@ def approve_command(id: str, sequence: int | None, later: bool, detach: bool, ou
 @gate.command("reject", epilog="Example:  agh council gate reject @last --feedback 'too vague'")
 @click.argument("id")
 @click.option("--feedback", required=True, help="What is wrong; the members see it.")
-@click.option("--sequence", type=int, metavar="N", help="Only if this gate was opened by event N.")
+@click.option("--sequence", type=int, metavar="N", help="Deny only if the open gate was opened by event N.")
 @click.option("--later", is_flag=True, help="Record the decision, but wait for `agh council resume`.")
 @click.option("--detach", is_flag=True, help="Return at once; the council continues.")
 @output_option()

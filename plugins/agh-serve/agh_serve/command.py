@@ -24,6 +24,7 @@ MAX_SOCKET_PATH = 107
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
+    metavar="PORT",
     default=2123,
     show_default=True,
     help="Port to listen on; 0 picks a free one.",

@@ -41,7 +41,7 @@ class HostRefused(AghError):
 
 
 class OriginRefused(AghError):
-    """a page of {0} may not use this server"""
+    """pages from {0} may not use this server"""
 
     exit = 5
     hint = "open the server's own page"
