@@ -106,7 +106,7 @@ SETTINGS: Mapping[str, Setting] = {
     "session.supervision.prompt_deadline": Setting(
         0, seconds, "cancel a turn that takes longer than this; 0 means no limit"
     ),
-    "session.worktrees": Setting("", directory, "directory for git worktrees (default: in the home)"),
+    "session.worktrees": Setting("", directory, "directory for git worktrees; empty means one in $AGH_HOME"),
     "session.idle_after": Setting("15m", seconds, "stop a session that has been idle for this long"),
     "session.cancel_grace": Setting("30s", seconds, "how long to wait for a cancelled turn to end"),
     "session.queue_cap": Setting(10, count, "how many prompts a queue may hold"),

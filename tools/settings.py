@@ -84,7 +84,7 @@ PLACE_KEYS = {
     "env": "Variables to forward (`NAME`) or to set there (`NAME=VALUE`), a list. The default is empty.",
     "memory": "A memory limit, such as `16G`. There is none by default.",
     "cpus": "A limit on CPUs, a number. There is none by default.",
-    "agent_on": "With `--keeper there`, the place where that machine runs the agent, as it knows it.",
+    "agent_on": "With `--keeper there`: where that machine runs the agent, by the name it has there.",
     "idle_after": "A session there ends its agent after this long without a turn. The default is 30s in a "
     "place with slots (`slurm`), and `session.idle_after` elsewhere.",
     "writable_git": "Whether a container may write `.git/hooks` and `.git/config`. The default is false.",
@@ -193,7 +193,7 @@ def _format_settings() -> str:
 
 
 def _format_table(name: str, keys: str) -> str:
-    return f"{escape('Keys of each table:')}\n{keys}\n{verbatim(TABLES[name])}"
+    return f"{escape('Keys of the table:')}\n{keys}\n{verbatim(TABLES[name])}"
 
 
 def _format_keys(keys: dict[str, str]) -> str:

@@ -46,7 +46,7 @@ class AgentRecord:
     error_log: str = ""  # a pattern for errors it writes only to stderr; its group is the text of the error
     hands: tuple[str, ...] = HANDS  # what agh offers to do for it: fs, terminal
     permissions: str = ""  # the permission mode for sessions that set none
-    session_meta: Mapping[str, str] = field(default_factory=dict)  # where in `_meta` it expects our options
+    session_meta: Mapping[str, str] = field(default_factory=dict)  # where in `_meta` it expects options
     limits: Mapping[str, float] = field(default_factory=dict)  # its max_cost, max_turns and so on
     source: str = "built-in"  # where the record came from; set by agh
 

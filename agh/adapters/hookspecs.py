@@ -46,7 +46,7 @@ class Veto(Exception):
 def agh_lifecycle(event: dict[str, Any]) -> None:
     """Follow what happens in a session. Called in its keeper; each call is a row in `hook_runs`.
 
-    A plugin that fails is recorded there and stops nothing.
+    If a plugin fails, the failure is recorded there and nothing is stopped.
 
     :param event: What happened: `event` (session_start, session_resume, prompt, permission, turn_end or
         session_stop), `session_id`, `timestamp` and the fields of that event. Raise

@@ -31,7 +31,7 @@ def workspace() -> None:
 @click.option("--name", help="Name of the workspace (default: the directory's name).")
 @output_option()
 def add(path: str, name: str | None, output: str) -> None:
-    """Register a directory (default: this one), or rename one."""
+    """Register this directory or another one, or rename one."""
     entry, is_new = workspaces.add(path, name)
     write_result("workspace", entry._asdict(), output, lambda: _line(entry))
     if output == "human" and not is_new:
@@ -89,7 +89,7 @@ def trust_command(workspace: str, yes: bool, output: str) -> None:
 @click.argument("workspace", metavar="W", default=".")
 @output_option()
 def untrust_command(workspace: str, output: str) -> None:
-    """Stop using a workspace's .agh/ from the next start on."""
+    """Ignore a workspace's .agh/ from now on."""
     path = workspaces.find(workspace).path
     record = trust.forget(path)
     write_result("workspace", _trust_of(path), output, lambda: terminal.clean(f"{trust_state(path)}  {path}"))

@@ -25,8 +25,8 @@ def notify() -> None:
     \b
     In your own config.toml, any of:
       [notify]
-      bell = true                           # rings in the terminal where an agh command is running
-      osc = "9"                             # a popup from that terminal: OSC 9, 777 or 99
+      bell = true                           # ring where an agh command runs
+      osc = "9"                             # popup by OSC 9, 777 or 99
       desktop = true                        # notify-send, or D-Bus
       ntfy = "https://ntfy.sh/my-topic"
       webhook = "https://example.org/hook"  # gets JSON

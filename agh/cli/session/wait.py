@@ -29,10 +29,10 @@ CONDITIONS = ("idle", "turn", "stopped", "permission", "question")
 @click.option("--timeout", metavar="TIME", help="Give up after this long (exit 3).")
 @output_option()
 def wait_command(id: str, until: str, timeout: str | None, output: str) -> None:
-    """Wait until a session is idle, ends a turn, stops or needs an answer.
+    """Wait until a session is idle, stops or needs an answer.
 
-    --until selects which. A session is not idle while a prompt is waiting for a usage limit to reset: the
-    command waits until that prompt has been sent and its turn is complete, even if the session stops in the
+    --until selects what to wait for. A session is not idle while a prompt is waiting for a usage limit to
+    reset. The command then waits until the turn of that prompt is complete, even if the session stops in the
     meantime.
     """
     view = wait_for(sessions.resolve(id), until, parse_duration(timeout, "--timeout") if timeout else None)
