@@ -260,6 +260,7 @@ def test_three_terminals_answer_200_requests_of_50_sessions_at_once(live: Live) 
 def test_a_limit_is_named_as_such_and_a_long_line_says_that_it_is_cut(live: Live) -> None:
     limited = live.new()
     limited.prompt("/limit 1", "--park", code=10)
+    wait_until(lambda: limited.meta().get("resumes_at"))
     live.agh("inbox")  # gives it a number
     assert "1 is a usage limit\n" in live.agh("inbox", "approve", "1", code=2).stderr
     session = live.new()
@@ -267,7 +268,7 @@ def test_a_limit_is_named_as_such_and_a_long_line_says_that_it_is_cut(live: Live
     tool = {"toolCallId": "t", "kind": "execute", "rawInput": command}
     options = [{"optionId": "y", "name": "Yes", "kind": "allow_once"}]
     session.send(f"/request session/request_permission {json.dumps({'toolCall': tool, 'options': options})}")
-    wait_until(lambda: session.fetch("SELECT 1 FROM permissions WHERE status = 'pending'"))
+    wait_until(lambda: (session.meta().get("activity") or {}).get("pending_permissions"))
     listed = live.agh("inbox").stdout
     assert "more characters" in listed and "evil" not in listed
     assert "evil" in live.agh("inbox", "show", "2").stdout
