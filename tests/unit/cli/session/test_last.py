@@ -61,7 +61,7 @@ def test_it_is_copied_by_the_desktops_program(agh: Agh, session: str, tmp_path: 
     assert (result.stdout, result.stderr) == ("", f"copied {len(ANSWER)} characters with wl-copy\n")
     assert (tmp_path / "copied").read_text() == ANSWER
     program.write_text("#!/bin/sh\nexit 1\n")
-    assert "no clipboard: none of" in agh("session", "last", "--copy", env=env, code=4).stderr
+    assert "no clipboard: pbcopy" in agh("session", "last", "--copy", env=env, code=4).stderr
 
 
 def test_it_is_copied_by_the_terminal(session: str) -> None:
