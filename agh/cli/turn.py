@@ -26,6 +26,7 @@ from agh.errors import (
 from agh.home import Session
 from agh.keeper import client
 from agh.sessions.prompt import send
+from agh.store.catch_up import await_metadata
 from agh.store.follow import follow
 from agh.store.reader import EVERYTHING
 from agh.store.views import session_view
@@ -201,6 +202,7 @@ def _watch_turn(
                 else:
                     view.show(row)
                 if row.turn_id == turn_id and row.type in TURN_END_TYPES:
+                    await_metadata(session, row.sequence)
                     if silence and (elapsed := time.monotonic() - start) >= RING_AFTER:
                         _ring_for_end(session, row, elapsed)
                     if timed_out:

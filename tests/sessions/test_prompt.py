@@ -6,6 +6,8 @@ import json
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.support.live import Live
 from tests.support.wait import wait_until
 
@@ -226,3 +228,26 @@ def test_a_reader_that_leaves_does_not_end_the_turn(live: Live) -> None:
         assert process.stderr.read() == b""
     session.wait_idle()
     assert session.count("agent_message") == 20
+
+
+SLOW_METADATA = """
+import os, sys, time
+if any(word.startswith("agh.keeper") for word in sys.orig_argv):
+    replace = os.replace
+    def slow(*args, **options):
+        time.sleep(0.03)
+        replace(*args, **options)
+    os.replace = slow
+"""
+
+
+def test_when_it_returns_the_metadata_is_as_new(
+    live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(SLOW_METADATA)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    session = live.new()
+    for turns in range(1, 4):
+        assert session.say(f"/say {turns}") == str(turns)
+        metadata = session.meta()
+        assert (metadata["turns"], metadata["activity"]["turn_id"]) == (turns, None)

@@ -15,6 +15,7 @@ from agh.errors import AghError
 from agh.home import Session
 from agh.store import lock as locks
 from agh.store import meta
+from agh.store.catch_up import await_metadata
 from agh.store.follow import follow
 from agh.store.reader import EVERYTHING, Reader
 from agh.store.watch import Watch
@@ -95,6 +96,7 @@ class Attachment:
         for row in rows:
             self._after = row.sequence
             if row.type in TURN_END_TYPES:
+                await_metadata(self.session, row.sequence)
                 messages += self._title_change()
                 self._flush(messages)
                 if not self.prompts.end(row) and row.type == "error":

@@ -21,6 +21,7 @@ from agh.keeper import client
 from agh.sessions.new import create
 from agh.sessions.start import ensure_live
 from agh.store import meta, sessions
+from agh.store.catch_up import await_metadata
 from agh.store.follow import follow
 from agh.store.reader import EVERYTHING, Reader
 from agh_council.profile import Perspective
@@ -145,6 +146,7 @@ def _watch_turn(session: Session, turn_id: str, after: int, report: Callable[[Re
             elif row.type == "question" and not row.parsed().get("decision"):
                 report(QuestionAsked(str(row.parsed().get("message"))))
             elif row.type in TURN_END_TYPES:
+                await_metadata(session, row.sequence)
                 return _turn_end(rows, _read_cost(session, turn_id))
     return TurnEnded("unknown", "its keeper ended in the middle of the turn", _read_cost(session, turn_id))
 
