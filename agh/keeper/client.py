@@ -149,12 +149,16 @@ def _is_alive(pid: int) -> bool:
 
 
 def _read_line(connection: socket.socket, deadline: float) -> bytes:
-    """Read a line; return nothing if the peer is gone before its end. Raise TimeoutError at the deadline."""
+    """Read one line and leave what comes after it: to an editor that lends, the keeper sends work at once.
+
+    Return nothing if the peer is gone before the end of the line. Raise TimeoutError at the deadline.
+    """
     received = bytearray()
     while not received.endswith(b"\n"):
         connection.settimeout(max(0.001, deadline - time.monotonic()))
         try:
-            data = connection.recv(1 << 16)
+            data = connection.recv(1 << 16, socket.MSG_PEEK)
+            data = connection.recv(data.find(b"\n") + 1 or len(data) or 1)
         except ConnectionResetError:  # it died before it had read everything
             data = b""
         if not data:
