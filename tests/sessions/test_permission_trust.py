@@ -200,7 +200,7 @@ def test_a_request_before_the_first_turn_is_shown_and_answerable(live: Live, ear
     process = live.start("session", "new", *early)
     wait_until(lambda: live.sessions() and requests(live.sessions()[0]))
     (session,) = live.sessions()
-    assert session.status()["phase"] == "waiting_for_permission"
+    wait_until(lambda: session.status()["phase"] == "waiting_for_permission")
     session.agh("approve")
     out, error = process.communicate(timeout=20)
     assert (process.returncode, out.decode().strip()) == (0, session.id)

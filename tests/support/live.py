@@ -30,6 +30,7 @@ from agh.keeper import client, protocol
 from agh.sessions.new import create
 from agh.sessions.start import ensure_live
 from agh.store import lock
+from agh.store.catch_up import await_metadata
 from agh.store.reader import Reader
 from tests.support.processes import (
     Process,
@@ -107,6 +108,7 @@ class Session:
         """Send a prompt to the live session; return what the agent said when the turn has ended."""
         turn_id = self.send(text)
         wait_until(lambda: self.has_ended(turn_id), what=text)
+        self.wait_for_metadata()
         return self.text(turn_id)
 
     def has_ended(self, turn_id: str) -> bool:
@@ -115,6 +117,12 @@ class Session:
     def wait_idle(self, limit: float = PATIENCE) -> None:
         """Wait until no prompt is running or queued."""
         wait_until(lambda: not {status for status, _ in self.inputs()} & {"queued", "dispatching"}, limit)
+        self.wait_for_metadata()
+
+    def wait_for_metadata(self) -> None:
+        """Wait until meta.json has what the log has; the keeper writes it a moment later."""
+        ((last,),) = self.fetch("SELECT max(sequence) FROM events WHERE type IN ('done', 'error')")
+        await_metadata(home.Session.at(self.directory), last or 0)
 
     def wait_for_text(self, text: str) -> None:
         """Wait until the agent has said this."""
