@@ -41,7 +41,8 @@ def session(home: Home) -> Session:
 
 
 def test_what_follows_the_answer_is_left_on_the_socket(session: Session) -> None:
-    server = answer_with(session, b'{"ok": {"lender": "a"}}\n{"ok": {"number": 1}}\n{"ok"', b': {"number": 2}}\n')
+    pieces = b'{"ok": {"lender": "a"}}\n{"ok": {"number": 1}}\n{"ok"', b': {"number": 2}}\n'
+    server = answer_with(session, *pieces)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         assert client.call_on(connection, session, "lend") == {"lender": "a"}
         with connection.makefile("rb") as lines:
