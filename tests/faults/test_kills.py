@@ -22,6 +22,7 @@ import pytest
 from tests.support.live import Event, Live
 from tests.support.processes import Process, kill, look_at
 from tests.support.rounds import Rounds
+from tests.support.wait import wait_until
 
 KILLS, TESTS = 100, 4
 VICTIMS = ("command", "keeper", "leash", "agent", "keeper and leash")
@@ -139,6 +140,10 @@ class Story:
                 return
             time.sleep(0.002)
 
+    def has_settled(self) -> bool:
+        """Tell whether nothing of the last kill is still to be noticed: all of its processes live, or none."""
+        return not self.session.is_live() or all(Stack(self.live).found.values())
+
     def look(self) -> None:
         """Take what is new in the log."""
         columns = "SELECT sequence, turn_id, type, content FROM events WHERE sequence > ? ORDER BY sequence"
@@ -147,6 +152,7 @@ class Story:
 
     def end(self, last: int) -> None:
         """Let the session go on to a good end, and check the whole story."""
+        wait_until(self.has_settled, what="the keeper to notice the last kill")
         reply = self.session.say("what did I say?")
         self.look()
         assert self.session.events() == self.log, "what was read while it was made is still there"

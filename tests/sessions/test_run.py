@@ -64,7 +64,7 @@ def test_a_picture_that_the_agent_does_not_take_leaves_nothing(live: Live) -> No
         "hint: leave it out, or use an agent that takes images",
     ]
     assert live.sessions() == []
-    assert not live.processes()
+    wait_until(lambda: not live.processes(), what="the keeper's end")
     older = live.new(args=("--name", "look"))
     older.stop()
     live.agh("run", *args, "--replace", code=2)
