@@ -59,7 +59,7 @@ class Setting(NamedTuple):
 
 
 SETTINGS: Mapping[str, Setting] = {
-    "agent": Setting("", text, "agent for new sessions that name none"),
+    "agent": Setting("", text, "agent for new sessions, if none is named"),
     "mcp_servers": Setting([], read_servers, "MCP servers for new sessions"),
     "permissions.mode": Setting("approve-reads", permission_mode, "what an agent may do without asking"),
     "permissions.rules": Setting([], read_rules, "answers given in advance; the first match wins"),
@@ -128,7 +128,7 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     **{name: Setting(*fields) for name, fields in DISPLAY.items()},
     "trusted_workspaces": Setting(
-        [], directories, "workspaces whose .agh/ is used as it is; only in your own config.toml"
+        [], directories, "workspaces whose .agh/ is always trusted; only in your own config.toml"
     ),
 }
 

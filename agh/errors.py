@@ -779,7 +779,7 @@ class FarCommandFailed(AghError):
     """{0}: {1}"""
 
     exit = 1
-    hint = "agh doctor in that place"
+    hint = "run agh doctor there"
 
 
 class AgentNotInstalled(AghError):

@@ -170,11 +170,11 @@ class Proposal(NamedTuple):
         for name in sorted(self.files.keys() | self.trusted.keys()):
             before, after = self.trusted.get(name), self.files.get(name)
             if before == after:
-                lines.append(f"{name}: as it was trusted")
+                lines.append(f"{name}: unchanged since you trusted it")
                 continue
             old, new = (entry[0].decode(errors="replace") if entry else "" for entry in (before, after))
             change = "is gone" if after is None else "is new" if before is None else "has changed"
-            lines.append(f"{name} {change}" + (", can be run" if after is not None and after[1] else ""))
+            lines.append(f"{name} {change}" + (", executable" if after is not None and after[1] else ""))
             diff = unified(old, new, name)
             lines += [f"    {line}" for line in (diff[2:] if diff[:1] == [f"--- {name}"] else diff)]
         return lines

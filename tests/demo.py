@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def tell_the_story() -> None:
-    say("Start a session. No agent is installed here, so the embedded echo agent answers.")
+    say("Start a session. No agent is installed here, so the built-in echo agent answers.")
     agh("session", "new", "--name", "demo", "--agent", "echo")
     agh(
         "session",

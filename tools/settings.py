@@ -19,7 +19,8 @@ TYPES = {
     "theme": "`auto`, `light`, `dark` or `none`",
     "limit_reaction": "`fail` or `park`",
     "seconds": "a time span, such as `90s`, `5m`, `2h`, `3d` or a number of seconds",
-    "request_timeout": "a time span, or `auto`",
+    "request_timeout": "a time span such as `90s`, `5m` or `2h`, 0 to wait for ever, or `auto`: "
+    "wait for ever if the prompt came from a terminal or `[notify]` is set up, otherwise 5 minutes",
     "count": "a whole number",
     "amount": "a number",
     "read_servers": "a list of tables; see MCP SERVERS",

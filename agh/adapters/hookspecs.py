@@ -142,6 +142,7 @@ def agh_register_importers(register: Callable[[Importer], None]) -> None:
 def agh_register_redactions(register: Callable[[tuple[str, str | re.Pattern[str]]], None]) -> None:
     """Describe secrets to hide in everything that leaves agh.
 
-    :param register: Call it once per kind of secret, with its name and a regular expression. If that has a
-        group `secret`, only the group is hidden. It is searched in long texts, so it must not backtrack.
+    :param register: Call it once per kind of secret, with a name and a regular expression. Everything
+        that matches is hidden; if the expression has a group named `secret`, only what that group matches.
+        Long texts are searched, so write an expression that does not backtrack.
     """

@@ -75,7 +75,7 @@ def _records(path: str, counts: dict[str, Any]) -> Iterator[Record]:
                 yield check_row(Row(sequence, turn_id, type, agent_name, content.decode(), at))
     for table, count in seen.items():
         if counts.get(table, 0) != count:
-            raise ValueError(f"it is not whole: {count} of {counts.get(table)} rows of {table}")
+            raise ValueError(f"it is incomplete: {count} of {counts.get(table)} rows of {table}")
 
 
 def _parsed(data: bytes, number: int) -> dict[str, Any]:

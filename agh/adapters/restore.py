@@ -101,7 +101,7 @@ def native_fork(talk: Conversation) -> Restored:
     if not has_capability(talk.capabilities, "fork"):
         raise Impossible("the agent does not offer it")
     if talk.fork_message is not None and not talk.capabilities.get("loadSession"):
-        raise Impossible("nothing would tell whether the fork ends at the message")
+        raise Impossible("agh could not check that the fork ends at the right message")
     _require_id(talk)
     try:
         answer = talk.call("session/fork", sessionId=talk.agent_session)
@@ -195,7 +195,7 @@ def _check_end(talk: Conversation, fork: str) -> None:
     except RpcFailure as failure:
         raise Gone(f"the agent's fork cannot be checked: {failure}") from None
     if talk.last_message != talk.fork_message:
-        raise Gone("the agent's fork does not end at the message")
+        raise Gone("the agent's fork does not end at the right message")
 
 
 def _native(talk: Conversation, method: str) -> Restored:

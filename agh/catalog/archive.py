@@ -94,7 +94,7 @@ def _check_bounds(url: str, members: int, size: int) -> None:
 
 def _check_name(url: str, name: str) -> None:
     if name not in (".", "./") and not is_inside(name.removeprefix("./")):
-        raise ArchiveRefused(url, f"{name!r} leads outside the archive")
+        raise ArchiveRefused(url, f"{name!r} points outside the archive")
 
 
 def _is_below(path: str, directory: str) -> bool:

@@ -156,7 +156,7 @@ def _read_binary(fields: Any) -> Binary:
     checksum = _match(SHA256, fields["sha256"], "sha256").lower() if fields.get("sha256") else ""
     command = _text(fields.get("cmd"), "cmd").removeprefix("./")
     if not is_inside(command):
-        raise ValueError(f"cmd {command!r} leads out of the archive")
+        raise ValueError(f"cmd {command!r} points outside the archive")
     return Binary(archive, checksum, command, _read_args(fields), _read_env(fields))
 
 
@@ -199,7 +199,7 @@ def _read_env(fields: Mapping[str, Any]) -> dict[str, str]:
 
 def _text(value: Any, key: str) -> str:
     if not isinstance(value, str) or len(value) > MOST_TEXT or "\0" in value:
-        raise ValueError(f"{key} is not a short text")
+        raise ValueError(f"{key} is not a short string")
     return value
 
 

@@ -222,7 +222,7 @@ def _choose_line(lines: list[str]) -> str:
         if "error" in line.lower() and not any(word in line for word in noise):
             cause = following.lstrip("×╰├─▶│ ")
             return f"{line}: {cause}" if cause.startswith("Because") else line
-    return (lines or ["it failed and says nothing"])[-1]
+    return (lines or ["it failed without a message"])[-1]
 
 
 def _install_archive(plan: Plan) -> None:

@@ -166,7 +166,7 @@ def _plan_binary(name: str, entry: Entry, record: AgentRecord | None, version: s
             name, f"there is no archive for {platform()}, only: {ways}", hint=entry.website
         )
     if version and version != entry.version:
-        why = f"of archives the list has version {entry.version} only"
+        why = f"the registry has an archive only for version {entry.version}"
         raise AgentNotInstallable(name, why, hint=f"agh agent install {name}")
     checksum = sha256.lower() or binary.sha256
     if not checksum:

@@ -88,7 +88,7 @@ def remarks(shell: str, path: str) -> list[str]:
     """Return what the user has left to do before the shell reads the file."""
     if shell == "bash" and not any(map(os.path.exists, LOADERS)):
         return [
-            "bash reads it if the package bash-completion is installed; else add to ~/.bashrc:",
+            "bash reads it if the package bash-completion is installed; otherwise add to ~/.bashrc:",
             '  eval "$(agh completion bash)"',
         ]
     if shell == "zsh":

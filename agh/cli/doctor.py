@@ -27,7 +27,7 @@ _OLDEST_SQLITE = (3, 38, 0)  # the ->> operator
 _NETWORK = ("nfs", "cifs", "smb", "fuse.sshfs", "9p", "afs", "ceph", "glusterfs", "lustre")
 
 
-MEND = "; mend with: agh session repair --all"
+REPAIR = "; repair with: agh session repair --all"
 
 
 class Check(NamedTuple):
@@ -110,12 +110,12 @@ def _sessions() -> Iterator[Check]:
     yield Check("sessions", True, f"{count}, {len(live)} live")
     for session in find_stuck(live):
         name = session.id
-        detail = f"that of {name} does not respond; end it with: agh session stop {name} --kill"
+        detail = f"the keeper of {name} does not respond; end it with: agh session stop {name} --kill"
         yield Check("keeper", False, detail)
-    yield Check("orphans", not escaped, f"{escaped} processes left over" + MEND * bool(escaped))
+    yield Check("orphans", not escaped, f"{escaped} processes left over" + REPAIR * bool(escaped))
     if stale:
         names = ", ".join(stale[:5]) + (", …" if len(stale) > 5 else "")
-        yield Check("interrupted", True, f"{len(stale)}: {names}{MEND}")
+        yield Check("interrupted", True, f"{len(stale)}: {names}{REPAIR}")
 
 
 def _file_system(path: str) -> str:

@@ -35,8 +35,8 @@ def check_handover(session: Session, name: str) -> str:
     _check_idle(session)
     return terminal.clean(
         f"handing over from {current} to {name}: {current} stops, with everything it started. "
-        f"{name} gets the conversation with your next prompt; what {current} remembers beyond it is lost, "
-        f"and so are the model and the mode you chose.\n"
+        f"{name} gets the conversation with your next prompt; anything else that {current} remembers "
+        f"is lost, and so are the model and the mode you chose.\n"
     )
 
 
@@ -56,6 +56,6 @@ def _check_idle(session: Session) -> None:
 
     statuses = [entry["status"] for entry in read_inputs(session, everything=False)]
     if client.call(session, "hello").get("turn_id") or "dispatching" in statuses:
-        raise Usage("a turn is running", hint="wait for its end, or cancel it with Ctrl-C")
+        raise Usage("a turn is running", hint="wait until it ends, or cancel it with Ctrl-C")
     if "queued" in statuses:
         raise Usage("prompts are queued for this agent", hint="/queue lists them; /queue drop drops them")

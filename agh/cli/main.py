@@ -57,7 +57,7 @@ SHORT = {
     "transcript": "transcript",
 }
 SECTIONS = {
-    "Sessions, in short (agh session has them all)": (
+    "Common session commands (agh session lists them all)": (
         "new",
         "prompt",
         "attach",

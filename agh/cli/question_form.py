@@ -92,7 +92,7 @@ def decline_at_once(session: Session, request_id: str) -> None:
         except AghError:
             return  # somebody was faster
         words = terminal.one_line(question["message"], 400)
-        remark(f"declined a question of the agent, because of --no-ask: {words}")
+        remark(f"declined a question from the agent, because of --no-ask: {words}")
 
 
 def tell_answered(receipt: dict[str, Any]) -> None:

@@ -42,7 +42,7 @@ def attachment(path: str, session: Mapping[str, Any]) -> dict[str, Any]:
             return {"type": "resource", "resource": {"uri": uri, "mimeType": "text/plain", "text": text}}
         return {"type": "resource_link", "uri": uri, "name": os.path.basename(path)}
     if not offered.get("image"):
-        why = f"agent {session.get('agent_name')} takes no images ({path})"
+        why = f"agent {session.get('agent_name')} does not accept images ({path})"
         raise Usage(why, hint="leave it out, or use an agent that takes images")
     from base64 import b64encode
 

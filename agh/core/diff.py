@@ -23,7 +23,7 @@ def unified(old: str, new: str, path: str) -> list[str]:
     name = path.replace("\n", "\\n")
     lines = list(unified_diff(split_lines(before), split_lines(after), name, name, lineterm="", n=2))
     if not lines and old != new:
-        lines.append(f"{name}: only the end of the last line changes")
+        lines.append(f"{name}: only the newline at the end of the file changes")
     return lines
 
 

@@ -136,9 +136,9 @@ def check_row(row: AnyRow) -> AnyRow:
     if not all(isinstance(field, str) for field in texts) or not isinstance(
         row.content, bytes if isinstance(row, LongRow) else str
     ):
-        raise ValueError(f"event {number}: a field is not a text")
+        raise ValueError(f"event {number}: a field is not a string")
     if not re.fullmatch(_TYPE, row.type) or not re.fullmatch(_TIMESTAMP, row.timestamp):
-        raise ValueError(f"event {number}: its type or its time is not one")
+        raise ValueError(f"event {number}: its type or its timestamp is invalid")
     if len(row.turn_id) > 200 or len(row.agent_name) > 200:
         raise ValueError(f"event {number}: the name of its turn or agent is too long")
     try:
@@ -169,5 +169,5 @@ def select_metadata(session: Mapping[str, Any], *, trust: bool) -> dict[str, Any
     if not all(re.fullmatch(_TIMESTAMP, selected[key]) for key in ("created_at", "updated_at")):
         raise ValueError("the session's times cannot be read")
     if not all(isinstance(session_id, str) for session_id in selected.get("acp_session_ids", [])):
-        raise ValueError("the session's acp_session_ids are not texts")
+        raise ValueError("the session's acp_session_ids are not strings")
     return selected | {key: session[key] for key in TRUSTED if trust and session.get(key) is not None}

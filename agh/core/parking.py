@@ -35,7 +35,7 @@ def local_reset(meta: Mapping[str, Any]) -> str:
 
 
 def has_open_question(meta: Mapping[str, Any], is_live: bool) -> bool:
-    """Tell whether a question waits for an answer: nothing is sent before that.
+    """Tell whether a question is waiting for an answer: nothing is sent before that.
 
     A question outlives a keeper that was killed, and a permission request does not.
     """

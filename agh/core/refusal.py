@@ -15,7 +15,7 @@ WITHDRAWN = ("agent", "cancel", "turn_end", "the session's end")  # nobody refus
 REASONS = {
     "mode": "mode deny-all",
     "no-ask": "--no-ask",
-    "rule": "a rule of yours",
+    "rule": "one of your rules",
     "session": "denied for the whole session",
     "terminal": "by the user",
     "timeout": "no answer in time",

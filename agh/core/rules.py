@@ -155,7 +155,7 @@ def _read_rule(table: Any, number: int) -> Rule:
         raise ValueError(f"rule {number}: decision must be one of {', '.join(DECISIONS)}")
     patterns = {key: table[key] for key in PATTERNS if key in table}
     if not patterns or not all(isinstance(value, str) for value in patterns.values()):
-        raise ValueError(f"rule {number}: give at least one pattern of {', '.join(PATTERNS)}, as text")
+        raise ValueError(f"rule {number}: give at least one of {', '.join(PATTERNS)}, as a string")
     return Rule(table["decision"], **patterns, number=number)
 
 

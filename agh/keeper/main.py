@@ -165,7 +165,7 @@ def start_session(live: Live, request: StartRequest) -> dict[str, Any]:
         untold = ", ".join(live.folders[1:])
         remarks = [
             *remarks,
-            f"{live.agent.record.name} cannot use {untold}: it takes only one directory",
+            f"{live.agent.record.name} cannot use {untold}: it supports only one directory",
         ]
     outcome = start_conversation(live, request)
     hello = activate(live, outcome, resuming, remarks, intended_reset(live, request))

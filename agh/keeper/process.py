@@ -47,7 +47,7 @@ class Ready:
         self._report({"error": error.for_relay()})
 
     def queued(self, hello: dict[str, Any]) -> None:
-        """Report that the agent waits for a slot in its place, and prompts are queued."""
+        """Report that the agent is waiting for a slot in its place, and prompts are queued."""
         self._write({"queued": hello})
 
     def asked(self, request_id: str) -> None:

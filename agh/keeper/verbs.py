@@ -20,7 +20,7 @@ from agh.store.rows import redact_tables
 def verbs(live: Live) -> dict[str, Handler]:
     """Return the handler of each verb; until the session is ready, only `stop` and answers are accepted.
 
-    While the agent waits for a slot in its place, prompts are accepted, too.
+    While the agent is waiting for a slot in its place, prompts are accepted, too.
     """
 
     def when_ready(handler: Callable[[Live, dict[str, Any], Answer], None]) -> Handler:

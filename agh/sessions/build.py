@@ -64,9 +64,9 @@ def fill(log: Writer, records: Iterable[Record]) -> dict[str, int]:
                 turns.add(record.turn_id)
                 continue
             if not record.row or not set(record.row) <= names[record.table]:
-                raise ValueError(f"a row of {record.table} has columns that are not there")
+                raise ValueError(f"a row of {record.table} has unknown columns")
             if not all(map(_fits, record.row.values())):
-                raise ValueError(f"a row of {record.table} holds something that is no text and no number")
+                raise ValueError(f"a row of {record.table} has a value that is neither a string nor a number")
             bulk.add(record.table, record.row)
         bulk.flush()
         log.last_sequence += events

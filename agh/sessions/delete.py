@@ -64,7 +64,7 @@ def _forget(session: Session) -> list[str]:
     try:
         metadata = meta.read(session)
         if metadata.get("mirror"):
-            return [f"the session itself: {metadata['place']} keeps it; delete it with the agh there"]
+            return [f"the session itself: it is kept on {metadata['place']}; delete it there, with agh"]
         agent_sessions, workspace = metadata.get("acp_session_ids") or [], metadata["workspace_path"]
         if (
             not agent_sessions

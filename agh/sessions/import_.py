@@ -158,7 +158,7 @@ def _import_conversation(
             pass  # another import was quicker: look at what it made
     earlier = meta.read(target).get("imported")
     if not earlier or "path" not in earlier:
-        return _outcome(path, target, "skipped", 0, "it is the conversation of this session already")
+        return _outcome(path, target, "skipped", 0, "this session already has the conversation")
     if earlier == source:
         return _outcome(path, target, "unchanged", 0)
     return _append_new(path, target, records, source, agent_session)

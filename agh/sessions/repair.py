@@ -81,7 +81,7 @@ def _repair_mirror(session: Session, metadata: Meta) -> Report:
     """Repair only the metadata of a mirror: its log is pulled, and what it lacks comes with the next pull."""
     repairs = Plan()
     if metadata["state"] in status.LIVE_STATES:
-        repairs.issues.append(issue("stale_metadata", "error", "the connection ended without a word"))
+        repairs.issues.append(issue("stale_metadata", "error", "the connection ended without notice"))
         repairs.actions.append(action("fix_metadata"))
         repaired: Any = status.effective_meta(metadata, lock_held=False) | {"updated_at": timestamp()}
         repaired |= {"stop_reason": "shutdown", "failure": None, "stop_detail": status.MIRROR_CUT}

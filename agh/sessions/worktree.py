@@ -117,21 +117,21 @@ def _make_again(tree: Tree, in_the_way: bool) -> list[str]:
     if in_the_way:
         aside = f"{path}.aside-{time.time_ns()}"
         os.rename(path, aside)
-        remarks.append(f"what was in the way of the worktree is now {aside}")
+        remarks.append(f"a file or directory was in the way of the worktree; it was renamed to {aside}")
     entry = worktrees(repository).get(path, {})
     if entry:
         git(repository, "worktree", "remove", "--force", path)  # what git knows of it: nothing else is there
     make_private_dir(os.path.dirname(path))
     if entry and "branch" not in entry:
         git(repository, "worktree", "add", "--detach", path, entry["HEAD"], limit=CHECKOUT_LIMIT)
-        return [*remarks, f"the worktree {path} was created again at {entry['HEAD'][:12]}"]
+        return [*remarks, f"the worktree {path} was recreated at {entry['HEAD'][:12]}"]
     branch = entry.get("branch", "").removeprefix("refs/heads/") or tree["branch"]
     check_free(repository, branch)
     if not has(repository, f"refs/heads/{branch}") and not has(repository, f"refs/remotes/origin/{branch}"):
         with suppress(GitFailed):
             git(repository, "fetch", "-q", "origin", f"refs/heads/{branch}:refs/remotes/origin/{branch}")
     _check_out({**tree, "branch": branch}, None)
-    return [*remarks, f"the worktree {path} was created again from branch {branch}"]
+    return [*remarks, f"the worktree {path} was recreated from branch {branch}"]
 
 
 def release(tree: Tree, users: Iterable[str]) -> list[str]:

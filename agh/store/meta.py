@@ -179,10 +179,10 @@ def find_problem(meta: dict[str, Any]) -> str | None:
             return f"it has no {key}"
     for key, value in meta.items():
         if key in _FIELD_TYPES and type(value) not in _FIELD_TYPES[key]:
-            return f"its {key} is of the wrong type"
+            return f"its {key} has the wrong type"
     for key, types in _INNER_TYPES.items():
         if (value := meta.get(key)) and not _contains_only(value, types):
-            return f"its {key} holds something of the wrong type"
+            return f"its {key} has a value of the wrong type"
     for key, required in _REQUIRED_KEYS.items():
         if (value := meta.get(key)) is not None and not all(inner_key in value for inner_key in required):
             return f"its {key} is incomplete"

@@ -151,7 +151,7 @@ class Reader:
             rows, size = [], 0
             for row in cursor:
                 if not str is type(row[1]) is type(row[2]) is type(row[3]) is type(row[4]) is type(row[5]):
-                    raise sqlite3.DatabaseError(f"row {row[0]} holds something that is not text")
+                    raise sqlite3.DatabaseError(f"row {row[0]} has a value that is not a string")
                 rows.append(Row._make(row))
                 size += len(row[4])
                 if max_bytes is not None and size > max_bytes:

@@ -95,7 +95,7 @@ def read_spliced(
             rows = [to_raw(row) for row in shown(connection, list(map(from_raw, rows)))]
         return splice(rows), rows[-1][0] if rows else values[1]
     except (AttributeError, TypeError):
-        raise sqlite3.DatabaseError("a row holds something that is not text") from None
+        raise sqlite3.DatabaseError("a row has a value that is not a string") from None
     finally:
         connection.text_factory = str
 

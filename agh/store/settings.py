@@ -105,7 +105,9 @@ def change(path: str, key: str, value: str | None) -> Any:
         try:
             new_text = set_value(text, key, new_value)
         except CannotEdit:
-            raise ConfigInvalid(path, f"{key} cannot be edited the way it is written", hint=by_hand) from None
+            raise ConfigInvalid(
+                path, f"{key} is written in a way that agh cannot edit", hint=by_hand
+            ) from None
         if new_text != text:
             _write(path, new_text)
     return new_value

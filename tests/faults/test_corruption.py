@@ -129,7 +129,7 @@ META = [
     (
         "a text for a limit",
         field("limits", {"max_cost": "x"}),
-        "its limits holds something of the wrong type",
+        "its limits has a value of the wrong type",
     ),
     ("a number for a restore", field("restore", 3), "its restore is of the wrong type"),
     ("a number for an id", field("acp_session_ids", [3]), "its acp_session_ids holds something"),

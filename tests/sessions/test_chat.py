@@ -419,7 +419,7 @@ def test_commands(live: Live, tmp_path: Path) -> None:
             ("/model large", "model: large"),
             ("/mode", "* ask"),
             ("/agent", "echo"),
-            ("/diff", "the last turn reported no change of a file"),
+            ("/diff", "the last turn reported no changed files"),
             ("/cost", "the agent has reported no usage"),
             ("/queue", "the queue is empty"),
             ("/last", "no tool has printed anything yet"),

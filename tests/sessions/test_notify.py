@@ -130,7 +130,7 @@ def test_a_redirect_is_not_followed(live: Live, hook: Receiver, status: int) -> 
         notify(live, f'ntfy = "{hook.url}/my-topic"\nntfy_token = "tk_1"')
         result = live.agh("notify", "test", code=None)
         assert result.returncode != 0
-        assert f"HTTP {status}; set the address that it redirects to" in result.stdout + result.stderr
+        assert f"HTTP {status}; use the address that it redirects to" in result.stdout + result.stderr
         assert elsewhere.received == []
 
 
@@ -192,10 +192,10 @@ def test_apprise_sends_and_names_no_url(live: Live, hook: Receiver) -> None:
     assert SECRET not in json.dumps(request.content)
     notify(live, f'apprise = ["{service}", "nonsense://{secret}@host", "json://{secret}@127.0.0.1:1"]')
     result = live.agh("notify", "test", code=1)
-    assert result.stdout == "apprise  failed: URL number 2 is not one that apprise knows\n"
+    assert result.stdout == "apprise  failed: URL number 2 is not a URL that Apprise supports\n"
     notify(live, f'apprise = ["json://{secret}@127.0.0.1:1"]')
     result = live.agh("notify", "test", code=1)
-    assert result.stdout == "apprise  failed: a service did not take it\n"
+    assert result.stdout == "apprise  failed: a service rejected it\n"
     assert "sk-secret" not in result.stderr
 
 
@@ -232,7 +232,7 @@ def test_a_notifier_that_fails_or_hangs_delays_nothing(live: Live, hook: Receive
         session.tell("hello")
     assert not hook.answering.is_set(), "turns ended while the notifier hung"
     log = session.directory / "keeper.log"
-    wait_until(lambda: log.read_text().count("notify: command: it did not end in time") >= 4)
+    wait_until(lambda: log.read_text().count("notify: command: it took too long") >= 4)
     text = log.read_text()
     assert "notify: webhook: no answer in time" in text
     assert "notify: ntfy: " in text

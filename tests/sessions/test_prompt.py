@@ -132,7 +132,7 @@ def test_an_empty_turn_is_completed_with_a_warning(live: Live) -> None:
     session = live.new()
     assert session.turn("/empty")["stop_reason"] == "end_turn"
     (warning,) = session.events("runtime_warning")
-    assert "without a word" in warning.content["text"]
+    assert "without answering" in warning.content["text"]
 
 
 def test_timeout_cancels_the_turn_and_exits_3(live: Live) -> None:

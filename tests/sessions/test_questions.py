@@ -83,7 +83,7 @@ def test_a_question_is_a_row_an_event_and_a_badge(live: Live) -> None:
     assert (event.content["request_id"], event.content["mode"]) == (request_id, "form")
     assert event.content["raw"]["params"]["message"] == "How shall it look?"
     recap = session.agh("recap").stdout
-    assert "1 questions of the agent" in recap
+    assert "1 questions from the agent" in recap
     session.agh("answer", "colour=Blue", "size=4", "tags=one,two")
     session.wait_idle()
     answer = {"colour": "b", "size": 4, "sure": False, "tags": ["one", "two"]}
@@ -101,8 +101,8 @@ def test_a_question_is_a_row_an_event_and_a_badge(live: Live) -> None:
     ("words", "reason"),
     [
         (["colour=green", "size=4"], "'green' is not one of r, b"),
-        (["colour=r", "size=2"], "size: at least 3"),
-        (["colour=r", "size=10"], "size: at most 9"),
+        (["colour=r", "size=2"], "size: it must be at least 3"),
+        (["colour=r", "size=10"], "size: it must be at most 9"),
         (["colour=r", "size=4.5"], "not a whole number"),
         (["colour=r", "size=four"], "not a number"),
         (["colour=r"], "size is required"),
@@ -184,7 +184,7 @@ def test_nobody_answers_in_time(live: Live) -> None:
 def test_no_ask_declines_and_says_so(live: Live) -> None:
     session = live.new()
     process = session.prompt("/elicit Which one?", "--no-ask")
-    assert "declined a question of the agent, because of --no-ask: Which one?" in process.stderr
+    assert "declined a question from the agent, because of --no-ask: Which one?" in process.stderr
     assert "elicit: decline {}" in process.stdout
     assert outcomes(session) == [("declined", "no-ask")]
 

@@ -1,4 +1,4 @@
-"""Prompts that wait: in order, within bounds, changed from outside, and never lost or sent twice."""
+"""Queued prompts: in order, within bounds, changed from outside, and never lost or sent twice."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_the_details_of_an_error_in_a_turn(live: Live) -> None:
 def test_the_cause_of_a_death_is_chosen_among_the_last_lines(live: Live) -> None:
     death = {"stderr": f"key {SECRET}\n" * 30 + NODE, "stdout": "Debugger attached.\n", "exit": 1}
     error = failed_start(live, {"initialize": death}, 7, install='"npm install -g answering"')
-    assert error["message"].endswith("; its last words: Error: Cannot find module '/opt/agent/index.js'")
+    assert error["message"].endswith("; its last output: Error: Cannot find module '/opt/agent/index.js'")
     assert error["hint"] == "install it: npm install -g answering"
     assert len(error["details"]["stderr"]) == 20
     assert error["details"]["stdout"] == ["Debugger attached."]
@@ -75,7 +75,7 @@ def test_words_on_stdout_can_be_the_cause(live: Live) -> None:
     """A stub that says on stdout where the product is now, and exits 0."""
     death = {"stdout": "kimi-cli has moved. Error: install @moonshot-ai/kimi-code\n", "exit": 0}
     error = failed_start(live, {"initialize": death}, 7)
-    assert "its last words: kimi-cli has moved. Error: install @moonshot-ai/kimi-code" in error["message"]
+    assert "its last output: kimi-cli has moved. Error: install @moonshot-ai/kimi-code" in error["message"]
 
 
 def test_a_death_in_a_turn(live: Live) -> None:

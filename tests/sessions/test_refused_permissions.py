@@ -47,7 +47,7 @@ def test_the_turn_is_printed_all_the_same(live: Live) -> None:
 @pytest.mark.parametrize(
     ("settings", "options", "reason"),
     [
-        ("[[permissions.rules]]\nkind = 'execute'\ndecision = 'deny'", (), "a rule of yours"),
+        ("[[permissions.rules]]\nkind = 'execute'\ndecision = 'deny'", (), "one of your rules"),
         ("[permissions]\ntimeout = '0.2s'", (), "no answer in time"),
         ("", ("--no-ask",), "--no-ask"),
     ],

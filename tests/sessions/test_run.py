@@ -60,7 +60,7 @@ def test_a_picture_that_the_agent_does_not_take_leaves_nothing(live: Live) -> No
     args = ("--agent", "answering", "--name", "look", "look", "--attach", picture)
     result = live.agh("run", *args, code=2)
     assert result.stderr.splitlines() == [
-        f"agh: agent answering takes no images ({picture})",
+        f"agh: agent answering does not accept images ({picture})",
         "hint: leave it out, or use an agent that takes images",
     ]
     assert live.sessions() == []

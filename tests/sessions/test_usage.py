@@ -133,6 +133,6 @@ def test_usage_told_request_by_request(live: Live) -> None:
     (row,) = usage(live, session.id)
     assert (row["input_tokens"], row["output_tokens"], row["total_tokens"]) == (230, 27, 257)
     assert session.events("done")[0].content["usage"]["total_tokens"] == 257
-    assert "without a word" in session.events("runtime_warning")[0].content["text"], (
+    assert "without answering" in session.events("runtime_warning")[0].content["text"], (
         "an empty chunk says nothing"
     )

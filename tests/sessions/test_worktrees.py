@@ -107,12 +107,12 @@ def test_a_worktree_that_is_gone_is_made_again(live: Live, repository: Repositor
     session.stop()
     shutil.rmtree(tree_of(session).parent)
     result = session.prompt("what did I say?")
-    assert "was created again from branch fix" in result.stderr
+    assert "was recreated from branch fix" in result.stderr
     assert "remember" in result.stdout
     assert (tree_of(session) / "new.txt").read_text() == "kept"
-    assert "created again" in session.events("runtime_warning")[-1].content["text"]
+    assert "recreated" in session.events("runtime_warning")[-1].content["text"]
     session.stop()
-    assert "created again" not in session.agh("resume").stderr
+    assert "recreated" not in session.agh("resume").stderr
 
 
 def test_it_comes_back_on_the_branch_it_was_last_on(live: Live, repository: Repository) -> None:

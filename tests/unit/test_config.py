@@ -107,8 +107,8 @@ def test_a_key_like_no_other_gets_the_whole_list(private_home: Path) -> None:
 @pytest.mark.parametrize(
     ("toml", "words"),
     [
-        ("agent = 5", "agent: 5 is not a text"),
-        ("agent = []", "agent: [] is not a text"),
+        ("agent = 5", "agent: 5 is not a string"),
+        ("agent = []", "agent: [] is not a string"),
         ("[session]\nqueue_cap = 1.5", "session.queue_cap: 1.5 is not a whole number"),
         ("[session]\nqueue_cap = true", "session.queue_cap: True is not a whole number"),
         ("[session]\nqueue_cap = -1", "session.queue_cap: -1 is not a whole number"),

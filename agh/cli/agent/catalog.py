@@ -123,7 +123,7 @@ def uninstall(name: str, output: str) -> None:
     """Delete an installed agent and its pinned version. Sessions stay."""
     path = installing.uninstall(name)
     row = {"name": name, "file": path, "installed": False}
-    write_result("agent", row, output, lambda: f"uninstalled {name}: {path} is deleted")
+    write_result("agent", row, output, lambda: f"uninstalled {name}; deleted {path}")
 
 
 def _matches(row: dict[str, Any], words: tuple[str, ...]) -> bool:

@@ -114,7 +114,7 @@ def _choose(name: str) -> Callable[[Session, str], Result]:
         current = str((metadata.get("current") or {}).get(name) or metadata.get(name) or "")
         values = _offered(metadata.get("offers") or {}, name) or ([current] if current else [])
         if not values:
-            return Result(text=f"the agent offers no choice of a {name}\n")
+            return Result(text=f"the agent offers no choice of {name}\n")
         marked = [(value == current, terminal.one_line(value, 200)) for value in values]
         return Result(text="".join(f"{'*' if is_current else ' '} {value}\n" for is_current, value in marked))
 
@@ -141,7 +141,7 @@ def _cost(session: Session, _: str) -> Result:
 def _diff(session: Session, _: str) -> Result:
     text = changes_of_last_turn(session)
     if not text:
-        return Result(text="the last turn reported no change of a file\n")
+        return Result(text="the last turn reported no changed files\n")
     return _in_pager(styled(diff_lines(text)))
 
 

@@ -36,14 +36,14 @@ def words(agents: list[AgentRecord]) -> str:
     if runnable:
         lines.append(f"Not installed, but npx can run: {', '.join(runnable)}.")
     if not installed:
-        answers = ", so the embedded echo agent answers" if len(real) < len(agents) else ""
+        answers = ", so the built-in echo agent answers" if len(real) < len(agents) else ""
         lines.append(f"No agent is installed{answers}. Install one, for example:")
         lines += [f"  {agent.install}" for agent in real if agent.install][:1]
     lines += [
         "Next:",
         "  agh run 'what does this project do?'          one prompt, one answer",
         "  agh new --name first                          a session that stays",
-        "  agh attach first                              remark to it",
+        "  agh attach first                              chat with it",
         "  agh agent list                                every agent that agh knows",
     ]
     return "\n".join(lines) + "\n"

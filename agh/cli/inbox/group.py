@@ -39,7 +39,7 @@ def inbox(context: click.Context, watch: bool, count: bool, output: str) -> None
         return
     if watch:
         if count:
-            raise Usage("give --watch or --count", hint="agh inbox --help")
+            raise Usage("give either --watch or --count, not both", hint="agh inbox --help")
         from agh.cli.inbox.watch import watch_inbox
 
         watch_inbox(output)

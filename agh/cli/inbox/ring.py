@@ -25,7 +25,7 @@ BELL = "\a"
 WORDS = {
     "needs_you": "needs you",
     "failed": "failed in a turn",
-    "limited": "met a usage limit",
+    "limited": "reached a usage limit",
     "turn_end": "ended its turn",
 }
 EVENT_OF_KIND = {"failure": "failed", "limited": "limited"}  # all others need the user

@@ -53,7 +53,7 @@ def _tell_nothing(agent: str, directory: str, everywhere: bool) -> None:
     if everywhere:
         remark(f"{agent} lists no sessions")
     else:
-        remark(f"{agent} lists no sessions of {directory}; those of every directory: --all")
+        remark(f"{agent} lists no sessions of {directory}; see those of all directories with --all")
 
 
 def _table(own_sessions: list[dict[str, Any]]) -> str:

@@ -16,7 +16,7 @@ from agh.store import sessions
 @click.option("--force", is_flag=True, help="Release the lease even if somebody else holds it.")
 @output_option()
 def detach_command(id: str, holder: str | None, force: bool, output: str) -> None:
-    """Give back the lease on a live session. The agent keeps working."""
+    """Release a live session, so that others can attach. The agent keeps working."""
     receipt = client.call(sessions.resolve(id), "detach", holder=holder or default_holder(), force=force)
     write_result(
         "detach", receipt, output, lambda: f"detached {receipt['detached'] or '(nobody was attached)'}"

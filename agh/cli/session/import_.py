@@ -79,7 +79,10 @@ def import_command(
     """
     if agent is not None:
         if source or new_id or workspace or trust:
-            raise Usage("--from-agent goes with --cwd, --all and --list", hint="agh session import --help")
+            raise Usage(
+                "--from-agent can be combined only with --cwd, --all and --list",
+                hint="agh session import --help",
+            )
         adopt_command(agent, paths, cwd, everywhere, only_list, output)
         return
     if cwd or everywhere or only_list:
@@ -192,7 +195,7 @@ def _spool_stdin(paths: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str 
 
 
 def _line(outcome: Outcome) -> str:
-    status = outcome["status"] if outcome["status"] != "grown" else f"{outcome['events']} events more"
+    status = outcome["status"] if outcome["status"] != "grown" else f"{outcome['events']} more events"
     reason = outcome.get("reason") or (f"{outcome['events']} events" if status == "imported" else "")
     words = [outcome["session_id"] or "-", status, reason, outcome["path"]]
     return terminal.clean("  ".join(word for word in words if word)).replace("\n", " ") + "\n"
@@ -201,7 +204,7 @@ def _line(outcome: Outcome) -> str:
 def _remark(outcomes: list[Outcome]) -> None:
     left_out = sorted({key for outcome in outcomes for key in outcome.get("left_out") or []})
     if left_out:
-        remark(f"not taken over: {', '.join(left_out)}; to import it too, use --trust")
+        remark(f"not imported: {', '.join(left_out)}; to import these too, use --trust")
     if len(outcomes) > 1:
         counts = {status: sum(outcome["status"] == status for outcome in outcomes) for status in _STATUSES}
         remark(", ".join(f"{count} {status}" for status, count in counts.items() if count))

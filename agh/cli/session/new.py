@@ -127,7 +127,8 @@ def name_options(command: Any) -> Any:
     type=click.Choice(("here", "there")),
     default="here",
     show_default=True,
-    help="Keep the session here, or by the agh of --on ssh:HOST, where it survives a broken connection.",
+    help="Where the session is kept: on this machine, or on the host of --on ssh:HOST, "
+    "where it survives a broken connection.",
 )
 @click.option("--no-ask", is_flag=True, help="Refuse whatever the agent asks for while it starts.")
 @click.option("--wait", is_flag=True, help="Wait until the agent runs, even if its place has no slot yet.")
@@ -137,8 +138,8 @@ def new_command(output: str, wait: bool, keeper: str, **options: Any) -> None:
 
     It stays live until you stop it, or until it has been idle for 15 minutes (session.idle_after).
 
-    If its place has no free slot, as on a full cluster, the session stays `starting`. You can prompt it
-    already; the prompts are sent when the agent runs.
+    If its place has no free slot, as on a full cluster, the session stays `starting`. You can already
+    prompt it; its prompts are sent once the agent runs.
     """
     if keeper == "there":
         view = _new_mirrored(**options, waits_for_slot=wait)
@@ -181,7 +182,7 @@ def _new_mirrored(*, no_ask: bool = False, **options: Any) -> dict[str, Any]:
     with starting():
         session, hello = create_mirrored(**check_options(**options))
     if hello.get("queued"):
-        remark(f"no slot is free in {options['on']}: the agent starts when there is one; prompts are queued")
+        remark(f"{options['on']} has no free slot; the agent starts when one is free, and prompts are queued")
     tell_remarks(hello)
     return session_view(session)
 

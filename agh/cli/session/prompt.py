@@ -146,7 +146,11 @@ def prompt_command(
         receipt = send_and_tell(session, blocks, refuse=no_ask, **options)
         if not detach:
             if receipt["status"] == "queued" and not receipt.get("resumes_at"):
-                why = "the agent waits for a slot" if receipt.get("waits_for_slot") else "the session is busy"
+                why = (
+                    "the agent is waiting for a slot"
+                    if receipt.get("waits_for_slot")
+                    else "the session is busy"
+                )
                 remark(f"{why}; the prompt waits in its queue")
             raise click.exceptions.Exit(show_turns(session, receipt, output, limit, wait=wait, refuse=no_ask))
     if output in ("json", "jsonl"):

@@ -56,7 +56,7 @@ def describe(view: dict[str, Any]) -> str:
         for key, word in (
             ("pending_inputs", "queued prompts"),
             ("pending_permissions", "permission requests"),
-            ("pending_questions", "questions of the agent"),
+            ("pending_questions", "questions from the agent"),
         )
         if view[key]
     ]

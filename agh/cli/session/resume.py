@@ -122,7 +122,7 @@ def resume_command(
         context = click.get_current_context()
         raise click.MissingParameter(ctx=context, param=context.command.params[0])  # on a terminal: pick one
     if id is not None and latest:
-        raise Usage("name a session, or --latest", hint="agh session resume @last")
+        raise Usage("name a session, or use --latest", hint="agh session resume @last")
     if why and not latest:
         raise Usage("--why needs --latest", hint="agh session list --resumable --why")
     holder = holder or default_holder()

@@ -26,7 +26,7 @@ MOST_DETAILS = 12
 HELP = (
     ("arrows, j, k", "select a session; g and G: the first, the last"),
     ("Enter", "attach to it; Ctrl-D comes back here"),
-    ("a", "allow what it asks, after showing it with its diff"),
+    ("a", "show its request and the diff, then allow it"),
     ("d", "deny it"),
     ("n", "start a session: agent, directory, first prompt"),
     ("s", "stop the selected session"),

@@ -18,7 +18,7 @@ from agh.store import sessions
 from agh.store.views import View
 
 PAGE = 10  # lines
-HINT = "Enter picks  Esc gives up  type to filter"
+HINT = "Enter picks  Esc cancels  type to filter"
 
 
 def pick_session(context: click.Context | None) -> str | None:

@@ -89,7 +89,7 @@ class Screen:
     def ask(self, *, allows: bool) -> None:
         """Show what the selected session asks, before it is allowed or denied."""
         if not self.state.entries:
-            self.state.message = "the inbox is empty in this session"
+            self.state.message = "this session has nothing in the inbox"
             return
         entry = self.state.entries[0]
         if entry["kind"] == "permission":

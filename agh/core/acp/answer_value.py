@@ -54,7 +54,7 @@ def choose(field: Mapping[str, Any], text: str) -> str:
 
 def _check_string(field: Mapping[str, Any], value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("it must be a text")
+        raise ValueError("it must be a string")
     if field["choices"]:
         return choose(field, value)
     limits = field["limits"]
@@ -63,7 +63,7 @@ def _check_string(field: Mapping[str, Any], value: Any) -> str:
     if isinstance(pattern, str) and not _matches(pattern, value):
         raise ValueError(f"it does not match {pattern}")
     if (form := limits.get("format")) in _FORMATS and not _FORMATS[form](value):
-        raise ValueError(f"it is no {form}")
+        raise ValueError(f"it is not a valid {form}")
     return value
 
 
@@ -101,7 +101,7 @@ def _check_list(field: Mapping[str, Any], value: Any) -> list[str]:
     if isinstance(value, str):
         value = _split(field, value)
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ValueError("it must be a list of texts")
+        raise ValueError("it must be a list of strings")
     items = [choose(field, item) if field["choices"] else item for item in value]
     items = list(dict.fromkeys(items))
     limits = field["limits"]
@@ -119,9 +119,15 @@ def _split(field: Mapping[str, Any], text: str) -> list[str]:
 def _check_range(value: float, lowest: Any, highest: Any, unit: str = "") -> None:
     unit = f" {unit}" if unit else ""
     if isinstance(lowest, int | float) and value < lowest:
-        raise ValueError(f"at least {lowest}{unit}, and it has {value}" if unit else f"at least {lowest}")
+        raise ValueError(
+            f"it needs at least {lowest}{unit} but has {value}" if unit else f"it must be at least {lowest}"
+        )
     if isinstance(highest, int | float) and value > highest:
-        raise ValueError(f"at most {highest}{unit}, and it has {value}" if unit else f"at most {highest}")
+        raise ValueError(
+            f"it may have at most {highest}{unit} but has {value}"
+            if unit
+            else f"it must be at most {highest}"
+        )
 
 
 def _matches(pattern: str, text: str) -> bool:

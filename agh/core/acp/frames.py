@@ -218,7 +218,7 @@ def _normalise_error(error: Any) -> dict[str, Any]:
             return error  # type: ignore[no-any-return]
         case str(message) | {"message": str(message)}:
             return {"code": INTERNAL_ERROR, "message": message, "data": error}
-    return {"code": INTERNAL_ERROR, "message": "an error of no known form", "data": error}
+    return {"code": INTERNAL_ERROR, "message": "an error in an unknown format", "data": error}
 
 
 def _reject(reason: str, line: bytes) -> Malformed:

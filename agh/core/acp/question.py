@@ -56,12 +56,12 @@ def read_question(params: Mapping[str, Any]) -> Question:
     """Return the question in the parameters of a request; raise ValueError if it is none."""
     message, mode = params.get("message"), params.get("mode", "form")
     if not isinstance(message, str):
-        raise ValueError("message is a text")
+        raise ValueError("message must be a string")
     if mode not in ("form", "url"):
         raise ValueError(f"mode {mode!r} is neither form nor url")
     url = params.get("url")
     if mode == "url" and not isinstance(url, str):
-        raise ValueError("url is a text")
+        raise ValueError("url must be a string")
     question: Question = {
         "mode": mode,
         "message": message,
@@ -71,7 +71,7 @@ def read_question(params: Mapping[str, Any]) -> Question:
         "tool_call_id": _text(params.get("toolCallId")),
     }
     if len(orjson.dumps(question)) > MOST_BYTES:
-        raise ValueError(f"a question has at most {MOST_BYTES >> 10} KB")
+        raise ValueError(f"a question may have at most {MOST_BYTES >> 10} KB")
     return question
 
 
@@ -82,7 +82,7 @@ def stored_question(text: str, message: str) -> Question:
         for field in value["fields"]:
             describe_field(field)
             if not isinstance(field["name"], str) or field["type"] not in _TYPES:
-                raise ValueError("a field has a name and a type")
+                raise ValueError("a field needs a name and a type")
         question: Question = {key: value[key] for key in Question.__annotations__}  # type: ignore[assignment]
         return question
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -104,7 +104,7 @@ def check_answer(fields: list[Field], values: Mapping[str, Any]) -> dict[str, An
     names = [field["name"] for field in fields]
     for name in values:
         if name not in names:
-            raise ValueError(f"there is no field {name!r}; there is {', '.join(names) or 'none'}")
+            raise ValueError(f"there is no field {name!r}; the fields are: {', '.join(names) or 'none'}")
     content = {}
     for field in fields:
         value = values.get(field["name"], field.get("default"))
@@ -174,7 +174,7 @@ def _read_fields(schema: Any) -> list[Field]:
     if not isinstance(properties, dict) or not isinstance(required, list):
         raise ValueError("properties must be an object, required a list")
     if len(properties) > MOST_FIELDS:
-        raise ValueError(f"a form has at most {MOST_FIELDS} fields")
+        raise ValueError(f"a form may have at most {MOST_FIELDS} fields")
     return [_read_field(name, shape, name in required) for name, shape in properties.items()]
 
 

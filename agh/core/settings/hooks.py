@@ -55,6 +55,6 @@ def _read_hook(table: dict[str, Any], number: int) -> Hook:
     )
     if hook.event not in HOOK_EVENTS or hook.mode not in ("sync", "async") or not hook.command:
         raise ValueError(
-            f"hook {number} needs a command, an event of {', '.join(HOOK_EVENTS)}, mode sync or async"
+            f"hook {number} needs a command, an event ({', '.join(HOOK_EVENTS)}) and a mode (sync or async)"
         )
     return hook

@@ -66,7 +66,7 @@ def _osc(value: Any) -> str:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.isprintable():
-        raise ValueError("must be a text of one line")
+        raise ValueError("must be a string of one line")
     return value
 
 
@@ -86,14 +86,14 @@ def _topic(value: Any) -> str:
 def _command(value: Any) -> tuple[str, ...]:
     _, words = command_words(value)
     if not words:
-        raise ValueError("must be a line for the shell, or a list of words")
+        raise ValueError("must be a shell command, or a list of words")
     return words
 
 
 def _apprise(value: Any) -> tuple[str, ...]:
     urls = [value] if isinstance(value, str) else value
     if not isinstance(urls, list) or not urls:
-        raise ValueError("must be a list of URLs of apprise")
+        raise ValueError("must be a list of Apprise URLs")
     for number, url in enumerate(urls, 1):  # no error quotes one: they have passwords in them
         if not isinstance(url, str) or not url.isprintable() or "://" not in url:
             raise ValueError(f"number {number} is not an Apprise URL, such as tgram://TOKEN/CHAT")

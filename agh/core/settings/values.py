@@ -64,14 +64,14 @@ def count(value: Any) -> int:
 def amount(value: Any) -> float:
     """Return a finite number, zero or more."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise ValueError(f"{value!r} is not an amount")
+        raise ValueError(f"{value!r} is not a number of 0 or more")
     return float(value)
 
 
 def text(value: Any) -> str:
     """Return a text."""
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not a text")
+        raise ValueError(f"{value!r} is not a string")
     return value
 
 

@@ -40,9 +40,9 @@ def decide_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
     """Decide the pending request that is named."""
     request_id, verdict = request.get("request_id"), str(request["verdict"])
     if not isinstance(request_id, str) or not request_id:
-        raise Usage("name the request that you answer", hint=f"agh session permissions {live.session_id}")
+        raise Usage("name the request to answer", hint=f"agh session permissions {live.session_id}")
     if verdict not in VERDICTS:
-        raise ValueError(f"{verdict!r} is no verdict")
+        raise ValueError(f"{verdict!r} is not a verdict")
     refuse_own_process(live, request, f"answer {request_id}")
     pending = live.agent.requests.get(request_id)
     if pending is not None and time.monotonic() >= pending.deadline:
@@ -53,7 +53,7 @@ def decide_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
     if request.get("digest") not in (None, pending.digest):
         raise PermissionChanged(request_id, live.session_id)
     if verdict != "deny" and select(verdict, pending.options) is None:
-        offers = ", ".join(offered(pending.options)) or "nothing that agh knows"
+        offers = ", ".join(offered(pending.options)) or "no answer that agh knows"
         answers = repr(verdict.replace("_", " ")), offers.replace("_", " ")
         raise PermissionNotOffered(request_id, *answers, live.session_id)
     by, option_id = str(request.get("by") or "user"), request.get("option_id")
@@ -64,9 +64,9 @@ def answer_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
     """Answer the question that is named, pending or orphaned."""
     request_id, decision = request.get("request_id"), str(request["decision"])
     if not isinstance(request_id, str) or not request_id:
-        raise Usage("name the question that you answer", hint=f"agh session questions {live.session_id}")
+        raise Usage("name the question to answer", hint=f"agh session questions {live.session_id}")
     if decision not in DECISIONS:
-        raise ValueError(f"{decision!r} is no decision")
+        raise ValueError(f"{decision!r} is not a decision")
     refuse_own_process(live, request, f"answer {request_id}")
     pending = live.agent.questions.get(request_id)
     if pending is not None and time.monotonic() >= pending.deadline:

@@ -176,7 +176,7 @@ class Agent:
         """Return why the agent is gone, as an error."""
         if self.process.start_error is not None:
             return start_failure(self._launch, self.process.start_error)
-        how = "closed its stdout and did not end" if self._closed_stdout else self.process.describe_end()
+        how = "closed its stdout but did not exit" if self._closed_stdout else self.process.describe_end()
         words = self.stderr_text().strip()
         lines = self.last_lines()
         if self.process.exit is not None and (explained := self._explain(self.process.exit, words)):
@@ -191,12 +191,12 @@ class Agent:
             how = f"{how} and spoke no ACP"
             if record.install and hint == doctor_hint(record):  # often it is too old
                 hint = f"update it: {record.install}"
-        return AgentDied(self.name, how + (cause and f"; its last words: {cause}"), hint=hint, **lines)
+        return AgentDied(self.name, how + (cause and f"; its last output: {cause}"), hint=hint, **lines)
 
     def with_last_words(self, message: str) -> str:
         """Return the message of an error, with what is on stderr if the message gives no reason."""
         cause = cause_in(last_lines(self.stderr_text())) if message.startswith(NO_REASON) else ""
-        return f"{message}; its last words: {cause}" if cause else message
+        return f"{message}; its last output: {cause}" if cause else message
 
     def last_lines(self) -> dict[str, list[str]]:
         """Return the last lines of stderr, and of what was not a message on stdout, without secrets."""

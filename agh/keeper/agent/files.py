@@ -45,7 +45,7 @@ def write(live: Live, frame: Request, params: dict[str, Any]) -> None:
     """Inside a batch: serve `fs/write_text_file`."""
     path, text = str(params["path"]), params["content"]
     if not isinstance(text, str):
-        raise ValueError("content is a text")
+        raise ValueError("content must be a string")
     _guarded(live, frame, "edit", path, lambda real: _write(real, text), {"content": text})
 
 
@@ -120,7 +120,7 @@ def _show_change(path: str, new_text: str) -> str | None:
     try:
         old_text = _read(path, 0, None) if os.path.lexists(path) else ""
     except (OSError, ValueError):
-        return f"{path}: what is there now cannot be shown"
+        return f"{path}: its current content cannot be shown"
     too_long = len(old_text) + json_length(new_text) > MAX_EDIT
     return show_edits([Edit(path, old_text, None if too_long else new_text)])
 

@@ -93,7 +93,7 @@ def _take(live: Live, frame: Frame) -> None:
     elif isinstance(frame, Response):
         if not agent.deliver(frame):
             number = agent.redactor.beginning(repr(frame.id), 80)
-            _warn(live, f"the agent answered request {number}, which nobody asked", frame.raw)
+            _warn(live, f"the agent answered request {number}, which agh never sent", frame.raw)
     elif isinstance(frame, Request):
         with live.log.as_child(_child_session(live, frame)):
             _take_request(live, agent, frame)
@@ -189,7 +189,7 @@ def _place_marker(live: Live, fields: dict[str, Any], update: dict[str, Any]) ->
 def _drop(live: Live) -> None:
     """Leave out an update that came after a limit on bytes was reached; say so with the first one."""
     if not live.turns.dropped_updates:
-        _warn(live, "the session pauses; what its agent still sends is not recorded", b"null")
+        _warn(live, "the session is pausing; whatever its agent still sends is not recorded", b"null")
     live.turns.dropped_updates += 1
 
 

@@ -194,7 +194,7 @@ def decide(
 ) -> dict[str, Any]:
     """Record the decision on a pending request, then answer the agent."""
     if verdict not in _OPTION_KINDS:
-        raise ValueError(f"{verdict!r} is no verdict")
+        raise ValueError(f"{verdict!r} is not a verdict")
     if request_id not in live.agent.requests:
         raise PermissionUnknown(request_id, live.session_id)
     request, log = live.agent.requests.pop(request_id), live.log

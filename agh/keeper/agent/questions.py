@@ -138,7 +138,7 @@ def read_content(session_id: str, question: Question, request: dict[str, Any]) -
     """Return the content of an answer that accepts; raise AnswerInvalid if it does not fit the question."""
     content = request.get("content") or {}
     if not isinstance(content, dict):
-        raise ValueError("the content of an answer is an object")
+        raise ValueError("the content of an answer must be an object")
     try:
         return check_answer(question["fields"], content)
     except ValueError as error:

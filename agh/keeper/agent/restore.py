@@ -132,7 +132,7 @@ class LiveConversation:
     def new(self) -> dict[str, Any]:
         answer = self.call("session/new")
         if not isinstance(answer, dict) or not isinstance(answer.get("sessionId"), str):
-            text = "session/new gave no session id"
+            text = "session/new returned no session id"
             raise AgentFailed(self._live.meta["agent_name"], text, failure_kind="protocol_failure")
         return answer
 

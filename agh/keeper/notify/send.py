@@ -133,9 +133,9 @@ def _send_by_apprise(notify: Notify, message: Mapping[str, Any]) -> None:
         title=message["title"], body=_body(message) or message["title"], notify_type=kind
     )
     if invalid:
-        raise NotSent(f"URL number {', '.join(map(str, invalid))} is not one that apprise knows")
+        raise NotSent(f"URL number {', '.join(map(str, invalid))} is not a URL that Apprise supports")
     if not is_sent:
-        raise NotSent("a service did not take it")
+        raise NotSent("a service rejected it")
 
 
 _SENDERS = dict(
@@ -165,7 +165,7 @@ def _post(url: str, content: Mapping[str, Any], headers: Mapping[str, str], time
         with urllib.request.build_opener(_NoRedirects).open(request, timeout=timeout):
             pass
     except urllib.error.HTTPError as error:
-        advice = "; set the address that it redirects to" if 300 <= error.code < 400 else ""
+        advice = "; use the address that it redirects to" if 300 <= error.code < 400 else ""
         raise NotSent(f"HTTP {error.code}{advice}") from None
     except urllib.error.URLError as error:
         raise NotSent(str(error.reason)) from None
@@ -189,7 +189,7 @@ def _run(words: list[str], timeout: float, data: bytes | None) -> None:
         except subprocess.TimeoutExpired:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, 9)
-            raise NotSent("it did not end in time") from None
+            raise NotSent("it took too long") from None
     if process.returncode:
         raise NotSent(f"it exited with {process.returncode}")
 

@@ -69,7 +69,7 @@ def objection(live: Live, turn: Turn, reset: datetime) -> str | None:
     if (turn.cancelled and turn.limit is None) or live.is_ending:
         return ""
     if live.agent.is_waiting:
-        return "a question waits for an answer"
+        return "a question is waiting for an answer"
     most = live.settings["session.limits.max_windows"]
     if most and _windows(live, turn) >= most:
         return f"it was parked {most} times already (session.limits.max_windows)"
@@ -99,7 +99,7 @@ def park(live: Live, turn: Turn, reset: datetime) -> dict[str, Any]:
 
 def note(live: Live, turn: Turn) -> None:
     """Inside a batch, after the end of the turn: tell in the transcript that the prompt waits."""
-    summary = f"usage limit: the prompt waits in the queue until {live.meta.get('resumes_at')}"
+    summary = f"usage limit: the prompt stays in the queue until {live.meta.get('resumes_at')}"
     live.log.add(marker("prompt_parked", summary, severity="warning", turn=turn.turn_id))
     live.log.then(live.update)
 

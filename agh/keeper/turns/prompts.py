@@ -98,7 +98,7 @@ def _drop_queued(live: Live) -> None:
     """Inside a batch: cancel what was queued before an interrupt."""
     for dropped in inputs.queued(live.log.db):
         inputs.set_status(live.log.db, dropped.id, "cancelled", "dropped by an interrupt")
-        summary = "the queued prompt was dropped, because another prompt interrupted"
+        summary = "the queued prompt was dropped, because another prompt interrupted the session"
         live.log.add(marker("prompt_dropped", summary, turn=dropped.turn_id))
 
 

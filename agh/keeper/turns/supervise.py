@@ -1,7 +1,7 @@
 """Watching a turn: progress for whoever waits, a single warning, and a timeout for an agent that hangs.
 
 Time is monotonic: a clock that jumps or a laptop that sleeps kills nothing. While a tool call is running, a
-longer limit on silence applies; while a permission request or a question waits for an answer, none does.
+longer limit on silence applies; while a permission request or a question is waiting for an answer, none does.
 """
 
 from __future__ import annotations

@@ -145,10 +145,10 @@ def _take_answer(live: Live, turn: Turn, result: Response | AghError, send: Call
         usage = token_usage(answer.get("usage")) or request_usage(answer) or turn.usage or None
         reason = str(answer.get("stopReason") or "end_turn")
         if reason == "end_turn" and not turn.answered:
-            text = "the agent ended its turn without a word"
+            text = "the agent ended its turn without answering"
             live.log.record("runtime_warning", turn_id=turn.turn_id, text=text)
         if reason == "refusal":
-            text = "the agent refused this prompt, and may leave it out of what it remembers"
+            text = "the agent refused this prompt and may not remember it"
             live.log.record("runtime_warning", turn_id=turn.turn_id, text=text)
         if usage is not None:
             spending.store_usage(live.log.db, turn.turn_id, usage)

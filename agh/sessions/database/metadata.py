@@ -14,7 +14,7 @@ _TABLES: dict[str, dict[str, Any]] = {
         "facets": ["agent_name", "phase", "workspace_path"],
     },
     "turns": {
-        "description": "One prompt and everything that came of it.",
+        "description": "One prompt and its outcome.",
         "label_column": "turn_id",
         "sort_desc": "started_at",
         "facets": ["agent_name", "stop_reason"],
@@ -41,7 +41,7 @@ _TABLES: dict[str, dict[str, Any]] = {
         "facets": ["action"],
     },
     "permissions": {
-        "description": "Requests of agents and how they were decided.",
+        "description": "Permission requests of agents and how they were decided.",
         "sort_desc": "created_at",
         "facets": ["action", "decision", "decided_by"],
     },
@@ -62,7 +62,7 @@ _TABLES: dict[str, dict[str, Any]] = {
 }
 _VIEWS = {
     "cost_by_day": "What each agent cost and how many tokens it used, day by day (UTC).",
-    "slowest_tools": "How often each tool was called, how often it failed, how long it took.",
+    "slowest_tools": "How often each tool was called, how often it failed and how long it took.",
     "failure_kinds": "Which kinds of failure occurred, with which agent, and when last.",
     "permission_decisions": "What was allowed and denied, by whom, and after how long.",
     "question_answers": "How many questions each agent asked, what became of them, and after how long.",

@@ -41,9 +41,9 @@ def create_mirrored(
     If the connection breaks in between, the mirror stays, and resuming it finds out.
     """
     if not on:
-        raise Usage("--keeper there needs a machine", hint="agh session new --on ssh:HOST --keeper there")
+        raise Usage("--keeper there needs a host", hint="agh session new --on ssh:HOST --keeper there")
     if request.get("directories") or request.get("replace"):
-        raise Usage("--keeper there takes neither --add-dir nor --replace")
+        raise Usage("--keeper there cannot be combined with --add-dir or --replace")
     registered = workspaces.find_existing(workspace or os.getcwd())
     places = config.load(registered.path)["places"]
     session_id = next_id()

@@ -52,6 +52,6 @@ def store_pulled(writer: Writer, rows: Rows, tables: Tables) -> None:
             columns = {name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")}
             for fields in tables.get(table) or ():
                 if not fields.keys() <= columns or key not in fields:
-                    raise ValueError(f"{table} has other columns there")
+                    raise ValueError(f"{table} has different columns there")
                 upsert(connection, table, key, fields)
         writer.last_sequence += len(new)

@@ -166,7 +166,7 @@ def set_config_option(connection: Connection, params: Params) -> Reply:
     """Choose one of the agent's own options, and return all of them as they are then."""
     session, option_id, value = existing(params), read_text(params, "configId"), params.get("value")
     if not isinstance(value, str | bool):
-        raise Refusal(INVALID_PARAMS, "value is missing, or neither a text nor a boolean")
+        raise Refusal(INVALID_PARAMS, "value is missing, or neither a string nor a boolean")
     options = (meta.read(session).get("offers") or {}).get("configOptions") or []
     option = next((option for option in options if option.get("id") == option_id), None)
     if option is None:
@@ -285,7 +285,7 @@ def read_directories(params: Params) -> list[str]:
     """Return the directories that an agent may work in beside its workspace."""
     directories = params.get("additionalDirectories") or []
     if not isinstance(directories, list) or not all(isinstance(path, str) for path in directories):
-        raise Refusal(INVALID_PARAMS, "additionalDirectories is a list of paths")
+        raise Refusal(INVALID_PARAMS, "additionalDirectories must be a list of paths")
     return directories
 
 
@@ -293,7 +293,7 @@ def read_servers(connection: Connection, params: Params) -> list[dict[str, Any]]
     """Return the client's MCP servers. A client on the web cannot name a program to run."""
     servers = params.get("mcpServers") or []
     if not isinstance(servers, list) or not all(isinstance(server, dict) for server in servers):
-        raise Refusal(INVALID_PARAMS, "mcpServers is a list of objects")
+        raise Refusal(INVALID_PARAMS, "mcpServers must be a list of objects")
     if connection.options.is_remote and any("command" in server for server in servers):
         raise Refusal(INVALID_PARAMS, "MCP servers that are programs are not allowed over agh serve")
     return servers

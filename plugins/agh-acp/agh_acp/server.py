@@ -57,7 +57,9 @@ def take_line(connection: Connection, line: bytes) -> None:
         wire.refuse(None, {"code": PARSE_ERROR, "message": f"Parse error: {error}"})
         return
     if not isinstance(message, dict):
-        wire.refuse(None, {"code": INVALID_REQUEST, "message": "Invalid request: a message is an object"})
+        wire.refuse(
+            None, {"code": INVALID_REQUEST, "message": "Invalid request: a message must be an object"}
+        )
     elif not isinstance(message.get("method"), str):
         if "result" in message or "error" in message or wire.awaits(message.get("id")):
             wire.deliver(message)
@@ -178,7 +180,9 @@ def _check_kinds(session: Session, blocks: list[dict[str, Any]]) -> None:
     offered = offered if isinstance(offered, dict) else {}
     for kind in ("image", "audio"):
         if not offered.get(kind) and any(block.get("type") == kind for block in blocks):
-            raise Refusal(INVALID_PARAMS, f"agent {metadata['agent_name']} takes no content of type {kind}")
+            raise Refusal(
+                INVALID_PARAMS, f"agent {metadata['agent_name']} does not accept content of type {kind}"
+            )
 
 
 def _reap_keepers() -> None:

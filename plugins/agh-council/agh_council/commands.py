@@ -49,7 +49,7 @@ def council() -> None:
 def run_command(
     profile: str, brief: Any, workspace: str | None, name: str | None, detach: bool, output: str
 ) -> None:
-    """Start a council and follow it until its memo or a pause.
+    """Start a council and follow it until it writes its memo or pauses.
 
     It keeps running if this command ends. Ctrl-C pauses it; press it again to leave without waiting.
     Exits 0 with a memo, 5 at a gate, 6 if it paused for another reason.
@@ -244,7 +244,7 @@ def _load_profile(path: str, workspace: str) -> dict[str, Any]:
             if member.agent:
                 registry.agent(member.agent, workspace)
     except OSError as error:
-        raise ProfileInvalid(path, error.strerror, hint="name the file of a profile") from None
+        raise ProfileInvalid(path, error.strerror, hint="name a profile, such as review.toml") from None
     except ValueError as error:
         raise ProfileInvalid(path, error) from None
     return tables

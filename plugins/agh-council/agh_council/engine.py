@@ -20,7 +20,7 @@ from agh_council.state import CouncilEvent, Delegation, Round
 
 ANSWER_LOST = (
     "The answer to this request got lost. If you have done what it asks, do not do it again: "
-    "give the answer once more. Else do it now."
+    "give the answer once more. Otherwise do it now."
 )
 
 
@@ -122,4 +122,6 @@ def _pending_event(delegation: Delegation) -> CouncilEvent:
 
 
 def _give_up_event(delegation: Delegation) -> CouncilEvent:
-    return status_event(delegation, "failed", detail=f"lost {delegation.tries} times: {delegation.detail}")
+    return status_event(
+        delegation, "failed", detail=f"its answer was lost {delegation.tries} times: {delegation.detail}"
+    )

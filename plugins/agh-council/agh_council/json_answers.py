@@ -39,7 +39,7 @@ def parse_choice(answer: str, members: Sequence[str]) -> Choice | str:
     action = choice["action"]
     if action == "end":
         memo = choice.get("memo") or ""
-        return Choice({}, True, memo) if isinstance(memo, str) else "the memo is not a text"
+        return Choice({}, True, memo) if isinstance(memo, str) else "the memo is not a string"
     if action == "broadcast" and _is_text(choice.get("message")):
         return Choice(dict.fromkeys(members, choice["message"]))
     if action == "delegate" and isinstance(choice.get("delegations"), list) and choice["delegations"]:

@@ -53,7 +53,7 @@ def next_action(state: State) -> Action:
         return Pause(*reached)
     if _is_out_of_rounds(state):
         obstacles = limits.obstacles_to_ending(state)
-        return Pause("max_turns", f"every round is used up, but {'; '.join(obstacles)}")
+        return Pause("max_turns", f"all rounds are used up, but {'; '.join(obstacles)}")
     return _plan_scripted_round(state) if is_scripted else _consult_orchestrator(state)
 
 
@@ -274,7 +274,7 @@ def _object_to(state: State, choice: Choice) -> str:
         obstacles = limits.obstacles_to_ending(state)
         return "; ".join(f"it may not end yet: {obstacle}" for obstacle in obstacles)
     overasked = find_overasked(state, list(choice.messages))
-    return f"{overasked} was asked too often already" if overasked else ""
+    return f"{overasked} has already been asked too often" if overasked else ""
 
 
 def _request_memo(state: State) -> Action:

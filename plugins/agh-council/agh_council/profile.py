@@ -198,7 +198,7 @@ def _read_perspective(table: Table) -> Perspective:
     )
     table.check_all_read()
     if not _ID.fullmatch(perspective.id):
-        raise ValueError(f"{table.name}: the id {perspective.id!r} is not letters, digits, dashes")
+        raise ValueError(f"{table.name}: the id {perspective.id!r} may have only letters, digits and dashes")
     if perspective.agent and perspective.command:
         raise ValueError(f"{perspective.id}: give an agent or a command, not both")
     return perspective
@@ -236,7 +236,7 @@ def _read_step(table: Table) -> Step:
     )
     table.check_all_read()
     if not step.name or not step.rounds:
-        raise ValueError(f"{table.name}: a step has a name and at least one round")
+        raise ValueError(f"{table.name}: a step needs a name and at least one round")
     return step
 
 

@@ -88,7 +88,7 @@ class Recorder:
         """
         self.state.elapsed = time.monotonic() - self.live.activity.started
         for constraint, used, bounds in limits.find_approaching(self.state, running_cost):
-            title = f"{constraint} comes close: {used:g} of {bounds.max:g}"
+            title = f"{constraint} is almost used up: {used:g} of {bounds.max:g}"
             payload = {"constraint": constraint, "used": used, "max": bounds.max, "level": "approaching"}
             self.record(CouncilEvent("constraint", title, payload))
         return limits.find_reached(self.state, running_cost)

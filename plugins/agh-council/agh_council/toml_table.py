@@ -78,7 +78,7 @@ def boolean(value: Any) -> bool:
 
 def list_of_texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise ValueError("not a list of texts")
+        raise ValueError("not a list of strings")
     return tuple(map(text, value))
 
 
@@ -100,4 +100,4 @@ def check_names(names: tuple[str, ...], allowed: list[str], where: str) -> None:
     """Raise ValueError for the first name that is not allowed."""
     for name in names:
         if name not in allowed:
-            raise ValueError(f"{where}: there is no {name!r}; there is {', '.join(allowed)}")
+            raise ValueError(f"{where}: there is no {name!r}; there are: {', '.join(allowed)}")

@@ -79,7 +79,7 @@ _CAUSES = (
     Cause(
         _CONTAINERS,
         "(?i)cannot connect to the docker daemon|permission denied while trying to connect",
-        "the engine does not run, or you may not use it",
+        "the container engine is not running, or you are not allowed to use it",
         "{program} info",
     ),
     Cause(
@@ -95,7 +95,12 @@ _CAUSES = (
         "the pod is not ready",
         "{program} get pods --all-namespaces",
     ),
-    Cause(("kube",), "(?i)forbidden", "you may not use the pod", "{program} auth can-i create pods/exec"),
+    Cause(
+        ("kube",),
+        "(?i)forbidden",
+        "you are not allowed to use the pod",
+        "{program} auth can-i create pods/exec",
+    ),
     Cause(
         ("kube",),
         "(?i)connection to the server|unable to connect|no configuration has been provided",
@@ -127,7 +132,7 @@ _CAUSES = (
 def explain_check(place: Place, output: str, command: Sequence[str]) -> PlaceGone:
     """Return the error for a place that was not reached, from the output of the command that tried."""
     text = output.strip()
-    last = text.splitlines()[-1][:300] if text else f"{command[0]} knows nothing of it"
+    last = text.splitlines()[-1][:300] if text else f"{command[0]} gave no reason"
     error = PlaceGone(place.name, last, hint=f"try it: {shlex.join(command)}")
     return add_cause(error, place, text)
 

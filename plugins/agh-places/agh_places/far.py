@@ -163,7 +163,7 @@ def explain_end(place: str, launch: Launch, exit_status: Mapping[str, Any], stde
     notice = next((line.removeprefix(NOTICE) for line in reversed(lines) if line.startswith(NOTICE)), None)
     output = [line for line in lines if not line.startswith(NOTICE)]
     cause = cause_in([line[:300] for line in output])
-    last_words = f"; its last words: {cause}" if cause else ""
+    last_words = f"; its last output: {cause}" if cause else ""
     if notice is None:
         program, code, number = (
             os.path.basename(launch.argv[0]),

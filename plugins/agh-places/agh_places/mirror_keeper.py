@@ -157,7 +157,7 @@ class Mirror:
 
     def _gone(self) -> AghError:
         hint = f"try again when it is back; agh session status {self.session.id}"
-        return PlaceGone(self.place, "the session continues there without it", hint=hint)
+        return PlaceGone(self.place, "the session continues there", hint=hint)
 
     def _take(self, message: dict[str, Any]) -> None:
         """Take a message of the other end."""
@@ -178,7 +178,7 @@ class Mirror:
                 self.update(keeper=None, state="stopped")
                 self.is_over = True
         except (KeyError, TypeError, ValueError) as error:
-            self._fail(FarCommandFailed(self.place, f"it sent what is no session: {error}"))
+            self._fail(FarCommandFailed(self.place, f"it did not send a valid session: {error}"))
 
     def _open(self) -> None:
         """Say what is needed of the session. Before the other end has greeted, nothing is asked of it."""
@@ -262,7 +262,10 @@ class Mirror:
 def keep(lock: Lock, ready: Ready, request: dict[str, Any]) -> None:
     """Keep a mirror until its session ends."""
     if request.get("agent") or request.get("fresh") or request.get("limits"):
-        raise Usage("a session that is kept there is changed by the agh there", hint="leave out the options")
+        raise Usage(
+            "a session that is kept on another host can be changed only there",
+            hint="leave out --agent, --fresh and the limits, or resume it with the agh on that host",
+        )
     mirror = Mirror(lock, ready, request)
     state = {"state": "starting", "stop_reason": None, "stop_detail": None, "failure": None}
     mirror.update(**state, keeper={"pid": os.getpid(), "started_at": timestamp()})

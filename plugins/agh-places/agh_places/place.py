@@ -257,5 +257,5 @@ def select_program(place: Place) -> list[str]:
 def check_name(what: str, name: str) -> str:
     """Return the name; raise ValueError if a program could take it for an option or for two words."""
     if not name or name.startswith("-") or any(letter.isspace() or letter == "\0" for letter in name):
-        raise ValueError(f"{name!r} is no {what}" if name else f"it has no {what}")
+        raise ValueError(f"{name!r} is not a valid {what}" if name else f"it has no {what}")
     return name

@@ -125,7 +125,7 @@ async def stop(call: Call) -> Response:
 def _read_prompt(params: dict[str, Any]) -> str:
     """Return the prompt's text: `prompt`, or the last message of an AI SDK client."""
     if ("prompt" in params) == ("messages" in params):
-        raise Usage("give prompt, or messages", hint='for example {"prompt": "go on"}')
+        raise Usage("give either prompt or messages", hint='for example {"prompt": "go on"}')
     text = params["prompt"] if "prompt" in params else _read_last_message(params["messages"])
     if not text.strip():
         raise Usage("the prompt is empty")
@@ -136,7 +136,9 @@ def _read_last_message(messages: list[dict[str, Any]]) -> str:
     last = messages[-1] if messages else {}
     parts = last.get("parts", [])
     if last.get("role") != "user" or not isinstance(parts, list):
-        raise Usage("the last message is not the user's", hint="send a message with role user and its parts")
+        raise Usage(
+            "the last message is not from the user", hint="send a message with role user and its parts"
+        )
     texts = []
     for part in parts:
         part_type = part.get("type") if isinstance(part, dict) else None

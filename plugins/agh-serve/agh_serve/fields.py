@@ -79,7 +79,7 @@ async def read_body(
     members = {name: value for name, value in members.items() if name in by_name or not allow_unknown}
     for name, value in members.items():
         if name not in by_name:
-            raise Usage(f"unknown member {name!r}", hint=f"allowed: {', '.join(by_name) or 'none'}")
+            raise Usage(f"unknown field {name!r}", hint=f"allowed: {', '.join(by_name) or 'none'}")
         check_value(value, by_name[name].schema, name)
     for field in by_name.values():
         if field.required and field.name not in members:

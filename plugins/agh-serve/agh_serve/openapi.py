@@ -144,7 +144,7 @@ def _describe_responses(operation: Operation) -> dict[str, Any]:
         receipt = {"application/json": {"schema": schema}}
         responses["202"] = {"description": "The receipt.", "content": receipt}
     if operation.handler.__name__ == "list_sessions":
-        unchanged = "Nothing has changed since the answer that If-None-Match names."
+        unchanged = "Nothing has changed since the response that If-None-Match names."
         responses["304"] = {"description": unchanged}
     error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     for status, meaning in STATUSES.items():

@@ -52,5 +52,5 @@ def _read_token(path: str) -> str:
             raise TokenUnsafe(path, "others may read it", hint=f"chmod 600 {path}")
         text = file.read(4096).decode(errors="replace").strip()
     if len(text) < MIN_LENGTH or not text.isascii() or not text.isprintable() or " " in text:
-        raise TokenUnsafe(path, f"it does not hold one word of {MIN_LENGTH} characters or more")
+        raise TokenUnsafe(path, f"it must contain one word of at least {MIN_LENGTH} characters")
     return text

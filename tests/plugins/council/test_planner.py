@@ -149,7 +149,7 @@ def test_a_delegation_that_was_sent_when_all_died_is_sent_for_again() -> None:
 def test_minimums_keep_it_from_ending() -> None:
     council = Simulated(profile("[constraints]\nrounds = { max = 2 }\nbudget = { min = 0.9 }\n"))
     ended = council.run()
-    assert ended == actions.Pause("max_turns", "every round is used up, but budget: 0.6 of at least 0.9")
+    assert ended == actions.Pause("max_turns", "all rounds are used up, but budget: 0.6 of at least 0.9")
     assert limits.obstacles_to_ending(council.state)
     council.note("limits", {"maximums": {"rounds": 4}})
     assert council.run() == actions.Finish()
@@ -239,7 +239,7 @@ def test_the_orchestrator_may_not_ask_one_member_only() -> None:
     )
     council.run()
     assert [round_.fallback for round_ in council.state.rounds.values()] == [
-        "", "", "skeptic was asked too often already", "skeptic was asked too often already",
+        "", "", "skeptic has already been asked too often", "skeptic has already been asked too often",
     ][:4]  # fmt: skip
     assert council.state.delegations["memo"].kind == "memo", "after the last round it is asked for the memo"
 

@@ -31,7 +31,7 @@ from tests.support.live import Live
         (
             "docker:web",
             "Cannot connect to the Docker daemon at unix:///run/docker.sock. Is the docker daemon running?",
-            "the engine does not run, or you may not use it",
+            "the container engine is not running, or you are not allowed to use it",
             "docker info",
         ),
         (
@@ -83,7 +83,7 @@ def test_the_cause_and_the_next_step(address: str, output: str, sentence: str, h
     place = find_place(address, {})
     assert place is not None
     error = causes.explain_check(place, output, ["program", "argument"])
-    quote = f" ({output or 'program knows nothing of it'})" if output != "false" else ""
+    quote = f" ({output or 'program gave no reason'})" if output != "false" else ""
     assert error.message == f"no connection to {address}: {sentence}{quote}"
     assert error.hint == hint
 
@@ -158,7 +158,7 @@ def test_the_doctor_names_an_agent_that_exits_at_once(live: Live, wire: Wire) ->
     assert hint == "try it there: sh -c 'echo no license >&2; exit 3'"
     assert (code, message) == (
         "agent_died",
-        "agent sh exited with code 3 in box; its last words: no license",
+        "agent sh exited with code 3 in box; its last output: no license",
     )
 
 

@@ -297,7 +297,7 @@ def test_last_words_without_a_newline_do_not_hide_the_goodbye(tmp_path: Path, be
     _, stderr, code = far_side.finish()
     error = far_side.why(code, stderr)
     assert (error.code, code) == ("agent_died", 3)
-    assert error.message == "agent bot exited with code 3 in there; its last words: oh no"
+    assert error.message == "agent bot exited with code 3 in there; its last output: oh no"
 
 
 def test_a_package_stands_in_for_a_program_that_is_missing(tmp_path: Path, begin: Begin) -> None:

@@ -66,7 +66,7 @@ def test_an_idle_session_gives_its_slot_back(live: Live, cluster: Cluster) -> No
     wait_until(lambda: second.status()["state"] == "active", what="the second session has the slot")
     second.send("/stream 40 0.05")
     result = first.prompt("what did I say?")
-    assert "the agent waits for a slot; the prompt waits in its queue" in result.stderr
+    assert "the agent is waiting for a slot; the prompt waits in its queue" in result.stderr
     assert "lighthouse" in result.stdout
     assert cluster.started() == [f"agh-{session.id}" for session in (first, second, first)]
 

@@ -111,7 +111,7 @@ class Application:
         if isinstance(message, list):
             raise Refused(501, "batches are not supported")
         if not isinstance(message, dict):
-            raise Refused(400, "a message is an object")
+            raise Refused(400, "a message must be an object")
         if message.get("method") == "initialize" and "id" in message and CONNECTION_ID not in headers:
             await self._initialize(scope, body, message, send)
             return
@@ -236,7 +236,7 @@ async def _read_body(receive: Receive) -> bytes:
     while (message := await receive())["type"] == "http.request":
         body += message.get("body", b"")
         if len(body) > MOST_BODY:
-            raise Refused(413, f"a message has at most {MOST_BODY} bytes")
+            raise Refused(413, f"a message may have at most {MOST_BODY} bytes")
         if not message.get("more_body"):
             break
     return bytes(body)

@@ -77,7 +77,7 @@ class MemberPool:
         member = self.recorder.state.members.get(agent_id)
         if member is None or any(getattr(member, key) != value for key, value in payload.items()):
             strategy = (started.restore or {}).get("strategy") or "new"
-            title = f"{agent_id} sits in {started.session_id} ({strategy})"
+            title = f"{agent_id} runs in session {started.session_id} ({strategy})"
             self.recorder.record(CouncilEvent("member", title, payload))
 
     def ask(self, delegations: list[Delegation]) -> None:

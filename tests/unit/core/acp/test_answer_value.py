@@ -84,7 +84,7 @@ def test_values_that_fit(shape: dict[str, Any], given: Any, value: Any) -> None:
         ({"type": "array", "items": {"enum": ["x"]}}, "x,y", "not one of x"),
         ({"type": "array", "items": {"enum": ["x", "y"]}, "minItems": 2}, "x", "at least 2 items"),
         ({"type": "array", "items": {"enum": ["x", "y"]}, "maxItems": 1}, "x,y", "at most 1 items"),
-        ({"type": "array", "items": {"enum": ["x"]}}, [1], "list of texts"),
+        ({"type": "array", "items": {"enum": ["x"]}}, [1], "list of strings"),
     ],
 )
 def test_values_that_do_not_fit_and_why(shape: dict[str, Any], given: Any, reason: str) -> None:

@@ -89,15 +89,15 @@ def test_forgiven_and_kept_as_it_came(line: str, expected: Request | Response | 
     ("error", "message"),
     [
         ('"x"', "x"),
-        ("null", "an error of no known form"),
-        ("42", "an error of no known form"),
-        ("[]", "an error of no known form"),
+        ("null", "an error in an unknown format"),
+        ("42", "an error in an unknown format"),
+        ("[]", "an error in an unknown format"),
         ('{"message":"m"}', "m"),
         ('{"code":"1","message":"m"}', "m"),
         ('{"code":true,"message":"m"}', "m"),
         ('{"code":1.0,"message":"m"}', "m"),
-        ('{"code":1}', "an error of no known form"),
-        ('{"code":1,"message":2}', "an error of no known form"),
+        ('{"code":1}', "an error in an unknown format"),
+        ('{"code":1,"message":2}', "an error in an unknown format"),
     ],
 )
 def test_an_error_of_another_form_is_made_one(error: str, message: str) -> None:
