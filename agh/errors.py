@@ -800,7 +800,7 @@ class InstallFailed(AghError):
     """installing {0} failed: {1}"""
 
     exit = 1
-    hint = "agh agent search {0} shows the version to install"
+    hint = "try again, or see what the registry offers: agh agent search {0}"
 
 
 class ChecksumWrong(AghError):

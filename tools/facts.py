@@ -34,7 +34,7 @@ ENVIRONMENT = {
     "COLUMNS": "Overrides the width of the terminal.",
     "PATH": "Where agents are looked for.",
     "AGH_SESSION_ID": "Set for the agent and its tools: the session that they work in.",
-    "AGH_LAUNCH": "Set for the agent and its tools: the mark by which processes that escaped are found.",
+    "AGH_LAUNCH": "Set for the agent and its tools: a mark by which agh finds processes that escaped.",
 }
 FILES = {
     "~/.agh/": "The home, `$AGH_HOME`. It belongs to one user: mode 0700, its files 0600.",
@@ -59,8 +59,8 @@ FILES = {
 ABOUT = """
 An agent is any program that speaks the Agent Client Protocol. A session is a directory with an append-only
 event log. While it is live, one keeper process owns it: it holds the lock, runs the agent and writes the log.
-There is no daemon. All output is read from the log, so you can read it while the agent works, after it ended,
-and after everything was killed. `agh-tutorial`(7) is the place to start.
+There is no daemon. All output is read from the log, so you can read it while the agent works, after it has
+ended, and after everything was killed. `agh-tutorial`(7) is the place to start.
 
 Commands print data on standard output and messages on standard error. `-o json` prints one document,
 `-o jsonl` one object per line; an error is then one JSON object on standard error. Where a command takes an

@@ -74,6 +74,7 @@ def promises() -> str:
     """Format the promises of the README without the names of their tests, and what is not promised."""
     text = re.sub(r"\s*`tests/[^`]+`,?", "", (MAN.parent / "README.md").read_text())
     body = text.partition("\n## Promises\n")[2].partition("\n## ")[0].strip()
+    body = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", body)
     numbered = re.findall(r"^(\d+)\. ((?:.+\n?(?!\d+\. ))+)", body, flags=re.M)
     return "\n".join(f".IP {number}. 4\n{prose(promise)}" for number, promise in numbered) + (
         "\n.PP\n" + paragraphs(body[body.index("Not promised") :])

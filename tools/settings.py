@@ -19,8 +19,8 @@ TYPES = {
     "theme": "`auto`, `light`, `dark` or `none`",
     "limit_reaction": "`fail` or `park`",
     "seconds": "a time span, such as `90s`, `5m`, `2h`, `3d` or a number of seconds",
-    "request_timeout": "a time span such as `90s`, `5m` or `2h`, 0 to wait for ever, or `auto`: "
-    "wait for ever if the prompt came from a terminal or `[notify]` is set up, otherwise 5 minutes",
+    "request_timeout": "a time span such as `90s`, `5m` or `2h`, 0 to wait forever, or `auto`: "
+    "wait forever if the prompt came from a terminal or `[notify]` is set up, otherwise 5 minutes",
     "count": "a whole number",
     "amount": "a number",
     "read_servers": "a list of tables; see MCP SERVERS",
@@ -130,9 +130,13 @@ cpus = 4
 env = ["HF_TOKEN", "TMPDIR=/scratch/me/tmp"]
 """,
 }
+RULES = """
+All keys but `decision` are patterns, in which `*`, `?` and `[…]` work as in a shell. A rule applies to a
+request if all of its patterns match. The first rule that applies decides.
+"""
 FILES = """
 `~/.agh/config.toml` is yours (`$AGH_HOME/config.toml` if AGH_HOME is set). A workspace may add
-`.agh/config.toml`, which counts once you trust it: `agh workspace trust` shows it first.
+`.agh/config.toml`, which takes effect once you trust it: `agh workspace trust` shows it first.
 
 A workspace can only make your settings stricter. The stricter mode wins, and so does the lower limit or
 timeout. Its hooks, MCP servers and places are added to yours. Its rules can deny or ask, never allow. Options
@@ -157,7 +161,10 @@ def page() -> str:
             section("DESCRIPTION", paragraphs(FILES)),
             section("SETTINGS", f"{prose('A dot in a key stands for a TOML table.')}\n{_format_settings()}"),
             section("MCP SERVERS", _format_table("mcp_servers", _format_keys(SERVER_KEYS))),
-            section("PERMISSION RULES", _format_table("permissions.rules", _format_rows("decision"))),
+            section(
+                "PERMISSION RULES",
+                f"{prose(RULES)}\n.PP\n{_format_table('permissions.rules', _format_rows('decision'))}",
+            ),
             section("HOOKS", _format_table("hooks", _format_rows("event"))),
             section("NOTIFICATIONS", _format_table("notify", _format_rows("bell"))),
             section("PLACES", _format_table("places", _format_keys(PLACE_KEYS))),
@@ -184,7 +191,7 @@ def _format_settings() -> str:
         if " " in str(setting.default):
             default = f'`"{setting.default}"`'
         is_noted = "in your" in setting.meaning
-        own = " Counts only in your own file." if name in config.OWN_ONLY and not is_noted else ""
+        own = " Only in your own config.toml." if name in config.OWN_ONLY and not is_noted else ""
         kind = type_of(name)
         text = prose(f"{meaning}{own} Type: {kind}. Default: {default}.")
         if name in EXAMPLES:

@@ -59,7 +59,7 @@ def agh_register_agents(register: Callable[[dict[str, Any]], None]) -> None:
     """Offer agents.
 
     :param register: Call it once per agent, with the fields of `agh.adapters.agents.AgentRecord` as a dict;
-        `name` and `argv` are required. The first plugin to register a name has it.
+        `name` and `argv` are required. The first plugin to register a name gets it.
     """
 
 
@@ -125,7 +125,7 @@ def agh_register_exporters(register: Callable[[Exporter], None]) -> None:
     """Offer formats for `agh session export -o NAME`.
 
     :param register: Call it once per format, with an `agh.core.exchange.Exporter`. The first plugin to
-        register a name has it.
+        register a name gets it.
     """
 
 
@@ -142,7 +142,7 @@ def agh_register_importers(register: Callable[[Importer], None]) -> None:
 def agh_register_redactions(register: Callable[[tuple[str, str | re.Pattern[str]]], None]) -> None:
     """Describe secrets to hide in everything that leaves agh.
 
-    :param register: Call it once per kind of secret, with a name and a regular expression. Everything
-        that matches is hidden; if the expression has a group named `secret`, only what that group matches.
-        Long texts are searched, so write an expression that does not backtrack.
+    :param register: Call it once per kind of secret, with a name and a regular expression. If the
+        expression has a group named `secret`, only the text of that group is hidden; otherwise, the whole
+        match. Long texts are searched, so write an expression that does not backtrack.
     """

@@ -157,6 +157,6 @@ def _is_database(path: str, head: bytes) -> bool:
 
 
 IMPORTERS = (
-    Importer("jsonl", "what `agh session export -o jsonl` wrote", _is_jsonl, read_jsonl),
-    Importer("db", "what `agh session export -o db` wrote", _is_database, read_database),
+    Importer("jsonl", "a file from `agh session export -o jsonl`", _is_jsonl, read_jsonl),
+    Importer("db", "a file from `agh session export -o db`", _is_database, read_database),
 )

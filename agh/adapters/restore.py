@@ -97,7 +97,7 @@ class Strategy(NamedTuple):
 def native_fork(talk: Conversation) -> Restored:
     """Let the agent copy its own conversation, with `session/fork`."""
     if not talk.forking:
-        raise Impossible("the session is not a copy")
+        raise Impossible("the session is not a fork")
     if not has_capability(talk.capabilities, "fork"):
         raise Impossible("the agent does not offer it")
     if talk.fork_message is not None and not talk.capabilities.get("loadSession"):

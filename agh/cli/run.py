@@ -68,7 +68,7 @@ def run(
     prompts were sent to it, or if you pressed Ctrl-C twice.
 
     With --park, a prompt that reaches a usage limit is sent again when the limit resets; the session stays
-    live until then. The command prints the time and exits 10. With --wait, it stays until the turn is
+    live until then. The command prints the time and exits 10. With --wait, it waits until the turn is
     complete.
 
     --continue sends the prompt to the newest session in this directory, and leaves it live or stopped, as it

@@ -136,7 +136,7 @@ FAILURES = {
         answers(session_new={"result": {"sessionId": "s-1", "configOptions": [MODELS]}}),
         (*CLAUDE, "--model", "lareg"),
     ),
-    "a choice of model, and the agent has none": Failure(answers(), (*CLAUDE, "--model", "large")),
+    "`--model`, but the agent offers no choice": Failure(answers(), (*CLAUDE, "--model", "large")),
     "a wrong model, refused in the turn": Failure(
         answers(session_prompt=provider_error(404, "not_found_error", "model: claude-fable-9")),
         CLAUDE,
@@ -155,11 +155,11 @@ FAILURES = {
         in_turn=True,
     ),
     "an error without a reason": Failure(answers(session_new=internal_error()), CLAUDE),
-    "an error without a reason, but words on stderr": Failure(
+    "an error without a reason, but output on stderr": Failure(
         answers(session_new={**internal_error(), "stderr": "Error: cannot open settings.json\n"}), CLAUDE
     ),
     "a crash at the start": Failure(dies("claude-agent-acp", CRASH), CLAUDE),
-    "a crash at the start, without a word": Failure(dies("claude-agent-acp", "", code=3), CLAUDE),
+    "a crash at the start, without any output": Failure(dies("claude-agent-acp", "", code=3), CLAUDE),
     "a Python module is missing": Failure(dies("fast-agent-acp", NO_MODULE), FAST_AGENT),
     "npx does not find the package": Failure(dies("npx", NPM), CLAUDE),
     "uvx does not find the package": Failure(dies("uvx", UV, code=2), FAST_AGENT),
@@ -167,7 +167,7 @@ FAILURES = {
     "Node.js is too old, in the agent's words": Failure(
         dies("gemini", "Gemini CLI requires Node.js >= 22.0.0 (found v20.20.2).\n"), GEMINI
     ),
-    "the program is no ACP agent": Failure(
+    "the program is not an ACP agent": Failure(
         prints("gemini", "Welcome to Gemini CLI!", "Unknown argument: acp"), GEMINI
     ),
     "the agent hangs": Failure(hangs, GEMINI),

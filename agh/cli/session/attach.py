@@ -19,7 +19,7 @@ from agh.store import lock, sessions
 
 @click.command("attach", epilog="Example:  agh session attach @last")
 @click.argument("id")
-@click.option("--holder", help="Label of the lease (default: this terminal).")
+@click.option("--holder", help="Name under which you hold the session (default: this terminal).")
 @click.option(
     "--ttl",
     metavar="TIME",

@@ -45,7 +45,7 @@ def describe(document: dict[str, Any]) -> str:
 
 def _agent(agent: dict[str, Any]) -> str:
     pad = ", a scratch pad" if agent.get("expertise_snapshot") else ""
-    return f"{agent['agent_id']} (tail of {len(agent['conversation_tail'])}{pad})"
+    return f"{agent['agent_id']} (last {len(agent['conversation_tail'])} messages{pad})"
 
 
 def _pending(delegation: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from agh.store import sessions
 
 @click.command("detach", epilog="Example:  agh session detach @last")
 @click.argument("id")
-@click.option("--holder", help="Label of the lease (default: this terminal or script).")
+@click.option("--holder", help="Name under which you hold the session (default: this terminal or script).")
 @click.option("--force", is_flag=True, help="Release the lease even if somebody else holds it.")
 @output_option()
 def detach_command(id: str, holder: str | None, force: bool, output: str) -> None:

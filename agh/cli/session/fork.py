@@ -19,8 +19,8 @@ from agh.store.views import session_view
 def fork_command(id: str, at: int | None, name: str | None, output: str) -> None:
     """Start a new session from the history of another.
 
-    The original session does not change. The agent copies its own memory if it can. With --at, it can only
-    if that event is the end of an answer. Otherwise, agh sends it the history with your next prompt.
+    The original session does not change. The agent copies its own memory if it can. With --at, it can do so
+    only if that event ends an answer. Otherwise, agh sends it the history with your next prompt.
     """
     source = sessions.resolve(id)
     with starting() as spinner:

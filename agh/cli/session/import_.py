@@ -71,8 +71,8 @@ def import_command(
 
     FILES come from agh or another program; the format is detected from their contents. A directory is
     searched for files of the format named by --from. Without FILES, agh searches the directory where that
-    program keeps its files. It only reads them. Importing a conversation again adds only what is new. You can
-    read, search and resume imported sessions like any other.
+    program keeps its files. agh only reads them. Importing a conversation again adds only what is new. You
+    can read, search and resume imported sessions like any other.
 
     With --from-agent, agh starts the agent, asks for its sessions in this directory, and records each one
     while the agent replays it. Sessions that agh already has are skipped.
@@ -143,7 +143,7 @@ def _kind(path: str, kinds: dict[str, Importer], source: str | None) -> Importer
         if kind.recognises(path, head):
             return kind
     raise ImportInvalid(
-        path, f"its format is none of {', '.join(kinds)}", hint="name its format with --from KIND"
+        path, f"its format is not one of {', '.join(kinds)}", hint="name its format with --from KIND"
     )
 
 

@@ -65,7 +65,7 @@ def _tell_skipped(view: View, obstacle: Obstacle) -> None:
 @click.option("--max-turns", type=COUNT, metavar="N", help="A new limit on turns.")
 @click.option("--max-bytes", type=COUNT, metavar="N", help="A new limit on the bytes of the log.")
 @click.option("--max-time", metavar="TIME", help="A new limit on time.")
-@click.option("--holder", help="Label of the lease (default: this terminal or script).")
+@click.option("--holder", help="Name under which you hold the session (default: this terminal or script).")
 @click.option("--ttl", default="15m", show_default=True, help="How long the lease lasts, at most 24h.")
 @click.option("--steal", is_flag=True, help="Take over from another terminal or script.")
 @click.option("--no-ask", is_flag=True, help="Refuse whatever the agent asks for while it starts.")

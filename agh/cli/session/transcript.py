@@ -25,7 +25,7 @@ def transcript_command(id: str, full: bool, no_pager: bool, output: str) -> None
     """Print the conversation.
 
     On a terminal it looks as it did live, and opens in $PAGER (less) if it is longer than the screen. In a
-    pipe, human is the same as text.
+    pipe, -o human is the same as -o text.
     """
     session = sessions.resolve(id)
     if output == "human" and terminal.is_fancy():

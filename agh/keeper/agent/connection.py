@@ -188,7 +188,7 @@ class Agent:
             return AgentNotInstalled(self.name, cause, hint=package_hint(record), **lines)
         hint = hint_for(record, "\n".join(output) if says_old_node("\n".join(output)) else cause)
         if self._stray and not self._has_spoken:
-            how = f"{how} and spoke no ACP"
+            how = f"{how} and did not speak ACP"
             if record.install and hint == doctor_hint(record):  # often it is too old
                 hint = f"update it: {record.install}"
         return AgentDied(self.name, how + (cause and f"; its last output: {cause}"), hint=hint, **lines)

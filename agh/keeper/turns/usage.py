@@ -95,7 +95,7 @@ def refuse_over_limit(session: Session, meta: Meta, record: AgentRecord, setting
         raise LimitReached(meta["id"], figures, "--" + limit.replace("_", "-"))
     free, reserve = room(session), settings["session.reserve_bytes"]
     if free < reserve:
-        figures = f"{free >> 20} MB are free, and session.reserve_bytes is {reserve >> 20} MB"
+        figures = f"only {free >> 20} MB are free; session.reserve_bytes keeps {reserve >> 20} MB free"
         raise DiskFull(session.directory, figures)
 
 

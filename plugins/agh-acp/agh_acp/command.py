@@ -21,7 +21,9 @@ from agh_acp.snippets import EDITORS, snippet
 )
 @click.option("--permissions", type=click.Choice(PERMISSION_MODES), help="What agents may do without asking.")
 @click.option("--keep-mcp", is_flag=True, help="Store the editor's MCP servers with new sessions.")
-@click.option("--print-config", "editor", type=click.Choice(EDITORS), help="Print the editor's settings.")
+@click.option(
+    "--print-config", "editor", type=click.Choice(EDITORS), help="Print the settings for this editor."
+)
 def acp_command(
     agent: str | None,
     command: str | None,

@@ -49,7 +49,7 @@ def council() -> None:
 def run_command(
     profile: str, brief: Any, workspace: str | None, name: str | None, detach: bool, output: str
 ) -> None:
-    """Start a council and follow it until it writes its memo or pauses.
+    """Start a council; follow it until it writes its memo or pauses.
 
     It keeps running if this command ends. Ctrl-C pauses it; press it again to leave without waiting.
     Exits 0 with a memo, 5 at a gate, 6 if it paused for another reason.
@@ -172,7 +172,7 @@ def approve_command(id: str, sequence: int | None, later: bool, detach: bool, ou
 @gate.command("reject", epilog="Example:  agh council gate reject @last --feedback 'too vague'")
 @click.argument("id")
 @click.option("--feedback", required=True, help="What is wrong; the members see it.")
-@click.option("--sequence", type=int, metavar="N", help="Deny only if the open gate was opened by event N.")
+@click.option("--sequence", type=int, metavar="N", help="Reject only if the open gate was opened by event N.")
 @click.option("--later", is_flag=True, help="Record the decision, but wait for `agh council resume`.")
 @click.option("--detach", is_flag=True, help="Return at once; the council continues.")
 @output_option()

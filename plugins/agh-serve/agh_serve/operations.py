@@ -49,7 +49,7 @@ LIMIT_FIELDS = (
     Field("max_time", "Pause the session once it has been live for this long.", SPAN),
 )
 LEASE_FIELDS = (
-    Field("attached_to", "Label of the lease."),
+    Field("attached_to", "Name under which the client holds the session."),
     Field("ttl", "How long the lease lasts, at most 24h; 15m by default.", SPAN),
     Field("steal", "Take over from another terminal or script.", FLAG),
 )
@@ -154,7 +154,7 @@ OPERATIONS = (
         "Give the lease back. The agent keeps working.",
         object_schema(detach=ANY_OBJECT),
         body=(
-            Field("attached_to", "Label of the lease."),
+            Field("attached_to", "Name under which the client holds the session."),
             Field("force", "Release the lease even if somebody else holds it.", FLAG),
         ),
     ),

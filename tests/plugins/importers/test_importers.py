@@ -490,7 +490,7 @@ def test_nothing_there(home: Home, agh: Agh, tmp_path: Path) -> None:
     other = tmp_path / "other.jsonl"
     other.write_text('{"hello": 1}\n')
     assert (
-        "its format is none of jsonl, db, gemini, claude, codex"
+        "its format is not one of jsonl, db, gemini, claude, codex"
         in agh("session", "import", other, code=2).stderr
     )
     assert not home.path.exists() or not (home.path / "sessions").exists()

@@ -211,7 +211,7 @@ def test_nobody_else_writes_a_mirror(live: Live, far: Live) -> None:
     pair.assert_same()
     assert pair.here.error("resume", "--fresh", code=2)["code"] == "usage"
     receipt = json.loads(pair.here.agh("delete", "-o", "json").stdout)["deleted"]
-    assert "box keeps it" in receipt["not_removed"][0]
+    assert "it is kept on box" in receipt["not_removed"][0]
     assert pair.there.text() == "echo: hello", "it stays there"
 
 
@@ -279,7 +279,7 @@ def test_a_full_cluster_of_that_machine(live: Live, far: Live, wire: Wire, tmp_p
     live.configure(place("box", wire, far.home, agent_on="cluster"))
     first = Pair(live, far)
     result = live.agh(*NEW)
-    assert "no slot is free in box" in result.stderr
+    assert "box has no free slot" in result.stderr
     second = live.session(result.stdout.strip())
     second.prompt("hello", "--detach")
     assert [status for status, _ in far.session(second.id).inputs()] == ["queued"]

@@ -105,7 +105,7 @@ NO_CHECKSUM = {platform(): {"archive": "https://x.example/a.tgz", "cmd": "./a"}}
             {"binary": binary("https://x.example/a", b"")},
             {"version": "7.0"},
             AgentNotInstallable,
-            "1.0.0 only",
+            "only for version 1.0.0",
             "install",
         ),
         (npx("a@1.0.0"), {"version": "lat est"}, Usage, "not a version", "agh agent install"),

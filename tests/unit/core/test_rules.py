@@ -188,15 +188,15 @@ def test_exactly_takes_patterns_for_what_they_are(text: str) -> None:
         ({}, "list of tables"),
         ("allow", "list of tables"),
         (["allow"], "rule 1 is not a table"),
-        ([{"decision": "allow"}], "at least one pattern"),
+        ([{"decision": "allow"}], "at least one of kind, name, path, command"),
         ([{"decision": "permit", "kind": "edit"}], "decision must be one of"),
         ([{"kind": "edit"}], "decision must be one of"),
         (
             [{"decision": "allow", "kind": "edit"}, {"decision": "deny", "tool": "x"}],
             "rule 2: unknown key 'tool'",
         ),
-        ([{"decision": "allow", "kind": 7}], "as text"),
-        ([{"decision": "allow", "kind": ["edit", "read"]}], "as text"),
+        ([{"decision": "allow", "kind": 7}], "as a string"),
+        ([{"decision": "allow", "kind": ["edit", "read"]}], "as a string"),
         ([{"decision": ["allow"], "kind": "edit"}], "decision must be one of"),
     ],
 )

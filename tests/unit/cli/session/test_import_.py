@@ -292,7 +292,7 @@ def test_files_that_are_none(home: Home, agh: Agh, tmp_path: Path) -> None:
     for data in (b"", b"hello", b"\x00" * 100, b"SQLite format 3\x00" + b"\x00" * 100):
         (tmp_path / "x").write_bytes(data)
         result = in_process("session", "import", str(tmp_path / "x"))
-        assert result.returncode == 2 and "its format is none of" in result.stderr
+        assert result.returncode == 2 and "its format is not one of" in result.stderr
     assert in_process("session", "import", str(tmp_path / "nope")).returncode == 2
     assert in_process("session", "import", str(tmp_path)).returncode == 2
     assert in_process("session", "import").returncode == 2

@@ -62,13 +62,13 @@ def test_values_that_fit(shape: dict[str, Any], given: Any, value: Any) -> None:
 @pytest.mark.parametrize(
     ("shape", "given", "reason"),
     [
-        ({"type": "string"}, 3, "a text"),
+        ({"type": "string"}, 3, "a string"),
         ({"type": "string", "minLength": 2}, "a", "at least 2 characters"),
         ({"type": "string", "maxLength": 2}, "abc", "at most 2 characters"),
-        ({"type": "string", "format": "email"}, "a b@c", "no email"),
-        ({"type": "string", "format": "uri"}, "nowhere", "no uri"),
-        ({"type": "string", "format": "date"}, "2026-02-30", "no date"),
-        ({"type": "string", "format": "date-time"}, "2026-02-28", "no date-time"),
+        ({"type": "string", "format": "email"}, "a b@c", "not a valid email"),
+        ({"type": "string", "format": "uri"}, "nowhere", "not a valid uri"),
+        ({"type": "string", "format": "date"}, "2026-02-30", "not a valid date$"),
+        ({"type": "string", "format": "date-time"}, "2026-02-28", "not a valid date-time"),
         ({"type": "string", "pattern": "^[a-c]+$"}, "abd", "does not match"),
         ({"type": "string", "enum": ["red", "blue"]}, "3", "not one of red, blue"),
         ({"type": "string", "enum": ["red", "blue"]}, "0", "not one of red, blue"),
