@@ -201,10 +201,10 @@ class SessionStarting(AghError):
 
 
 class SessionMirrored(AghError):
-    """session {0} belongs to another machine; only its keeper there can write to its log"""
+    """session {0} is kept on another machine, and there is no connection to it"""
 
     exit = 6
-    hint = "agh session resume {0}, then try again"
+    hint = "connect to it with agh session resume {0}, then try again"
 
 
 class SessionStopping(AghError):

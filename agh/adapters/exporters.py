@@ -70,6 +70,6 @@ def database(snapshot: Snapshot, path: str) -> None:
 EXPORTERS = (
     Exporter("jsonl", "everything, one JSON object per line; can be imported", jsonl, (".jsonl", ".ndjson")),
     Exporter("markdown", "the conversation, as Markdown", markdown, (".md", ".markdown")),
-    Exporter("html", "the conversation, as one page", html, (".html", ".htm")),
+    Exporter("html", "the conversation, as one HTML page", html, (".html", ".htm")),
     Exporter("db", "everything, as a SQLite file; can be imported", database, (".db",), binary=True),
 )

@@ -192,7 +192,7 @@ def _table(rows: list[dict[str, Any]], explained: bool) -> str:
 
 def _report(report: dict[str, Any]) -> str:
     if report["ok"]:
-        return terminal.clean(f"ok    {report['path']}" + ("" if report["exists"] else " (not there)"))
+        return terminal.clean(f"ok    {report['path']}" + ("" if report["exists"] else " (no such file)"))
     lines = [
         f"FAIL  {report['path']}: {problem['message']}; {problem['hint']}" for problem in report["problems"]
     ]

@@ -72,7 +72,7 @@ def plan(
         _orphan(repair, question, at)
     for turn_id, turn in _open_turns(rows, set(ended)).items():
         if not turn.ended:
-            detail = "the turn has no done and no error event"
+            detail = "the turn has neither a done nor an error event"
             repair.issues.append(issue("open_turn", "error", detail, turn_id, turn.last.id))
         for call_id, (row, content) in turn.tools.items():
             detail = f"tool call {call_id} has no result"

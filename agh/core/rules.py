@@ -87,7 +87,7 @@ class Judgement(NamedTuple):
 def read_rules(tables: Any) -> list[Rule]:
     """Read rules from a list of tables; raise ValueError that names the first bad one and says why."""
     if not isinstance(tables, list):
-        raise ValueError("rules are a list of tables: [[permissions.rules]]")
+        raise ValueError("rules must be a list of tables: [[permissions.rules]]")
     return [_read_rule(table, number) for number, table in enumerate(tables, 1)]
 
 

@@ -76,7 +76,13 @@ def _commands(live: Live, event: str, message: dict[str, Any]) -> Iterator[str |
         if hook.mode == "sync":
             live.loop.run_until(lambda running=running: running.run is not None)  # type: ignore[misc]
             if running.run is not None and running.run.outcome != "ok" and hook.required:
-                yield f"the hook {hook.command!r} {running.run.outcome}"
+                yield _explain(hook.command, running.run)
+
+
+def _explain(command: Any, run: Run) -> str:
+    """Say how a command failed, for the user."""
+    how = "timed out" if run.outcome == "timeout" else "failed"
+    return f"the hook {command!r} {how}"
 
 
 def _plugins(live: Live, event: str, message: dict[str, Any]) -> list[str]:
@@ -146,7 +152,7 @@ class RunningHook:
         self.run = run
         self._live.hooks.remove(self)
         if hook.mode == "async" and hook.required and outcome != "ok":
-            self._live.end("hook_stopped", f"the hook {hook.command!r} {outcome}")
+            self._live.end("hook_stopped", _explain(hook.command, run))
 
 
 def _store(

@@ -177,7 +177,7 @@ def _parse(line: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         request = None
     if not isinstance(request, dict):
-        raise Usage("a control message is one line of JSON")
+        raise Usage("a control message must be one line of JSON")
     if request.get("v") != VERSION and request.get("verb") != STOP:
         raise ControlVersion(request.get("v"), VERSION)
     return request

@@ -244,7 +244,7 @@ class Live:
             raise error
         if is_fatal(error):
             raise StoreFailed(self.session_id, error) from error
-        text = f"something could not be handled: {cause_of(error)}"
+        text = f"agh could not handle a message: {cause_of(error)}"
         with self.log.batch():
             self.log.record("runtime_warning", turn_id=self.turns.current_id, text=text, raw=raw)
 

@@ -129,7 +129,7 @@ def start(
     if not report:
         from agh.keeper.failures import explain_end, last_line
 
-        reason = last_line(lock.session) or "keeper.log has no reason"
+        reason = last_line(lock.session) or "keeper.log does not say why"
         raise explain_end(lock.session, KeeperFailed(lock.session.id, reason))
     if "error" in report:
         raise Relayed(report["error"])
@@ -169,7 +169,7 @@ def _read_line(
         if line is not None:
             return line
         if limit is not None and until == deadline:
-            raise TimedOut(f"the start of {process.session.id}", limit)
+            raise TimedOut(f"session {process.session.id} to start", limit)
         if not client.responds(process.session):
             if not spawn.orphans:
                 os.kill(process.pid, 9)  # our child, not waited for: the pid is still its own

@@ -123,16 +123,16 @@ META = [
     ("without a state", text(json.dumps({"id": BAD})), "it does not describe this session"),
     ("not UTF-8", lambda path: path.write_bytes(b'{"id": "\xff"}'), "not JSON"),
     ("a directory", directory, "Is a directory"),
-    ("without a workspace", field("workspace_path", None), "its workspace_path is of the wrong type"),
-    ("a number for a lease", field("attach", 5), "its attach is of the wrong type"),
-    ("a text for limits", field("limits", "x"), "its limits is of the wrong type"),
+    ("without a workspace", field("workspace_path", None), "its workspace_path has the wrong type"),
+    ("a number for a lease", field("attach", 5), "its attach has the wrong type"),
+    ("a text for limits", field("limits", "x"), "its limits has the wrong type"),
     (
         "a text for a limit",
         field("limits", {"max_cost": "x"}),
         "its limits has a value of the wrong type",
     ),
-    ("a number for a restore", field("restore", 3), "its restore is of the wrong type"),
-    ("a number for an id", field("acp_session_ids", [3]), "its acp_session_ids holds something"),
+    ("a number for a restore", field("restore", 3), "its restore has the wrong type"),
+    ("a number for an id", field("acp_session_ids", [3]), "its acp_session_ids has a value"),
     ("half a system prompt", field("system_prompt", {"mode": "append"}), "its system_prompt is incomplete"),
 ]
 

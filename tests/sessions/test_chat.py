@@ -169,7 +169,7 @@ def test_ctrl_c_says_what_the_next_one_does(live: Live) -> None:
     with attach(live, session) as screen:
         screen.shows("idle ·")
         screen.type(CTRL_C)
-        screen.shows("Ctrl-C again leaves ·")
+        screen.shows("press Ctrl-C again to leave ·")
         screen.awaits(lambda: is_idle(screen))
         leave(screen)
 

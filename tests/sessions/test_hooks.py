@@ -122,7 +122,7 @@ def test_a_hanging_hook_is_killed_at_its_timeout_with_its_children(live: Live, r
     assert 500 <= took < 10_000
     assert [process for process in live.processes() if process.argv[0] == "sleep"] == []
     if required:
-        stopped_by_hook(session, "timeout")
+        stopped_by_hook(session, "timed out")
         assert result.returncode not in (0, 70)
         assert received(session) == []
     else:

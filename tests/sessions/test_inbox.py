@@ -57,7 +57,7 @@ def test_an_answer_to_what_does_not_wait_any_more_answers_nothing(live: Live) ->
     result = live.agh("inbox", "approve", "2", "1", "-o", "json", code=4)
     assert json.loads(result.stderr)["error"]["code"] == "inbox_entry_unknown"
     assert [request.status for request in requests(session)] == ["decided", "pending"]
-    assert live.agh("inbox", "answer", "2", code=2).stderr.startswith("agh: 2 is not a question")
+    assert live.agh("inbox", "answer", "2", code=2).stderr.startswith("agh: entry 2 is not a question")
     assert live.agh("inbox", "approve", "77", code=4)
 
 
@@ -262,7 +262,10 @@ def test_a_limit_is_named_as_such_and_a_long_line_says_that_it_is_cut(live: Live
     limited.prompt("/limit 1", "--park", code=10)
     wait_until(lambda: limited.meta().get("resumes_at"))
     live.agh("inbox")  # gives it a number
-    assert "1 is a usage limit\n" in live.agh("inbox", "approve", "1", code=2).stderr
+    assert (
+        "entry 1 is a usage limit; you cannot allow or deny it\n"
+        in live.agh("inbox", "approve", "1", code=2).stderr
+    )
     session = live.new()
     command = {"command": "echo " + "x" * 5000 + " evil"}
     tool = {"toolCallId": "t", "kind": "execute", "rawInput": command}

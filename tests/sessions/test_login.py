@@ -102,7 +102,7 @@ def test_a_key_in_the_environment(live: Live) -> None:
     live.agh("agent", "login", "answering", env={"ANSWERING_KEY": "x"})
     assert agent.requests("authenticate") == [{"methodId": "with-key"}]
     report = live.agh("agent", "doctor", "answering", env={"ANSWERING_KEY": "x"}).stdout
-    assert "logged in, by ANSWERING_KEY" in report
+    assert "logged in with ANSWERING_KEY" in report
 
 
 def test_methods_that_are_not_there(live: Live) -> None:

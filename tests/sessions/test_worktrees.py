@@ -140,7 +140,7 @@ def test_a_branch_that_is_only_on_origin(live: Live, repository: Repository, tmp
     repository("worktree", "remove", tree_of(session))
     repository("branch", "-D", "shared")
     repository("update-ref", "-d", "refs/remotes/origin/shared")
-    assert "created again from branch shared" in session.agh("resume").stderr, "origin was asked"
+    assert "recreated from branch shared" in session.agh("resume").stderr, "origin was asked"
     session.stop()
     repository("worktree", "remove", tree_of(session))
     repository("branch", "-D", "shared")

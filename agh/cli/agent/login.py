@@ -43,7 +43,7 @@ def run_on_terminal(argv: list[str], environ: Mapping[str, str]) -> int:
     import subprocess
 
     if not (os.isatty(0) and sys.stderr.isatty()):
-        raise Usage("this login needs a terminal", hint=f"run it on one: {shlex.join(argv)}")
+        raise Usage("this login needs a terminal", hint=f"run it in a terminal: {shlex.join(argv)}")
     remark(f"running {shlex.join(argv)}")
     try:
         return subprocess.call(argv, env=dict(environ))

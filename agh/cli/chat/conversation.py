@@ -156,10 +156,10 @@ class Conversation:
         if turn_id:
             self._cancelled = turn_id
             self._idle.clear()
-            self._note("cancelling; Ctrl-C again detaches")
+            self._note("cancelling; press Ctrl-C again to detach")
             self.screen.start_task(self._cancel(turn_id))
         else:
-            self._note("Ctrl-C again leaves")
+            self._note("press Ctrl-C again to leave")
 
     def interrupt_by_signal(self) -> None:
         """Do the same for SIGINT, unless it was meant for an editor or a pager."""

@@ -30,6 +30,6 @@ def answer_command(entry: str, values: tuple[str, ...], decision: str | None, ou
     """
     row = find_entry(entry)
     if row["kind"] != "question" or row["request"] is None:
-        raise Usage(f"{reference(row)} is not a question", hint=row["next"][0])
+        raise Usage(f"entry {reference(row)} is not a question", hint=row["next"][0])
     assert answer_of_session.callback is not None
     answer_of_session.callback(row["session_id"], row["request"]["request_id"], values, decision, output)

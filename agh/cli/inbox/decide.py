@@ -73,11 +73,15 @@ def answer_entry(entry: Entry, verdict: str, feedback: str | None = None) -> dic
 def _check(entry: Entry, verdict: str, feedback: str | None) -> None:
     """Raise Usage if this entry cannot be answered so."""
     if entry["kind"] not in ("permission", "gate"):
-        raise Usage(f"{reference(entry)} is {KIND_WORDS[entry['kind']]}", hint=entry["next"][0])
+        problem = f"entry {reference(entry)} is {KIND_WORDS[entry['kind']]}; you cannot allow or deny it"
+        raise Usage(problem, hint=entry["next"][0])
     if entry["kind"] == "gate" and verdict.startswith("deny") and not feedback:
         raise Usage("rejecting a gate needs --feedback: say what is wrong", hint=entry["next"][1])
     if entry["kind"] == "permission" and feedback:
-        raise Usage(f"{reference(entry)} takes no --feedback: it is a permission", hint=entry["next"][1])
+        raise Usage(
+            f"entry {reference(entry)} is a permission request; --feedback is only for gates",
+            hint=entry["next"][1],
+        )
 
 
 def _decide_gate(entry: Entry, verdict: str, feedback: str | None) -> str:

@@ -26,9 +26,9 @@ def dismiss_command(entries: tuple[str, ...], everything: bool, output: str) -> 
     rows = list_entries() if everything else [find_entry(entry) for entry in entries]
     for row in rows:
         if not everything and row["kind"] not in DISMISSIBLE:
-            raise Usage(
-                f"{reference(row)} is {KIND_WORDS[row['kind']]}: it waits for an answer", hint=row["next"][0]
-            )
+            kind = KIND_WORDS[row["kind"]]
+            problem = f"entry {reference(row)} is {kind}; it needs an answer and cannot be dismissed"
+            raise Usage(problem, hint=row["next"][0])
     dismissed = dismiss(rows)
     write_result(
         "dismissed",

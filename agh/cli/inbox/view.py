@@ -12,7 +12,7 @@ from agh.sessions.requests.inbox import Entry
 
 INDENT = "    "
 KIND_WORDS = {
-    "permission": "a permission",
+    "permission": "a permission request",
     "question": "a question",
     "gate": "a gate",
     "login": "a missing login",

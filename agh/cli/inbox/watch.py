@@ -88,7 +88,7 @@ def _take_line(line: str) -> None:
     try:
         entry = find_entry(words[0])
         if entry["kind"] not in ("permission", "gate"):
-            remark(f"{reference(entry)} is {KIND_WORDS[entry['kind']]}: {entry['next'][0]}")
+            remark(f"entry {reference(entry)} is {KIND_WORDS[entry['kind']]}: {entry['next'][0]}")
             return
         receipt = answer_entry(entry, verdict)
         remark(f"{reference(entry)}  {receipt['decision']}")

@@ -36,7 +36,7 @@ class Hook(NamedTuple):
 def read_hooks(value: Any) -> list[Hook]:
     """Return the hooks in a setting's value. Raise ValueError for the first that is wrong."""
     if not isinstance(value, list) or not all(isinstance(table, dict) for table in value):
-        raise ValueError("hooks are a list of tables: [[hooks]]")
+        raise ValueError("hooks must be a list of tables: [[hooks]]")
     return [_read_hook(table, number) for number, table in enumerate(value, 1)]
 
 

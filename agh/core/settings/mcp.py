@@ -10,7 +10,7 @@ _STDIO, _REMOTE = {"name", "command", "args", "env"}, {"name", "type", "url", "h
 def read_servers(tables: Any) -> list[dict[str, Any]]:
     """Read servers from tables with `name` and `command`, or `name`, `type` (http, sse) and `url`."""
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise ValueError("MCP servers are a list of tables: [[mcp_servers]]")
+        raise ValueError("MCP servers must be a list of tables: [[mcp_servers]]")
     return [_read_server(table, number) for number, table in enumerate(tables, 1)]
 
 
@@ -24,7 +24,7 @@ def _read_server(table: dict[str, Any], number: int) -> dict[str, Any]:
         raise ValueError(f"server {number} has no name")
     if "url" in table:
         if table.get("type") not in ("http", "sse"):
-            raise ValueError(f"server {number}: type is http or sse")
+            raise ValueError(f"server {number}: type must be http or sse")
         return {
             "type": table["type"],
             "name": table["name"],
@@ -43,5 +43,5 @@ def _read_server(table: dict[str, Any], number: int) -> dict[str, Any]:
 
 def _read_pairs(table: Any, number: int) -> list[dict[str, str]]:
     if not isinstance(table or {}, dict):
-        raise ValueError(f"server {number}: env and headers are tables")
+        raise ValueError(f"server {number}: env and headers must be tables")
     return [{"name": str(key), "value": str(value)} for key, value in (table or {}).items()]

@@ -134,7 +134,7 @@ def initialize_agent(live: Live) -> None:
     answer = answer if isinstance(answer, dict) else {}
     version = answer.get("protocolVersion")
     if version != PROTOCOL:
-        text = f"it speaks protocol version {version!r}; agh speaks 1"
+        text = f"it speaks protocol version {version!r}; agh speaks version 1"
         raise AgentFailed(agent.name, text, failure_kind="protocol_failure")
     live.meta["agent_version"] = version_in(answer)
     live.meta["agent_pin"] = dict(live.agent.record.pin) or None

@@ -103,7 +103,7 @@ class Leashed:
         if self.start_error is not None:
             return self.start_error
         if self.exit is None:
-            return "was killed, because its leash died"
+            return "was killed, because its parent process (the leash) died"
         if self.exit.get("signal") is not None:
             return f"was killed by signal {self.exit['signal']}"
         return f"exited with code {self.exit.get('exit')}"

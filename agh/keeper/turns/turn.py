@@ -207,7 +207,7 @@ def _close_cancelled(live: Live, turn: Turn) -> None:
 def _close_failed(live: Live, turn: Turn, error: Exception) -> None:
     """Inside a batch: close a turn that agh itself could not handle."""
     live.turns.current = turn
-    why = f"the turn could not be handled: {cause_of(error)}"
+    why = f"agh could not handle the turn: {cause_of(error)}"
     _close(live, turn, "failed", error=why, stop_reason="error")
 
 

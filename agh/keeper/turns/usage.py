@@ -189,7 +189,7 @@ def _used_up(meta: Meta, limits: dict[str, float], size: int) -> tuple[str, str,
     """Return the stop reason, the limit and the figures if a limit on cost, turns or bytes was reached."""
     cost, turns = (meta.get("spent") or {}).get("cost_amount") or 0.0, meta.get("turns", 0)
     if limits["max_cost"] and cost >= limits["max_cost"]:
-        return "budget_exceeded", "max_cost", f"it has cost {cost:g} of {limits['max_cost']:g}"
+        return "budget_exceeded", "max_cost", f"it has spent {cost:g} of {limits['max_cost']:g}"
     if limits["max_turns"] and turns >= limits["max_turns"]:
         return "max_turns", "max_turns", f"it has had {turns} of {limits['max_turns']:g} turns"
     if limits["max_bytes"] and size >= limits["max_bytes"]:

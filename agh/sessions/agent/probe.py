@@ -132,7 +132,7 @@ def _login(methods: list[dict[str, Any]], environ: Mapping[str, str]) -> str:
         if isinstance(variable.get("name"), str) and environ.get(variable["name"])
     ]
     if keys:
-        return f"logged in, by {keys[0]}"
+        return f"logged in with {keys[0]}"
     return "logged in" if methods else "the agent offers no login"
 
 

@@ -63,7 +63,7 @@ _TABLES: dict[str, dict[str, Any]] = {
 _VIEWS = {
     "cost_by_day": "What each agent cost and how many tokens it used, day by day (UTC).",
     "slowest_tools": "How often each tool was called, how often it failed and how long it took.",
-    "failure_kinds": "Which kinds of failure occurred, with which agent, and when last.",
+    "failure_kinds": "Which kinds of failure occurred, with which agent, and when each last occurred.",
     "permission_decisions": "What was allowed and denied, by whom, and after how long.",
     "question_answers": "How many questions each agent asked, what became of them, and after how long.",
 }

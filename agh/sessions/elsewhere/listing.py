@@ -105,7 +105,7 @@ def check_view(row: Any) -> View:
     Raises ValueError if it has no id; anything else that is odd is left out.
     """
     if not isinstance(row, dict) or not SESSION_ID.fullmatch(str(row.get("id"))):
-        raise ValueError("a session without an id")
+        raise ValueError("a session has no id")
     view = {
         key: value
         for key, value in row.items()

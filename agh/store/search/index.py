@@ -82,7 +82,9 @@ def _find(query: Query, progress: Progress, rebuild: bool) -> Result:
         behind = not update(progress, rebuild)
         connection = open_index()
         if connection is None:
-            raise IndexFailed("another search is still building it" if behind else "it does not exist")
+            if behind:
+                raise IndexFailed("another search is still building it", hint="try again in a moment")
+            raise IndexFailed("it does not exist")
     try:
         damaged = [error for (error,) in connection.execute("SELECT error FROM sessions WHERE error != ''")]
         return Result(_search(connection, query), damaged, behind)

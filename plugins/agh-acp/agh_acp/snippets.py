@@ -26,9 +26,9 @@ def snippet(editor: str, arguments: list[str]) -> str:
 
 
 _MARIMO = """\
-# in a shell; 3017 is the port of marimo's Claude agent, which is then agh
+# in a shell; agh takes the place of marimo's Claude agent, whose port is 3017
 npx stdio-to-ws COMMAND --port 3017
-# once, in marimo.toml (marimo config show tells where it is):
+# once, in marimo.toml (`marimo config show` prints its path):
 #   [experimental]
 #   external_agents = true
 # in marimo: the AI panel, Agents, New session, New Claude session

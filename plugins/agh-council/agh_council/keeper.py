@@ -113,7 +113,7 @@ def deliberate(live: Live, engine: Engine, is_resuming: bool) -> None:
         }
         with live.log.batch():
             live.log.record(
-                "session_resumed", strategy=KIND, reason="the log is the truth", members=strategies
+                "session_resumed", strategy=KIND, reason="it was rebuilt from its log", members=strategies
             )
         engine.recorder.catch_up()
     engine.run()

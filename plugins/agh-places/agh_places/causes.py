@@ -38,7 +38,7 @@ _CAUSES = (
         ("ssh",),
         "HOST IDENTIFICATION HAS CHANGED",
         "its host key has changed",
-        "ask its administrator; if that is right: ssh-keygen -R HOST",
+        "ask its administrator whether that is expected; if so: ssh-keygen -R HOST",
     ),
     Cause(
         ("ssh",),
@@ -123,7 +123,7 @@ _CAUSES = (
     Cause(
         ("systemd",),
         "(?i)failed to (connect to|create) .*bus",
-        "you have no user manager",
+        "systemd runs no user manager for you",
         'loginctl enable-linger "$USER"',
     ),
 )

@@ -104,7 +104,7 @@ def build_slurm_limits(place: Place) -> list[str]:
 
 def parse_systemd(address: str) -> dict[str, str]:
     if address:
-        raise ValueError("it has no address")
+        raise ValueError("nothing can follow systemd")
     return {}
 
 

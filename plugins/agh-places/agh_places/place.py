@@ -176,7 +176,7 @@ def _parse_place(name: str, address: str, settings: dict[str, Any]) -> Place | N
     try:
         place = Place(name, kind, **{**kind.parse_address(rest), **settings})
     except ValueError as error:
-        raise PlaceInvalid(name, f"{error}; the form is {kind.usage}") from None
+        raise PlaceInvalid(name, f"{error}; write it as {kind.usage}") from None
     if place.dir and not place.dir.startswith("/"):
         raise PlaceInvalid(name, f"the directory {place.dir} is not an absolute path")
     for entry in place.env:

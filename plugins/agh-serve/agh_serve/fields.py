@@ -113,7 +113,7 @@ def _check_text(value: str, schema: Mapping[str, Any], name: str) -> None:
     if len(value) > schema.get("maxLength", len(value)):
         raise Usage(f"{name} is longer than {schema['maxLength']} characters")
     if "pattern" in schema and not re.search(schema["pattern"].replace("$", r"\Z"), value):
-        raise Usage(f"{name}: {_abbreviate(value)} cannot be understood")
+        raise Usage(f"{name}: {_abbreviate(value)} has the wrong format")
 
 
 def _parse_text(text: str, schema: Mapping[str, Any], name: str) -> Any:

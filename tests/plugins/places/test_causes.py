@@ -68,7 +68,7 @@ from tests.support.live import Live
         (
             "systemd",
             "Failed to connect to bus: No medium found",
-            "you have no user manager",
+            "systemd runs no user manager for you",
             'loginctl enable-linger "$USER"',
         ),
         (

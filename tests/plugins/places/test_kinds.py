@@ -306,9 +306,9 @@ def test_a_workspace_adds_places_to_those_of_the_home(live: Live) -> None:
     places = '[places.a]\non = "ssh:a"\n[places.b]\non = "systemd:nonsense"\n'
     Path(live.workspace, ".agh", "config.toml").write_text(places)
     result = live.agh("agent", "doctor", "echo", "--on", "a", code=2)
-    assert "it has no address" in result.stderr, "the user's own wins"
+    assert "nothing can follow systemd" in result.stderr, "the user's own wins"
     result = live.agh("agent", "doctor", "echo", "--on", "b", code=2)
-    assert "it has no address; the form is systemd" in result.stderr
+    assert "nothing can follow systemd; write it as systemd" in result.stderr
     assert "allowed:" not in result.stderr
 
 

@@ -137,7 +137,7 @@ class Application:
     async def _stream(self, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         accepted = headers.get(b"accept", b"*/*")
         if b"text/event-stream" not in accepted and b"*/*" not in accepted:
-            raise Refused(406, "the answer is text/event-stream")
+            raise Refused(406, "the client must accept text/event-stream")
         connection_id, peer = self._find(headers)
         session_id = headers.get(SESSION_ID)
         outbox = peer.outbox if session_id is None else peer.open_session(session_id.decode("latin-1"))
