@@ -20,7 +20,7 @@ from agh.home import home_path
 
 WAYS = ("npx", "uvx", "binary")
 BIN_FOLDERS = {"npx": "node_modules/.bin", "uvx": "bin"}  # where npm and uv put the programs of a package
-TOOLS = {"npx": ("npm", "install Node.js, which brings npm"), "uvx": ("uv", "pip install uv")}
+TOOLS = {"npx": ("npm", "install Node.js, which includes npm"), "uvx": ("uv", "pip install uv")}
 
 
 @dataclass(frozen=True)

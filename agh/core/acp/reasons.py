@@ -65,7 +65,7 @@ _NO_MODEL = (
     r"|(?:unknown|invalid|unsupported|no such) model|\bmodel: [^ ]+ \(not_found"
 )
 _NOTHING_SAID = r"(?i)internal (?:server )?error\.?"
-NO_REASON = "internal error, without a reason"
+NO_REASON = "internal error, no reason given"
 
 
 def error_text(error: Mapping[str, Any]) -> str:

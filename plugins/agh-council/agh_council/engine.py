@@ -72,7 +72,7 @@ class Engine:
         round_ = Round(**action._asdict(), steers=steers, feedback=feedback)
         is_first = round_.number == round_.attempt == 1
         self.recorder.start_turn(round_, self.state.brief if is_first else f"Round {round_.number}")
-        reason = f", by the script: {round_.fallback}" if round_.fallback else ""
+        reason = f", as the script decides ({round_.fallback})" if round_.fallback else ""
         title = f"round {round_.number} opens{reason}"
         self.recorder.record(CouncilEvent("round", title, asdict(round_)))
 

@@ -156,7 +156,7 @@ class Mirror:
         self._wire.send({"number": self._number, "request": request.message})
 
     def _gone(self) -> AghError:
-        hint = f"try again when it is back; agh session status {self.session.id}"
+        hint = f"try again when the connection is back; see agh session status {self.session.id}"
         return PlaceGone(self.place, "the session continues there", hint=hint)
 
     def _take(self, message: dict[str, Any]) -> None:
