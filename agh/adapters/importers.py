@@ -114,7 +114,7 @@ def read_database(path: str) -> Imported:
             raise ValueError(f"it has no table {missing[0]}: it is not an exported session")
         described = db.execute("SELECT schema, meta FROM session LIMIT 2").fetchall()
         if len(described) != 1 or described[0][0] != SCHEMA:
-            raise ValueError(f"its table session does not name the format {SCHEMA}")
+            raise ValueError(f"the table `session` does not name the format {SCHEMA}")
         session = _parsed(str(described[0][1]).encode(), 1)
     return Imported(session, _database_records(path, [table for table in TABLES if table in plain]))
 

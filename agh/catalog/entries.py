@@ -183,14 +183,14 @@ def is_inside(path: str) -> bool:
 def _read_args(fields: Mapping[str, Any]) -> tuple[str, ...]:
     args = fields.get("args") or []
     if not isinstance(args, list) or len(args) > MOST_WORDS:
-        raise ValueError("args is not a short list")
+        raise ValueError(f"args must be a list of at most {MOST_WORDS} strings")
     return tuple(_text(word, "args") for word in args)
 
 
 def _read_env(fields: Mapping[str, Any]) -> dict[str, str]:
     env = fields.get("env") or {}
     if not isinstance(env, dict) or len(env) > MOST_WORDS:
-        raise ValueError("env is not a small object")
+        raise ValueError(f"env must be an object with at most {MOST_WORDS} variables")
     for name in env:
         if not VARIABLE.fullmatch(name) or FORBIDDEN_VARIABLES.fullmatch(name):
             raise ValueError(f"env may not set {name!r}")
@@ -199,7 +199,7 @@ def _read_env(fields: Mapping[str, Any]) -> dict[str, str]:
 
 def _text(value: Any, key: str) -> str:
     if not isinstance(value, str) or len(value) > MOST_TEXT or "\0" in value:
-        raise ValueError(f"{key} is not a short string")
+        raise ValueError(f"{key} must be a string of at most {MOST_TEXT} characters")
     return value
 
 

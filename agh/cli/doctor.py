@@ -101,8 +101,8 @@ def _sessions() -> Iterator[Check]:
                     raise EventsDamaged(name, verdict)
             if lost := count_lost(session, metadata):
                 last = metadata["last_sequence"]
-                detail = f"its log ends at {last - lost}, but had {last} events"
-                yield Check(name, False, f"{detail}; record that with: agh session repair {name}")
+                detail = f"its log ends at event {last - lost} of {last}"
+                yield Check(name, False, f"{detail}; mark the lost events with: agh session repair {name}")
             if repair(session, dry_run=True)["actions"]:
                 stale.append(name)
         except AghError as error:

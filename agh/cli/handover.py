@@ -30,7 +30,10 @@ def check_handover(session: Session, name: str) -> str:
     if name == current:
         raise Usage(f"{name} is already the agent of this session")
     if metadata.get("kind"):
-        raise Usage(f"{label} has several agents", hint="/quit, then agh new --agent")
+        raise Usage(
+            f"{label} has several agents, so you cannot hand it over to another one",
+            hint="/quit, then agh new --agent",
+        )
     _check_agent(session, name)
     _check_idle(session)
     return terminal.clean(

@@ -137,7 +137,7 @@ class _Form:
         fields = question["fields"]
         if not fields:
             return self._agree("accept? [y]es, [n]o: "), {}
-        escapes = f"{', '.join(_ESCAPES)} or {_LATER} instead"
+        escapes = f"{' or '.join(_ESCAPES)} refuses, {_LATER} leaves the question open"
         remark(f"  ({escapes}; Enter skips optional fields)")
         content = {}
         for field in fields:

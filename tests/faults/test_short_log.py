@@ -31,7 +31,7 @@ def test_doctor_says_so(short: Session) -> None:
     doctor = short.live.agh("doctor", "-o", "json", code=8)
     (check,) = [check for check in json.loads(doctor.stdout)["doctor"] if check["name"] == short.id]
     assert not check["ok"]
-    assert f"ends at {len(short.events())}" in check["detail"]
+    assert f"ends at event {len(short.events())}" in check["detail"]
     assert str(last) in check["detail"]
 
 

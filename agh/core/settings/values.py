@@ -64,7 +64,7 @@ def count(value: Any) -> int:
 def amount(value: Any) -> float:
     """Return a finite number, zero or more."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise ValueError(f"{value!r} is not a number of 0 or more")
+        raise ValueError(f"{value!r} is not a number, 0 or greater")
     return float(value)
 
 

@@ -136,7 +136,7 @@ class _Converter:
         if not text.strip():
             return
         if line.get("isCompactSummary") is True:
-            conversation.add_note("summary of the conversation before", text)
+            conversation.add_note("summary of the earlier conversation", text)
         elif text.startswith(_INTERRUPTED):
             conversation.end_turn("cancelled")
         elif line.get("isMeta") is True or text.startswith(_NOT_TYPED):

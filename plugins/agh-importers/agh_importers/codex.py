@@ -117,7 +117,7 @@ class _Converter:
             self._add_event(payload)
         elif kind == "compacted":
             text = string_or_none(payload.get("message"))
-            conversation.add_note("summary of the conversation before", text)
+            conversation.add_note("summary of the earlier conversation", text)
         else:
             conversation.add_note(f"unknown: {kind}", raw=line)
 

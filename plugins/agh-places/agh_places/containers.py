@@ -22,7 +22,7 @@ def build_container_argv(place: Place, launch: Launch, command: Sequence[str]) -
     image = _image_of(place)
     if image is None:
         if place.memory or place.cpus:
-            raise PlaceInvalid(place.name, "a running container already has its limits")
+            raise PlaceInvalid(place.name, "memory and cpus cannot be set for a running container")
         return [*select_program(place), "exec", "-i", *place.options, place.target, *command]
     name = _name_container(launch.session_id or "probe")
     identity = ["--name", name, "--label", f"agh.session={launch.session_id}"]

@@ -40,7 +40,7 @@ def build_kube_argv(place: Place, launch: Launch, command: Sequence[str]) -> lis
     target, program = _split(place.target), select_program(place)
     if not target.is_image:
         if place.memory or place.cpus:
-            raise PlaceInvalid(place.name, "a running pod already has its limits")
+            raise PlaceInvalid(place.name, "memory and cpus cannot be set for a running pod")
         return [*program, "exec", "-i", *target.namespace, *place.options, target.name, "--", *command]
     name = _name_pod(launch.session_id or "probe")
     attach = ["--restart=Never", "--rm", "-i", "--quiet", f"--pod-running-timeout={RUNNING_TIMEOUT}"]

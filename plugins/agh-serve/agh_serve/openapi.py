@@ -19,7 +19,7 @@ _PATH_FIELDS = (
 _SCHEMAS: dict[str, Any] = {
     "Session": {
         "type": "object",
-        "description": "meta.json and what follows from it; see `agh session status -o json`.",
+        "description": "The fields of meta.json, and derived ones; see `agh session status -o json`.",
         "required": ["id", "state", "phase", "badge", "attachable"],
         "properties": {
             "id": {"type": "string", "pattern": "^sess-[0-9a-z]{8,26}$"},
