@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from agh import __version__, config
 from agh.core.events import timestamp
 from agh.core.status import LIVE_STATES, MIRROR_CUT
-from agh.errors import AghError, FarCommandFailed, PlaceGone, Relayed, SessionStarting, Usage
+from agh.errors import AghError, FarCommandFailed, KeeperGone, PlaceGone, Relayed, SessionStarting, Usage
 from agh.keeper.loop import Loop
 from agh.keeper.process import Ready, log, run
 from agh.keeper.server import Answer, Control, Handler
@@ -81,6 +81,7 @@ class Mirror:
         self._stops: list[tuple[Answer, dict[str, Any]]] = []
         self.failure: AghError | None = None
         self.is_over = False
+        self._has_ended = False  # the session itself, not only this keeper
 
     def connect(self) -> None:
         """Start the other end, from where the mirror's log ends."""
@@ -125,8 +126,15 @@ class Mirror:
         for answer, result in self._stops:
             answer({**result, "pid": os.getpid()})
         for request in self._waiting.values():
-            request.answer(self._gone())
+            request.answer(self._last_answer(request))
         self.writer.close()
+
+    def _last_answer(self, request: Request) -> dict[str, Any] | AghError:
+        """Return what a request gets that was still under way when this keeper ended."""
+        if not self._has_ended:
+            return self._gone()
+        is_stop = request.message["verb"] == "stop"
+        return {"pid": os.getpid()} if is_stop else KeeperGone(self.session.id)
 
     def _hello(self, request: dict[str, Any], answer: Answer) -> None:
         self._check_started()
@@ -176,7 +184,7 @@ class Mirror:
             elif "ended" in message:
                 self._take_meta(message["ended"])
                 self.update(keeper=None, state="stopped")
-                self.is_over = True
+                self.is_over = self._has_ended = True
         except (KeyError, TypeError, ValueError) as error:
             self._fail(FarCommandFailed(self.place, f"it did not send a valid session: {error}"))
 
