@@ -141,7 +141,7 @@ class Story:
             time.sleep(0.002)
 
     def has_settled(self) -> bool:
-        """Tell whether nothing of the last kill is still to be noticed: all of its processes live, or none."""
+        """Tell whether the last kill was noticed: all of the session's processes live, or it has ended."""
         return not self.session.is_live() or all(Stack(self.live).found.values())
 
     def look(self) -> None:

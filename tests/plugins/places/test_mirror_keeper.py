@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agh_places.mirror_keeper import Mirror
 
 from agh.errors import KeeperGone, PlaceGone
 from agh.keeper.process import Ready
 from agh.store import meta
-from agh_places.mirror_keeper import Mirror
 from tests.support.build import Home, take_lock
 
 
