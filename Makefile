@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= 6
 
 .PHONY: demo test lint docs picture pictures bench bench-against peers soak fuzz mutants real-agents catalog schema schema-names \
-	userlands slurm podman docker systemd place-kills editors acp-sdk acp-jupyter acp-kills browser serve-ai serve-fuzz serve-load install-test datasette clean
+	userlands slurm podman docker systemd place-kills editors acp-sdk acp-jupyter acp-emacs acp-kills browser serve-ai serve-fuzz serve-load install-test datasette clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m tests.demo
@@ -121,6 +121,12 @@ acp-sdk: $(STAMP)
 acp-jupyter: $(STAMP)
 	$(PYTHON) -m venv $(VENV)/jupyter && $(VENV)/jupyter/bin/python -m pip install -q jupyter-ai-acp-client
 	$(EDITORS)/test_jupyter.py $(ARGS)
+
+# acp.el, the library of agent-shell, in Debian's emacs: make acp-emacs ACP_EL=DIRECTORY
+acp-emacs: $(STAMP)
+	@test -e "$(ACP_EL)/acp.el" || { echo "Name a checkout of github.com/xenodium/acp.el: make $@ ACP_EL=DIRECTORY"; exit 2; }
+	@command -v emacs >/dev/null || { echo "Install Emacs: apt-get install emacs-nox"; exit 2; }
+	ACP_EL=$(abspath $(ACP_EL)) $(EDITORS)/test_emacs.py $(ARGS)
 
 # Random kills of editor, `agh acp`, keeper and agent: make acp-kills ROUNDS=1000
 acp-kills: $(STAMP)
