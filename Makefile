@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= 6
 
 .PHONY: demo test lint docs picture pictures bench bench-against peers soak fuzz mutants real-agents catalog schema schema-names \
-	userlands slurm podman docker systemd place-kills editors acp-sdk acp-jupyter acp-emacs acp-kills browser serve-ai serve-fuzz serve-load install-test datasette clean
+	userlands slurm podman docker systemd place-kills editors acp-sdk acp-jupyter acp-emacs acp-neovim acp-kills browser serve-ai serve-fuzz serve-load install-test datasette clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m tests.demo
@@ -127,6 +127,16 @@ acp-emacs: $(STAMP)
 	@test -e "$(ACP_EL)/acp.el" || { echo "Name a checkout of github.com/xenodium/acp.el: make $@ ACP_EL=DIRECTORY"; exit 2; }
 	@command -v emacs >/dev/null || { echo "Install Emacs: apt-get install emacs-nox"; exit 2; }
 	ACP_EL=$(abspath $(ACP_EL)) $(EDITORS)/test_emacs.py $(ARGS)
+
+# codecompanion.nvim in Neovim: make acp-neovim CODECOMPANION=DIRECTORY PLENARY=DIRECTORY NVIM=PROGRAM
+NVIM ?= nvim
+acp-neovim: $(STAMP)
+	@test -d "$(CODECOMPANION)/lua/codecompanion" -a -d "$(PLENARY)/lua/plenary" || { echo "Name checkouts of \
+	github.com/olimorris/codecompanion.nvim and github.com/nvim-lua/plenary.nvim: make $@ CODECOMPANION=DIRECTORY \
+	PLENARY=DIRECTORY"; exit 2; }
+	@"$(NVIM)" --clean --headless +'lua vim.cmd(vim.fn.has("nvim-0.11") == 1 and "qa" or "cq")' 2>/dev/null || { echo \
+	"codecompanion.nvim needs Neovim 0.11 or newer, which Debian 12 does not have: make $@ NVIM=PROGRAM …"; exit 2; }
+	NVIM=$(NVIM) CODECOMPANION=$(abspath $(CODECOMPANION)) PLENARY=$(abspath $(PLENARY)) $(EDITORS)/test_neovim.py $(ARGS)
 
 # Random kills of editor, `agh acp`, keeper and agent: make acp-kills ROUNDS=1000
 acp-kills: $(STAMP)
