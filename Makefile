@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= 6
 
 .PHONY: demo test lint docs picture pictures bench bench-against peers soak fuzz mutants real-agents catalog schema schema-names \
-	userlands slurm podman docker systemd place-kills editors acp-sdk acp-jupyter acp-emacs acp-neovim acp-kills browser serve-ai serve-fuzz serve-load install-test datasette clean
+	userlands slurm podman docker systemd place-kills editors acp-sdk acp-jupyter acp-emacs acp-neovim acp-marimo acp-tck acp-kills browser serve-ai serve-fuzz serve-load install-test datasette clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m tests.demo
@@ -137,6 +137,20 @@ acp-neovim: $(STAMP)
 	@"$(NVIM)" --clean --headless +'lua vim.cmd(vim.fn.has("nvim-0.11") == 1 and "qa" or "cq")' 2>/dev/null || { echo \
 	"codecompanion.nvim needs Neovim 0.11 or newer, which Debian 12 does not have: make $@ NVIM=PROGRAM …"; exit 2; }
 	NVIM=$(NVIM) CODECOMPANION=$(abspath $(CODECOMPANION)) PLENARY=$(abspath $(PLENARY)) $(EDITORS)/test_neovim.py $(ARGS)
+
+# marimo's page in Debian's chromium, over the bridge that agh's settings for marimo name.
+acp-marimo: $(STAMP)
+	@command -v chromium >/dev/null || { echo "Install Chromium: apt-get install chromium"; exit 2; }
+	npm install --silent --no-audit --no-fund --prefix $(VENV)/acp-sdk stdio-to-ws
+	$(PYTHON) -m venv $(VENV)/marimo && $(VENV)/marimo/bin/python -m pip install -q marimo
+	$(BIN)/python -m pip install -q --group browser
+	$(EDITORS)/test_marimo.py $(ARGS)
+
+# acp-tck, an independent test suite for agents, run from its sources: make acp-tck ACP_TCK=DIRECTORY
+acp-tck: $(STAMP)
+	@test -d "$(ACP_TCK)/src/tck/v1" || { echo "Name a checkout of github.com/agentclientprotocol/acp-tck: make $@ ACP_TCK=DIRECTORY"; exit 2; }
+	$(PYTHON) -m venv $(VENV)/tck && $(VENV)/tck/bin/python -m pip install -q jsonschema pytest
+	ACP_TCK=$(abspath $(ACP_TCK)) $(EDITORS)/test_tck.py $(ARGS)
 
 # Random kills of editor, `agh acp`, keeper and agent: make acp-kills ROUNDS=1000
 acp-kills: $(STAMP)
