@@ -119,10 +119,10 @@ class Log:
         finally:
             self._child = before
 
-    def add(self, draft: Draft) -> None:
-        """Inside a batch: record an event that is already drafted."""
+    def add(self, *drafts: Draft) -> None:
+        """Inside a batch: record events that are already drafted."""
         assert self._drafts is not None, "events are recorded inside a batch"
-        self._drafts.append(draft)
+        self._drafts += drafts
 
     def then(self, act: Callable[[], None]) -> None:
         """Run this once everything recorded in the batch is on disk."""

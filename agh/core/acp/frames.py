@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import orjson
 
@@ -23,6 +23,7 @@ from agh.core.acp.json_text import MAX_DEPTH, REPAIRABLE, find_excess, repair
 from agh.core.acp.long_text import LONG, loads
 
 if TYPE_CHECKING:
+    from agh.core.acp.chunks import Chunks
     from agh.core.redaction.redact import Redactor
 
 MAX_LINE = 32 << 20
@@ -67,14 +68,19 @@ class Malformed(NamedTuple):
     tail: str = ""  # only of a line beyond the cap
 
 
-Frame = Request | Response | Notification | Malformed
+SingleFrame = Request | Response | Notification | Malformed
+Frame: TypeAlias = "SingleFrame | Chunks"
 
 
 class Splitter:
-    """Splits a stream into lines. Of a line beyond the cap it keeps only its length, hash and ends."""
+    """Splits a stream into lines. Of a line beyond the cap it keeps only its length, hash and ends.
+
+    `parse_lines` parses whole lines.
+    """
 
     def __init__(self, max_line: int = MAX_LINE) -> None:
         self.max_line = max_line
+        self.parse_lines: Callable[[list[bytes]], list[Frame]] = parse_lines
         self._start_line()
 
     def _start_line(self) -> None:
@@ -87,12 +93,15 @@ class Splitter:
         """Take the next bytes and return the frames of the lines that they complete."""
         frames: list[Frame] = []
         *lines, rest = data.split(b"\n")
-        for line in lines:
-            if self._length or len(line) > self.max_line:
+        if lines and self._length:
+            self._append(lines.pop(0))
+            frames += self.close()
+        if len(data) <= self.max_line:
+            frames += self.parse_lines(lines)
+        else:
+            for line in lines:
                 self._append(line)
                 frames += self.close()
-            elif line and not line.isspace():
-                frames.append(parse(line))
         if rest:
             self._append(rest)
         return frames
@@ -105,7 +114,7 @@ class Splitter:
         if sha256:
             reason = f"longer than {self.max_line} bytes"
             return [Malformed(reason, length, sha256.hexdigest(), _decode_head(line), tail)]
-        return [parse(line)] if line and not line.isspace() else []
+        return self.parse_lines([line])
 
     def _append(self, piece: bytes) -> None:
         self._length += len(piece)
@@ -121,7 +130,12 @@ class Splitter:
             self._partial = self._partial[:HEAD]
 
 
-def parse(line: bytes) -> Frame:
+def parse_lines(lines: list[bytes]) -> list[Frame]:
+    """Parse lines into frames; a blank one has none."""
+    return [parse(line) for line in lines if line and not line.isspace()]
+
+
+def parse(line: bytes) -> SingleFrame:
     """Parse one line, repairing it if necessary."""
     if len(line) > 2 * MAX_DEPTH and (reason := find_excess(line)):
         return _reject(reason, line)

@@ -110,6 +110,10 @@ class Agent:
             self._loop.later(limit, lambda: self._expire(number, method, limit))
         self.process.write(encode_request(number, method, params))
 
+    def parse_with(self, parse_lines: Callable[[list[bytes]], list[Frame]]) -> None:
+        """Parse what the agent sends from now on with this function."""
+        self._splitter.parse_lines = parse_lines
+
     def call(self, method: str, params: dict[str, Any], limit: float) -> Any:
         """Send a request and serve everything else until it is answered."""
         answers: list[Response | AghError] = []

@@ -11,7 +11,16 @@ from typing import Any
 
 import orjson
 
-from agh.core.acp.frames import INTERNAL_ERROR, Frame, Malformed, Notification, Request, Response
+from agh.core.acp.chunks import Chunks
+from agh.core.acp.frames import (
+    INTERNAL_ERROR,
+    Frame,
+    Malformed,
+    Notification,
+    Request,
+    Response,
+    SingleFrame,
+)
 from agh.core.acp.updates import (
     add_usage,
     event_of,
@@ -72,11 +81,14 @@ def take_frames(live: Live, frames: list[Frame]) -> None:
                     take_chunks(live, live.turns.current, frames)
             except Exception as error:
                 live.survive(error)
-            if frames:
-                _take_or_survive(live, frames.pop())
+            frame = frames.pop() if frames else None
+            if isinstance(frame, Chunks):  # they mean more than their text
+                frames += reversed(frame.parsed())
+            elif frame is not None:
+                _take_or_survive(live, frame)
 
 
-def _take_or_survive(live: Live, frame: Frame) -> None:
+def _take_or_survive(live: Live, frame: SingleFrame) -> None:
     try:
         count_bytes(live, len(getattr(frame, "raw", b"")))
         _take(live, frame)
@@ -84,7 +96,7 @@ def _take_or_survive(live: Live, frame: Frame) -> None:
         live.survive(error, raw=getattr(frame, "raw", None))
 
 
-def _take(live: Live, frame: Frame) -> None:
+def _take(live: Live, frame: SingleFrame) -> None:
     agent = live.agent.connected
     if isinstance(frame, Notification):
         child = _child_session(live, frame)

@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from agh.core.acp.chunks import ChunkParser
 from agh.core.acp.frames import Response, redacted_error
 from agh.core.acp.reasons import error_text, is_about_mcp, is_auth_failure, says_auth
 from agh.core.acp.updates import known_usage, request_usage, token_usage
@@ -117,6 +118,7 @@ def _send(live: Live, turn: Turn, input: Input) -> None:
         agent.request("session/prompt", params, take_answer)
 
     supervise.watch(live, turn)
+    agent.parse_with(ChunkParser().parse)
     request()
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from agh import config
 from agh.adapters import registry
-from agh.core.acp.frames import Frame, Splitter
+from agh.core.acp.chunks import ChunkParser, Chunks
+from agh.core.acp.frames import Frame
 from agh.home import new_session_id
 from agh.keeper.agent import incoming
 from agh.keeper.session import Live, Turn
@@ -62,6 +63,8 @@ PLAIN = [
     chunk("ext", annotations={"unknown": 1}),
     chunk("x").replace(b":", b" : "),
     chunk("spaced").replace(b'"update":', b'"update": ') + b"\r",
+    *(chunk(text, messageId="m-2") for text in ("hello ", "text", 'a "quote"\n', "\\", "\0", "\u2028", "é")),
+    chunk("escaped", messageId="m-2").replace(b"escaped", b"\\u00e9\\/"),
 ]
 OTHERS = [
     chunk(""),
@@ -82,7 +85,7 @@ OTHERS = [
 
 
 def feed(live: Live, lines: list[bytes]) -> None:
-    incoming.take_frames(live, Splitter().feed(b"".join(line + b"\n" for line in lines)))
+    incoming.take_frames(live, ChunkParser().parse(lines))
 
 
 def leave_all(live: Live, turn: Turn, frames: list[Frame]) -> None:
@@ -124,7 +127,7 @@ def test_a_failure_on_the_short_way_loses_no_frame(
     def fail(*_: Any) -> None:
         raise ValueError("no")
 
-    monkeypatch.setattr(chunks, "update_text", fail)
+    monkeypatch.setattr(Chunks, "drafts", fail)
     live = start()
     feed(live, PLAIN[:3])
     types = [row[2] for row in state(live)[0]]
@@ -148,7 +151,7 @@ def test_chunks_that_mean_more_are_left_alone(start: Callable[[], Live], reason:
         live.agent.user_message = object()  # type: ignore[assignment]
     else:
         live.ready = False
-    frames = Splitter().feed(PLAIN[0] + b"\n")
+    frames = ChunkParser().parse(PLAIN[:1])
     with live.log.batch():
         chunks.take_chunks(live, Turn("turn-1", 1, 0), frames)
     assert len(frames) == 1
