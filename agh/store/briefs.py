@@ -28,8 +28,9 @@ View = dict[str, Any]
 Stamp = tuple[int, int, int]  # inode, size, time of change in ns
 
 FILE = "list.cache"
-FORMAT = 2  # to be raised with every change of a brief, or of what follows from metadata in core/status.py
+FORMAT = 3  # to be raised with every change of a brief, or of what follows from metadata in core/status.py
 SETTLED_NS = 2_000_000_000  # a file changed again so soon might have the same stamp: no clock is that coarse
+_ID = Brief._fields.index("id")
 FEW = 50  # reading so many sessions takes less time than writing the cache
 
 
@@ -50,8 +51,11 @@ class BriefCache:
         """Return the briefs of all sessions. Those from the file come first, newest activity first."""
         folder = sessions_path()
         self._valid = self._find_valid(folder)
-        stored = [self._file.briefs[number] for number in self._valid]
-        others = sessions.session_ids(besides=[brief.id for brief in stored])
+        stored, ids = self._file.briefs, self._file.ids
+        if len(self._valid) < len(stored):
+            stored = [stored[number] for number in self._valid]
+            ids = [ids[number] for number in self._valid]
+        others = sessions.session_ids(besides=ids)
         return [*stored, *self._read_briefs([Session(id, f"{folder}/{id}") for id in others])]
 
     def documents(self, ids: Sequence[str]) -> list[bytes | memoryview]:
@@ -81,9 +85,9 @@ class BriefCache:
             return []
         valid = []
         try:
-            for number, (brief, stamp) in enumerate(zip(self._file.briefs, self._file.stamps, strict=True)):
+            for number, (id, stamp) in enumerate(zip(self._file.ids, self._file.stamps, strict=True)):
                 try:
-                    info = os.stat(f"{brief.id}/{meta.FILE}", dir_fd=base)  # a call of ours would add 2 ms
+                    info = os.stat(f"{id}/{meta.FILE}", dir_fd=base)  # a call of ours would add 2 ms
                 except OSError:
                     continue
                 if (info.st_ino, info.st_size, info.st_mtime_ns) == stamp:
@@ -116,6 +120,7 @@ class CacheFile:
         self._sizes: Sequence[int] = ()  # of the documents
         self._documents: dict[str, memoryview] | None = None
         self.stamps: Sequence[Stamp] = ()
+        self.ids: Sequence[str] = ()
         self.briefs: Sequence[Brief] = ()
         try:
             with open(path, "rb") as file:
@@ -126,6 +131,8 @@ class CacheFile:
         if header.startswith(_start(body)):
             self._header = header
             self.stamps, self._sizes, columns = marshal.loads(body)
+            columns = [column * (len(self.stamps) // len(column)) for column in columns]
+            self.ids = columns[_ID]
             self.briefs = list(map(partial(tuple.__new__, Brief), zip(*columns, strict=True)))
 
     def documents(self) -> dict[str, memoryview]:
@@ -145,13 +152,14 @@ class CacheFile:
         if header != self._header or not header.endswith(b" %08x\n" % crc32(text)):
             return {}
         limits = pairwise(accumulate(self._sizes, initial=0))
-        return {brief.id: text[start:end] for brief, (start, end) in zip(self.briefs, limits, strict=True)}
+        return {id: text[start:end] for id, (start, end) in zip(self.ids, limits, strict=True)}
 
     def write(self, entries: Sequence[tuple[Stamp, Brief]], documents: Sequence[bytes | memoryview]) -> None:
         """Replace the file."""
-        texts: dict[Any, Any] = {}  # the same agent, model or directory is stored once
+        # The same agent, model or directory is stored once, and so is a column in which all are the same.
+        texts: dict[Any, Any] = {}
         columns = [
-            [texts.setdefault(value, value) for value in column]
+            [texts.setdefault(value, value) for value in (column if len(set(column)) > 1 else column[:1])]
             for column in zip(*(brief for _, brief in entries), strict=True)
         ]
         body = marshal.dumps(([stamp for stamp, _ in entries], list(map(len, documents)), columns))

@@ -83,10 +83,10 @@ def list_command(output: str, limit: int | None, watch: bool, hosts: tuple[str, 
 
 def _urgent_first(briefs: list[Brief]) -> list[Brief]:
     """Return the sessions as a table shows them: first those that need you."""
-    from agh.cli.session.table import needs_you
+    from agh.cli.session.table import NEEDS_YOU
 
-    urgent = [brief for brief in briefs if needs_you(brief.badge)]
-    return [*urgent, *(brief for brief in briefs if not needs_you(brief.badge))] if urgent else briefs
+    urgent = [brief for brief in briefs if brief.badge in NEEDS_YOU]
+    return [*urgent, *(brief for brief in briefs if brief.badge not in NEEDS_YOU)] if urgent else briefs
 
 
 def _list_hosts(output: str, hosts: tuple[str, ...], limit: int | None, filters: dict[str, Any]) -> None:

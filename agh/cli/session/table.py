@@ -124,7 +124,7 @@ def _fill(briefs: Sequence[Brief], width: int) -> list[Column]:
     columns = [
         Column("NAME", 0, 10 if width < 60 else 20, 28, fields.label, is_optional=False),
         Column("ID", 2, 4, 30, ids, is_optional=False),
-        Column("STATUS", 1, 4, 30, _statuses(briefs, now), is_optional=False),
+        Column("STATUS", 1, 4, 30, _statuses(fields.badge, fields.resumes_at, now), is_optional=False),
         Column("HOST", 1, 8, 28, fields.host),
         Column("AGENT", 5, 5, 16, _distinct(lambda name: terminal.one_line(name, LONGEST), fields.agent)),
         Column("MODEL", 7, 8, 24, fields.model),
@@ -148,13 +148,13 @@ def _measure(column: Column) -> Column:
     return column._replace(cells=cells, width=max(len(column.header), widest), is_ascii=is_ascii)
 
 
-def _statuses(briefs: Sequence[Brief], now: datetime) -> list[str]:
+def _statuses(badges: Sequence[str], times: Sequence[str], now: datetime) -> Sequence[str]:
     """Return the status of each, and of a limited session also when it continues."""
+    if "limited" not in badges:
+        return badges
     return [
-        f"limited until {clock(brief.resumes_at, now)}"
-        if brief.resumes_at and brief.badge == "limited"
-        else brief.badge
-        for brief in briefs
+        f"limited until {clock(at, now)}" if at and badge == "limited" else badge
+        for badge, at in zip(badges, times, strict=True)
     ]
 
 
