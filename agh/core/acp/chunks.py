@@ -7,7 +7,9 @@ same shape only the text is parsed, and its event is put together. What is recor
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import orjson
@@ -46,6 +48,12 @@ class Chunks(NamedTuple):
     def parsed(self) -> list[Frame]:
         """Return the frame of each chunk."""
         return parse_lines(self.lines)
+
+    def split(self, size: int) -> tuple[Chunks, Chunks]:
+        """Return the first chunks, up to the one that completes so many bytes, and the others."""
+        count = bisect_left(list(accumulate(map(len, self.lines))), size) + 1
+        first = Chunks(self.shape, self.texts[:count], self.sent[:count], self.lines[:count])
+        return first, Chunks(self.shape, self.texts[count:], self.sent[count:], self.lines[count:])
 
     def drafts(self, turn_id: str, at: str) -> Iterator[Draft]:
         """Yield the events."""

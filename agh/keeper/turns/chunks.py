@@ -9,7 +9,7 @@ from __future__ import annotations
 from agh.core.acp.chunks import Chunks
 from agh.core.acp.frames import Frame
 from agh.keeper.session import Live, Turn
-from agh.keeper.turns.usage import count_bytes, is_over_bytes
+from agh.keeper.turns.usage import CHECK_BYTES, count_bytes, is_over_bytes
 
 LAST_WORDS = 16_400  # characters; as many as a secret may have, before those that are used
 
@@ -20,8 +20,9 @@ def take_chunks(live: Live, turn: Turn, frames: list[Frame]) -> None:
     while frames and type(chunks := frames[-1]) is Chunks:
         if chunks.shape.session != session or not _is_plain_sailing(live):
             return
+        chunks, others = chunks.split(CHECK_BYTES - live.turns.unchecked_bytes)  # then the limits are checked
         live.log.add(*chunks.drafts(turn.turn_id, live.log.now))
-        del frames[-1]
+        frames[-1:] = [others] if others.lines else []
         turn.acted = True
         if chunks.shape.type == "agent_message":
             add_words(turn, "".join(chunks.texts))

@@ -68,6 +68,16 @@ def test_the_chunks_of_a_message_are_together() -> None:
     assert chunks.shape.session == "own"
 
 
+@pytest.mark.parametrize(("lines", "more", "count"), [(-1, 0, 1), (0, 1, 1), (1, 0, 1), (1, 1, 2), (3, 1, 3)])
+def test_chunks_are_split_where_so_many_bytes_are_complete(lines: int, more: int, count: int) -> None:
+    texts = ["a", "b", "c"]
+    (chunks,) = check(b"".join(line(text) + b"\n" for text in texts))
+    first, others = chunks.split(lines * len(line("a")) + more)
+    assert (first.texts, others.texts) == (texts[:count], texts[count:])
+    assert first.lines + others.lines == chunks.lines
+    assert first.sent + others.sent == chunks.sent
+
+
 def test_another_message_has_another_shape() -> None:
     lines = [line("a"), line("b"), line("c", "agent_thought_chunk"), line("d", messageId="m"), line("e")]
     groups = check(b"\n".join(lines) + b"\n")
