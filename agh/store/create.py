@@ -117,15 +117,19 @@ def create_log(lock: Lock) -> None:
     for leftover in (unfinished, unfinished + "-journal", unfinished + "-wal", unfinished + "-shm"):
         if os.path.lexists(leftover):
             os.unlink(leftover)
-    os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with closing(sqlite3.connect(unfinished, isolation_level=None)) as connection:
+            connection.execute("PRAGMA synchronous = OFF")  # synced once, at the end: 1.4 ms instead of 2.9
             connection.execute("PRAGMA journal_mode = WAL")
             schema.create(connection)
+        os.fsync(file)
     except sqlite3.Error as error:
         from agh.store.writer import store_failed
 
         raise store_failed(lock.session, error) from error
+    finally:
+        os.close(file)
     os.rename(unfinished, path)
     sync_directory(lock.session)
 
