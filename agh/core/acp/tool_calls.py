@@ -7,7 +7,6 @@ in both. Whatever any of them says is part of it. Nothing here is resolved again
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields, replace
 from shlex import join
 from typing import Any, NamedTuple
 
@@ -58,8 +57,7 @@ class Edit(NamedTuple):
     new: str | None
 
 
-@dataclass(frozen=True)
-class ToolCall:
+class ToolCall(NamedTuple):
     """What messages about one tool call have said; None for what no message has said."""
 
     kind: str | None = None
@@ -92,8 +90,7 @@ class ToolCall:
 
     def updated(self, later: ToolCall) -> ToolCall:
         """Return the tool call after another message about it, whose fields replace the earlier ones."""
-        news = {field.name: getattr(later, field.name) for field in fields(later)}
-        return replace(self, **{name: value for name, value in news.items() if value is not None})
+        return self._replace(**{name: value for name, value in later._asdict().items() if value is not None})
 
     def joined(self, other: ToolCall) -> ToolCall:
         """Return what both say: every path and command of both, and the more dangerous kind."""

@@ -7,7 +7,7 @@ or the line is marked as `opaque`. It may return more: what is only data in one 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
 from agh.core.shell.patterns import ANY
 
@@ -18,14 +18,14 @@ _RUN, _QUOTED_RUN = re.compile(r"[\w./:=,@%+-]+"), re.compile(r'[^"\\$`]+')
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
 
 
-@dataclass
 class Word:
     """A word without its quotes. `pattern` has ANY where the shell would put something in."""
 
-    text: str = ""
-    pattern: str = ""
-    bare: str = ""  # the characters that were not quoted
-    has_glob: bool = False
+    def __init__(self, pattern: str = "") -> None:
+        self.text = ""
+        self.pattern = pattern
+        self.bare = ""  # the characters that were not quoted
+        self.has_glob = False
 
     @property
     def is_literal(self) -> bool:
@@ -40,12 +40,12 @@ class Word:
         return "".join(ANY if character in "*?[" else character for character in self.pattern)
 
 
-@dataclass
 class Simple:
     """A simple command: its words, and the files that it reads from or writes to."""
 
-    words: list[Word] = field(default_factory=list)
-    targets: list[Word] = field(default_factory=list)
+    def __init__(self, words: Iterable[Word] = ()) -> None:
+        self.words = list(words)
+        self.targets: list[Word] = []
 
     def assignments(self) -> int:
         """Return how many words before the command's name set a variable."""
@@ -55,7 +55,6 @@ class Simple:
         return number
 
 
-@dataclass
 class Line:
     """A line in parts.
 
@@ -63,9 +62,9 @@ class Line:
     known. `opaque` means that it may run something that is not among its commands.
     """
 
-    commands: list[Simple] = field(default_factory=list)
-    plain: bool = True
-    opaque: bool = False
+    def __init__(self) -> None:
+        self.commands: list[Simple] = []
+        self.plain, self.opaque = True, False
 
 
 def split(text: str, depth: int = 0) -> Line:
@@ -155,7 +154,7 @@ class _Scanner:
             self._line.plain = False
             self._at += 1
             _Nested(self).scan(")")
-            command.words.append(Word("", ANY))
+            command.words.append(Word(ANY))
             return False
         return True
 

@@ -7,8 +7,7 @@ deny-all; what a rule of a workspace says only ever makes it stricter; what is u
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from agh.adapters.agents import is_users_own
 from agh.core import rules
@@ -23,14 +22,14 @@ from agh.keeper.session import Live
 READING = ("read", "search", "think")
 
 
-@dataclass
 class Verdict:
     """The verdict on a request (None if someone must be asked), what decided it, what was considered."""
 
-    verdict: str | None = None
-    decided_by: str = ""
-    rule: str | None = None
-    steps: list[dict[str, str]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.verdict: str | None = None
+        self.decided_by = ""
+        self.rule: str | None = None
+        self.steps: list[dict[str, str]] = []
 
     def note(self, by: str, says: str | None) -> None:
         """Note what one source of decisions says, in the order in which they are consulted."""
@@ -140,8 +139,7 @@ def _find_grant(live: Live, asking: Asking) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
-class Grant:
+class Grant(NamedTuple):
     """What was shown and allowed for one tool call, until that tool call or its turn ends."""
 
     tool_call_id: str | None

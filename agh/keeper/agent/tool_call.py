@@ -7,8 +7,7 @@ resolved lies outside the workspace and matches no rule.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from agh.core.acp.permission import show_edits
 from agh.core.acp.tool_calls import ToolCall
@@ -22,8 +21,7 @@ UNRESOLVED = "unresolved:"
 MAX_WORDS = 500
 
 
-@dataclass(frozen=True)
-class Subject:
+class Subject(NamedTuple):
     """What a request for permission is about, and how it is shown."""
 
     asking: Asking
