@@ -11,8 +11,10 @@ Exit numbers: 1 agent or turn failed, nothing found, or nothing waits, 2 usage, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+TYPE_CHECKING = False  # what type checkers read as true, without the cost of importing typing
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141

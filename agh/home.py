@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 import time
 
@@ -20,7 +19,7 @@ TYPE_CHECKING = False  # what type checkers read as true, without the cost of im
 if TYPE_CHECKING:
     from typing import Final
 
-SESSION_ID = re.compile(r"sess-[0-9a-z]{8,26}")
+_ID_PREFIX, _ID_LENGTHS = "sess-", range(8, 27)  # of the digits behind it
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _TIME_DIGITS, _RANDOM_DIGITS = 9, 7
 MAX_PATH, MAX_LINKS = 4096, 40  # the kernel's limits
@@ -215,9 +214,15 @@ def sessions_path() -> str:
 
 def session_of(session_id: str) -> Session:
     """Return the session that has an id; it need not exist. Raise SessionNotFound if it is not an id."""
-    if not SESSION_ID.fullmatch(session_id):
+    if not is_session_id(session_id):
         raise SessionNotFound(repr(session_id))
     return Session(session_id, os.path.join(sessions_path(), session_id))
+
+
+def is_session_id(text: str) -> bool:
+    """Tell whether a text has the form of a session's id. Without `re`, which takes 4 ms to import."""
+    digits = text.removeprefix(_ID_PREFIX)
+    return len(digits) in _ID_LENGTHS and len(digits) < len(text) and not digits.strip(_DIGITS)
 
 
 def new_session_id() -> str:
@@ -231,7 +236,7 @@ def session_id_of(milliseconds: int, noise: bytes) -> str:
     for _ in range(_TIME_DIGITS):
         number, last = divmod(number, 36)
         digits = _DIGITS[last] + digits
-    return f"sess-{digits}{base36(noise[:_RANDOM_DIGITS])}"
+    return f"{_ID_PREFIX}{digits}{base36(noise[:_RANDOM_DIGITS])}"
 
 
 def base36(noise: bytes) -> str:

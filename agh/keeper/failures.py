@@ -20,7 +20,7 @@ from agh.errors import (
     StoreFailed,
     SystemFailed,
 )
-from agh.home import SESSION_ID, Session, check_descriptors, home_path
+from agh.home import Session, check_descriptors, home_path, is_session_id
 from agh.store import meta
 from agh.store.writer import is_full, store_failed
 
@@ -101,7 +101,7 @@ def _explain_deleted(error: Exception) -> SessionNotFound | None:
     else:
         parts = [str(argument) for argument in error.args[:1]]
     for part in parts:
-        if SESSION_ID.fullmatch(part) and not os.path.isdir(os.path.join(home_path(), "sessions", part)):
+        if is_session_id(part) and not os.path.isdir(os.path.join(home_path(), "sessions", part)):
             return SessionNotFound(part)
     return None
 

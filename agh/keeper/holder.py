@@ -11,7 +11,7 @@ import os
 import select
 from contextlib import suppress
 
-from agh.home import SESSION_ID, Session
+from agh.home import Session, is_session_id
 
 PROC = "/proc"
 KILL = 9  # SIGKILL; the module `signal` is slow to import
@@ -56,7 +56,7 @@ def _is_keeper(pid: int, session: Session) -> bool:
         if os.stat(f"{PROC}/{pid}").st_uid != os.geteuid() or "-m" not in argv[:-2]:
             return False
         session_id = os.path.basename(argv[-2])
-        return session_id == session.id and SESSION_ID.fullmatch(session_id) is not None
+        return session_id == session.id and is_session_id(session_id)
     except (OSError, IndexError):
         return False
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from agh.core.events import TURN_END_TYPES, Row, draft
 from agh.core.exchange import TRUSTED, Imported, Importer, LongRow, Record, TableRow, select_metadata
 from agh.errors import AghError, ImportInvalid, SessionExists, StoreFailed
-from agh.home import SESSION_ID, Session, new_session_id, session_id_of, session_of
+from agh.home import Session, is_session_id, new_session_id, session_id_of, session_of
 from agh.sessions.build import build, fill
 from agh.store import lock as locks
 from agh.store import meta, sessions
@@ -60,7 +60,7 @@ def import_file(
         imported = replace(imported, records=_read_records(importer, imported.records))
         session = select_metadata(imported.session, trust=trust)
         own_id = imported.session.get("id")
-        if own_id is not None and not SESSION_ID.fullmatch(str(own_id)):
+        if own_id is not None and not is_session_id(str(own_id)):
             raise ValueError(f"{own_id!r} is not the id of a session")
         if own_id is None and not session.get("acp_session_id"):
             raise ValueError("it has neither an id nor an acp_session_id")

@@ -14,7 +14,7 @@ from typing import Any
 from zlib import crc32
 
 from agh.errors import AmbiguousSession, DataDamaged, MetaInvalid, NamesBusy, SessionNotFound
-from agh.home import SESSION_ID, Session, ensure_home, session_of, sessions_path
+from agh.home import Session, ensure_home, is_session_id, session_of, sessions_path
 from agh.store import lock as locks
 from agh.store import meta
 from agh.store.meta import Meta
@@ -31,7 +31,7 @@ def session_ids(besides: Iterable[str] = ()) -> list[str]:
         return []
     except NotADirectoryError:
         raise DataDamaged(f"{sessions_path()} is not a directory") from None
-    return sorted(filter(SESSION_ID.fullmatch, {*names}.difference(besides) if besides else names))
+    return sorted(filter(is_session_id, {*names}.difference(besides) if besides else names))
 
 
 def all_sessions() -> list[Session]:
@@ -64,7 +64,7 @@ def resolve(
     """
     if reference == "@last":
         return _last(os.path.realpath(workspace or working_directory()))
-    if SESSION_ID.fullmatch(reference):
+    if is_session_id(reference):
         session = session_of(reference)
         if os.path.isdir(session):
             return session

@@ -25,7 +25,7 @@ from agh import home
 from agh.cli.main import root
 from agh.cli.session.new import check_options, new_command
 from agh.errors import AghError
-from agh.home import SESSION_ID
+from agh.home import is_session_id
 from agh.keeper import client, protocol
 from agh.sessions.new import create
 from agh.sessions.start import ensure_live
@@ -304,7 +304,7 @@ class Live:
         self.configure(f'trusted_workspaces = ["{self.workspace}"]\n{toml}')
 
     def session(self, session_id: str) -> Session:
-        assert SESSION_ID.fullmatch(session_id)
+        assert is_session_id(session_id)
         return Session(self, session_id)
 
     def sessions(self) -> list[Session]:
@@ -312,7 +312,7 @@ class Live:
             names = os.listdir(self.home / "sessions")
         except FileNotFoundError:
             return []
-        return [self.session(name) for name in sorted(names) if SESSION_ID.fullmatch(name)]
+        return [self.session(name) for name in sorted(names) if is_session_id(name)]
 
     def processes(self) -> list[Process]:
         """Return whatever lives and belongs to this home, except what the test itself has started."""

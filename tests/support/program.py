@@ -25,7 +25,7 @@ from typing import IO, Any
 
 from agh.adapters import registry
 from agh.cli.main import run
-from agh.home import SESSION_ID, Session
+from agh.home import Session, is_session_id
 from agh.store import lock
 from tests.support.processes import children_of
 from tests.support.wait import PATIENCE
@@ -113,7 +113,7 @@ def can_run_here(words: list[str], options: Mapping[str, Any], *, may_start: boo
 def _is_live(words: list[str], environ: Mapping[str, str]) -> bool:
     """Tell whether the words are the id of a session that has a keeper."""
     return any(
-        SESSION_ID.fullmatch(word) and lock.is_held(Session.at(f"{environ['AGH_HOME']}/sessions/{word}"))
+        is_session_id(word) and lock.is_held(Session.at(f"{environ['AGH_HOME']}/sessions/{word}"))
         for word in words
     )
 

@@ -25,7 +25,16 @@ _COMMAND_LINE, _ENVIRONMENT = 45, 47  # where /proc/self/stat, behind the name, 
 LEASH = os.path.join(os.path.dirname(__file__), "leash.py")
 _source = b""
 _orders = -1  # where the leash that waits reads its orders
-_process: tuple[int, ...] = ()  # its pid, and our ends of its pipes, as in spawn.LeashProcess
+_process: tuple[int, ...] = ()  # its pid, and our ends of its pipes, as in LeashProcess
+
+
+class LeashProcess:
+    """A leash and our ends of its pipes (stderr is -1 if merged). Closing `life` kills all below it."""
+
+    def __init__(self, leash_pid: int, stdin: int, stdout: int, stderr: int, life: int, status: int) -> None:
+        self.leash_pid = leash_pid
+        self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
+        self.life, self.status = life, status
 
 
 def leave_tree() -> None:

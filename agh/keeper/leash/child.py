@@ -14,9 +14,9 @@ from typing import Any
 import orjson
 
 from agh.keeper.leash.adopted import end_adopted
-from agh.keeper.leash.ahead import use_leash
+from agh.keeper.leash.ahead import LeashProcess, use_leash
 from agh.keeper.leash.orphans import now_ticks
-from agh.keeper.leash.spawn import LeashProcess, start_leash
+from agh.keeper.leash.spawn import start_leash
 from agh.keeper.loop import WRITE, Loop
 
 PIPE_SIZE = 1 << 20
@@ -52,8 +52,8 @@ class Leashed:
         self._inbox = bytearray()
         self._closing = False
         self._status = b""
-        self._open = set(self._process[1:4]) | {self._process.status}
-        self._open.discard(-1)
+        process = self._process
+        self._open = {process.stdin, process.stdout, process.stderr, process.status} - {-1}
         for fd in self._open:
             os.set_blocking(fd, False)
         loop.watch(self._process.stdout, lambda: self._read_output(1, self._process.stdout))

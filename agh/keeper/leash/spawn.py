@@ -12,10 +12,12 @@ from __future__ import annotations
 import _thread
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
-from agh.keeper.leash.ahead import load_leash
+from agh.keeper.leash.ahead import LeashProcess, load_leash
+
+TYPE_CHECKING = False  # what type checkers read as true, without the cost of importing typing
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 RUN_SOURCE = "exec(compile(open({}, 'rb').read(), 'leash.py', 'exec'))"
 _spawning = _thread.allocate_lock()  # else another thread's child would inherit the descriptors
@@ -34,17 +36,6 @@ def spawn(
         finally:
             for fd in keep:
                 os.set_inheritable(fd, False)
-
-
-class LeashProcess(NamedTuple):
-    """A leash and our ends of its pipes (stderr is -1 if merged). Closing `life` kills all below it."""
-
-    leash_pid: int
-    stdin: int
-    stdout: int
-    stderr: int
-    life: int
-    status: int
 
 
 def start_leash(

@@ -18,7 +18,7 @@ from agh import config
 from agh.adapters.far_command import FarCommand
 from agh.core.status import BADGES
 from agh.errors import AghError, FarCommandFailed
-from agh.home import SESSION_ID
+from agh.home import is_session_id
 from agh.sessions.elsewhere.command import prepare_command, run_command
 from agh.sessions.listing import SHOWN_STATES, select, select_first
 from agh.store.views import View
@@ -104,7 +104,7 @@ def check_view(row: Any) -> View:
 
     Raises ValueError if it has no id; anything else that is odd is left out.
     """
-    if not isinstance(row, dict) or not SESSION_ID.fullmatch(str(row.get("id"))):
+    if not isinstance(row, dict) or not is_session_id(str(row.get("id"))):
         raise ValueError("a session has no id")
     view = {
         key: value

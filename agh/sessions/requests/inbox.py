@@ -17,7 +17,7 @@ from agh.core.parking import local_reset
 from agh.core.status import LIVE_STATES, effective_meta
 from agh.core.waiting import DISMISSIBLE, GATE_DETAIL, KINDS, count_waiting, mark_of
 from agh.errors import AghError, InboxAmbiguous, InboxEntryUnknown, MetaInvalid
-from agh.home import SESSION_ID, Session, session_of, sessions_path
+from agh.home import Session, is_session_id, session_of, sessions_path
 from agh.sessions.requests.permissions import requests
 from agh.sessions.requests.questions import questions
 from agh.store import lock, meta, sessions
@@ -94,7 +94,7 @@ def find_entry(reference: str) -> Entry:
     if key is None:
         raise InboxEntryUnknown(reference)
     session_id, slash, _ = key.partition("/")
-    if slash and SESSION_ID.fullmatch(session_id):
+    if slash and is_session_id(session_id):
         entries = _read(session_of(session_id)).entries
     else:
         entries = list_entries()

@@ -19,7 +19,7 @@ import orjson
 
 from agh import __version__
 from agh.errors import AghError, SessionNotFound
-from agh.home import SESSION_ID, Session, session_of
+from agh.home import Session, is_session_id, session_of
 from agh.keeper import client
 from agh.sessions.elsewhere.pulled import KEYS
 from agh.sessions.new import create
@@ -54,7 +54,7 @@ def _find_or_start(session: Session, opening: dict[str, Any]) -> dict[str, Any]:
 
     Its id makes that safe to repeat: a session that was created before the connection broke is found.
     """
-    if not SESSION_ID.fullmatch(session.id):
+    if not is_session_id(session.id):
         raise SessionNotFound(session.id)
     if not os.path.isdir(session):
         if not opening.get("create"):
