@@ -564,7 +564,7 @@ class InputTooLarge(AghError):
     """the prompt is too large: {0} bytes; the maximum is {1}"""
 
     exit = 2
-    hint = "write it to a file in the workspace and name the file in the prompt"
+    hint = "write the text to a file in the workspace and name that file in the prompt"
 
 
 class SessionLimited(AghError):

@@ -72,6 +72,12 @@ def test_every_command_and_option_says_what_it_does() -> None:
     assert manpages.help_gaps(root) == []
 
 
+def test_examples_are_on_lines_of_their_own() -> None:
+    """Without \\b, click joins the lines of an epilog."""
+    epilogs = [(" ".join(path), command.epilog or "") for path, command in commands(root)]
+    assert [name for name, epilog in epilogs if "\n" in epilog.strip() and "\b" not in epilog] == []
+
+
 def test_silence_is_heard() -> None:
     group = click.Group("agh", help="All.", epilog="Example:  agh new")
     group.add_command(click.Command("new", epilog="See the manual.", params=[click.Option(["--so"])]))

@@ -110,7 +110,7 @@ def read_catalog(data: bytes) -> Catalog:
 
 def _read_entry(fields: Any) -> Entry:
     if not isinstance(fields, dict):
-        raise ValueError("it is not an object")
+        raise ValueError("it is not a JSON object")
     ways = fields.get("distribution")
     if not isinstance(ways, dict) or not ways.keys() & {"npx", "uvx", "binary"}:
         raise ValueError("it has no distribution")
@@ -129,7 +129,7 @@ def _read_entry(fields: Any) -> Entry:
 
 def _read_package(fields: Any, pattern: re.Pattern[str]) -> Package:
     if not isinstance(fields, dict):
-        raise ValueError("a distribution is not an object")
+        raise ValueError("a distribution is not a JSON object")
     match = pattern.fullmatch(_text(fields.get("package"), "package"))
     if match is None:
         raise ValueError(f"package {fields['package']!r} is not a package's name")
@@ -139,7 +139,7 @@ def _read_package(fields: Any, pattern: re.Pattern[str]) -> Package:
 
 def _read_binaries(fields: Any) -> dict[str, Binary]:
     if not isinstance(fields, dict):
-        raise ValueError("binary is not an object")
+        raise ValueError("binary is not a JSON object")
     return {
         platform: _read_binary(fields[platform])
         for platform in PLATFORMS
@@ -149,7 +149,7 @@ def _read_binaries(fields: Any) -> dict[str, Binary]:
 
 def _read_binary(fields: Any) -> Binary:
     if not isinstance(fields, dict):
-        raise ValueError("a binary is not an object")
+        raise ValueError("an entry of binary is not a JSON object")
     archive = _text(fields.get("archive"), "archive")
     if not is_safe_url(archive):
         raise ValueError(f"archive {archive!r} is not an https address")

@@ -76,7 +76,9 @@ def _download(url: str) -> Catalog:
     """Fetch the catalog, check it and keep a copy. The attempt is noted, so that the next one can wait."""
     if not url:
         raise DownloadFailed(
-            "the registry", "its address is empty in your config.toml", hint="agh config get catalog.url"
+            "the registry",
+            "its address is empty in your config.toml",
+            hint="agh config set catalog.url --unset",
         )
     from agh.catalog.download import fetch  # slow to import, and rarely needed
 

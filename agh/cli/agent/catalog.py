@@ -54,7 +54,7 @@ def search(words: tuple[str, ...], refresh: bool, offline: bool, output: str) ->
 
 
 @click.command(
-    "install", epilog="Examples:\n  agh agent install claude\n  agh agent install codex@2.6.0 --dry-run"
+    "install", epilog="\b\nExamples:\n  agh agent install claude\n  agh agent install codex@2.6.0 --dry-run"
 )
 @click.argument("entry", metavar="NAME[@VERSION]")
 @click.option("--via", type=click.Choice(WAYS), help="How to install it, if there is more than one way.")

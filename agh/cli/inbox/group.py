@@ -31,9 +31,9 @@ NOTHING_WAITS = 1  # the exit number
 def inbox(context: click.Context, watch: bool, count: bool, output: str) -> None:
     """List everything that needs you, in all sessions.
 
-    Lists permission requests with their diff, questions, council gates, logins, and limits and failures of
-    the last seven days until you dismiss them; oldest first. Numbers are never reused, so an answer cannot
-    reach the wrong request. Exits 1 if the inbox is empty.
+    Lists permission requests (with diffs), questions, council gates and logins, oldest first. Failures and
+    limits are listed too, for seven days or until you dismiss them. Numbers are never reused, so an answer
+    cannot reach the wrong request. Exits 1 if the inbox is empty.
     """
     if context.invoked_subcommand is not None:
         return

@@ -48,7 +48,7 @@ Printer = Callable[[Session, list[Row]], list[str]]
 @click.option("--turn", help="Only events of this turn.")
 @click.option("--since", metavar="TIME", help="RFC 3339, or how long ago: 5m, 2h, 3d.")
 @click.option(
-    "--after", "--last-event-id", metavar="SEQ", default="0", help="Only events after this sequence."
+    "--after", "--last-event-id", metavar="SEQ", default="0", help="Only events after this sequence number."
 )
 @click.option(
     "--last",

@@ -119,9 +119,9 @@ def prompt_command(
     With - as TEXT, the prompt is read from standard input. With - after TEXT, standard input is added to it,
     between fences.
 
-    With --park, a prompt that reaches a usage limit waits in the queue: the command prints until when and
-    exits 10. `agh session wait` waits for it, `agh session cancel` cancels it. agh-cron(7) explains what
-    happens if the session is not live when the limit resets.
+    With --park, a prompt that reaches a usage limit waits in the queue. The command prints the time of
+    the reset and exits 10. `agh session wait` waits for it, `agh session cancel` cancels it. agh-cron(7)
+    explains what happens if the session is not live by then.
     """
     if continues:
         if id is not None and (text not in (None, "-") or file is not None):

@@ -151,7 +151,11 @@ PARKING: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
         "at a usage limit that has a reset time: fail, or park the prompt until then",
     ),
     "session.limits.max_windows": (5, count, "park a prompt at most this many times; 0 means no limit"),
-    "session.limits.jitter": ("60s", seconds, "delay a parked prompt by a random time up to this"),
+    "session.limits.jitter": (
+        "60s",
+        seconds,
+        "after the reset, wait a random time up to this before sending a parked prompt",
+    ),
     "session.limits.continue_with": (
         "Continue where you stopped.",
         text,

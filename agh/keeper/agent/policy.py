@@ -69,7 +69,7 @@ def decide_beforehand(live: Live, subject: Subject, *, ours: bool) -> Verdict:
         if judgement.decision == "deny":
             return verdict.decide("deny", "session" if source == "session" else "rule", judgement.rule)
     if ours and (grant := _find_grant(live, asking)) is not None:
-        verdict.note("this turn", f"allowed as {grant}")
+        verdict.note("this turn", f"already allowed with {grant}")
         return verdict.decide("allow", "this turn")
     return _decide_open(live, subject, verdict, judgements, inside=inside, is_listed=is_listed)
 
@@ -131,11 +131,11 @@ def _only_reads(asking: Asking) -> bool:
 
 
 def _find_grant(live: Live, asking: Asking) -> str | None:
-    """Return the id of the tool call that was allowed and is now carried out by this request."""
+    """Name the tool call that was allowed and is now carried out by this request."""
     turn = live.turns.current
     for grant in turn.grants if turn is not None else ():
         if grant.covers(asking):
-            return grant.tool_call_id or "a request"
+            return f"tool call {grant.tool_call_id}" if grant.tool_call_id else "an earlier request"
     return None
 
 

@@ -71,7 +71,7 @@ def run_command(
 
 @council.command("resume", epilog="Example:  agh council resume @last --max-budget 10")
 @click.argument("id")
-@click.option("--max-budget", type=click.FloatRange(min=0), help="A new maximum budget.")
+@click.option("--max-budget", type=click.FloatRange(min=0), metavar="AMOUNT", help="A new maximum budget.")
 @click.option("--max-rounds", type=click.IntRange(min=1), metavar="N", help="A new maximum number of rounds.")
 @click.option("--max-time", metavar="TIME", help="A new time limit. The clock restarts in any case.")
 @click.option("--detach", is_flag=True, help="Print its id and return at once.")

@@ -155,5 +155,5 @@ def add_cause(error: PlaceGone, place: Place, output: str) -> PlaceGone:
 def explain_missing(place: Place, program: str, reason: str | None) -> PlaceGone:
     """Return the error for a program that cannot be started on this machine."""
     name = os.path.basename(program)
-    hint = f'install {name} on this machine, or name another: command = ["PATH"] in [places.NAME]'
+    hint = f'install {name} on this machine, or name another program: command = ["PATH"] in [places.NAME]'
     return PlaceGone(place.name, f"{program} cannot be run here: {reason}", hint=hint)

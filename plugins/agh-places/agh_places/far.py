@@ -173,7 +173,7 @@ def explain_end(place: str, launch: Launch, exit_status: Mapping[str, Any], stde
         how = f"exited with {code}" if number is None else f"was killed by signal {number}"
         return PlaceGone(place, f"{output[-1][:300]} ({program} {how})" if output else f"{program} {how}")
     if notice == "no-directory":
-        advice = f"make the directory in {place}, or name another: [places.NAME] dir, or ssh:HOST:DIR"
+        advice = f"make the directory in {place}, or choose another: dir in [places.NAME], or ssh:HOST:DIR"
         owner = f"session {launch.session_id}: its workspace " if launch.session_id else ""
         return WorkspaceGone(f"{owner}{launch.cwd} in {place}", hint=advice)
     agent = launch.agent

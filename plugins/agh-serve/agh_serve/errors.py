@@ -51,7 +51,7 @@ class RequestTooLarge(AghError):
     """the request has more than {0} bytes"""
 
     exit = 2
-    hint = "write it to a file in the workspace and name the file"
+    hint = "write the text to a file in the workspace and name that file in the prompt"
 
 
 class RouteUnknown(AghError):

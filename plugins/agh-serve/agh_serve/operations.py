@@ -35,7 +35,7 @@ def component_schema(name: str) -> dict[str, Any]:
 
 PAGE_MEMBERS = {"sessions": array_schema(component_schema("Session")), "next": CURSOR}
 AFTER_FIELDS = (
-    Field("after", "Only events after this sequence.", COUNT),
+    Field("after", "Only events after this sequence number.", COUNT),
     Field("after_sequence", "The same as after.", COUNT),
 )
 LAST_FIELDS = (
@@ -274,7 +274,7 @@ OPERATIONS = (
         STREAM,
         media_type=SSE,
         query=(EVENT_TYPES, *AFTER_FIELDS),
-        headers=(Field("Last-Event-ID", "Continue after this sequence.", SEQUENCE),),
+        headers=(Field("Last-Event-ID", "Continue after this sequence number.", SEQUENCE),),
     ),
     Operation(
         "GET",
