@@ -15,6 +15,7 @@ from agh.errors import DownloadFailed
 
 CHUNK = 1 << 16
 SILENCE = 20.0  # seconds without a byte
+CHECK_ADDRESS = "check the address; it is from the registry, or from catalog.url in your config.toml"
 
 
 class _SafeRedirects(HTTPRedirectHandler):
@@ -22,7 +23,10 @@ class _SafeRedirects(HTTPRedirectHandler):
         self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> Request | None:
         if not is_safe_url(newurl):
-            raise DownloadFailed(req.full_url, f"it redirects to {newurl}, which is not https")
+            fp.close()
+            raise DownloadFailed(
+                req.full_url, f"it redirects to {newurl}, which is not https", hint=CHECK_ADDRESS
+            )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -42,7 +46,7 @@ def save(url: str, file: BinaryIO, *, most: int, seconds: float) -> str:
 
 def _chunks(url: str, most: int, seconds: float) -> Iterator[bytes]:
     if not is_safe_url(url):
-        raise DownloadFailed(url, "it is not an https address")
+        raise DownloadFailed(url, "it is not an https address", hint=CHECK_ADDRESS)
     deadline, size = time.monotonic() + seconds, 0
     request = Request(url, headers={"User-Agent": f"agh/{__version__}"})
     try:
@@ -52,7 +56,7 @@ def _chunks(url: str, most: int, seconds: float) -> Iterator[bytes]:
             while chunk := response.read1(CHUNK):
                 size += len(chunk)
                 if size > most:
-                    raise DownloadFailed(url, f"it is larger than {most} bytes")
+                    raise DownloadFailed(url, f"it is larger than {most} bytes", hint=CHECK_ADDRESS)
                 if time.monotonic() > deadline:
                     raise DownloadFailed(url, f"it took longer than {seconds:g} s")
                 yield chunk

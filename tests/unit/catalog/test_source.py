@@ -123,6 +123,20 @@ def test_a_bad_answer_leaves_what_is_there(shop: Shop, page: object) -> None:
         source.load_catalog(refresh=True)
 
 
+def leave_for_http(handler: BaseHTTPRequestHandler) -> None:
+    handler.send_response(302)
+    handler.send_header("Location", "http://example.org/registry.json")
+    handler.end_headers()
+
+
+@pytest.mark.parametrize("page", [endless, leave_for_http])
+def test_an_address_that_leads_nowhere_is_not_blamed_on_the_network(shop: Shop, page: object) -> None:
+    shop.put("/registry.json", page)  # type: ignore[arg-type]
+    with pytest.raises(DownloadFailed) as caught:
+        source.load_catalog(refresh=True)
+    assert "catalog.url" in caught.value.hint
+
+
 def test_a_slow_answer_is_given_up(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "MOST_SECONDS", 0.5)
     monkeypatch.setattr(download, "SILENCE", 5.0)
