@@ -337,7 +337,8 @@ def test_more_than_1024_descriptors(tmp_path: Path) -> None:
             lambda stream, data: output.append(data),
             lambda: None,
         )
-        assert min(process._process[1:]) > 1024
+        leash = process._process
+        assert min(leash.stdin, leash.stdout, leash.stderr, leash.life, leash.status) > 1024
         assert loop.run_until(lambda: process.over, 10)
     finally:
         for fd in opened:

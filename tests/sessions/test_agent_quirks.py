@@ -79,7 +79,7 @@ def test_a_refused_turn_says_what_it_means(live: Live) -> None:
     error = session.error("prompt", "/refuse", code=1)
     assert "refusal" in error["message"]
     (warning,) = session.events("runtime_warning")
-    assert "may leave it out of what it remembers" in warning.content["text"]
+    assert "may not remember it" in warning.content["text"]
 
 
 def test_an_option_that_is_refused_at_a_resume_is_a_warning(live: Live) -> None:
