@@ -15,7 +15,7 @@ def table(report: dict[str, Any]) -> str:
     lines = [
         f"Measured by `make bench` on {report['at'][:10]}: {where}; `x` is the time of `python -c pass`.",
         "",
-        "| what | figure | asked | in detail |",
+        "| what | figure | limit | details |",
         "|---|--:|--:|---|",
     ]
     for figure in report["figures"]:
