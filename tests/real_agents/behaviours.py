@@ -144,7 +144,7 @@ def check_tokens(trial: Trial) -> str:
     if _soon(lambda: trial.main.fetch("SELECT turn_id FROM token_usage")):
         return ""
     if not any(_mentions(frame, "token", "usage") for frame in trial.frames()):
-        raise ProductFault("sends none")
+        raise ProductFault("sends no token counts")
     raise AssertionError("the agent sent its usage; agh stored none")
 
 
@@ -156,7 +156,7 @@ def check_commands(trial: Trial) -> str:
     if _soon(listed):
         return ""
     if not any(update.get("availableCommands") for update in trial.updates("available_commands_update")):
-        raise ProductFault("sends none")
+        raise ProductFault("sends no commands")
     raise AssertionError("the agent sent commands; agh lists none")
 
 
@@ -199,7 +199,7 @@ def check_output(trial: Trial) -> str:
     assert not any(frame.method == "terminal/create" for frame in trial.frames()), (
         "agh ran it and lost the output"
     )
-    raise ProductFault("does not send it")
+    raise ProductFault("does not send the output")
 
 
 def check_permission(trial: Trial) -> str:
@@ -293,7 +293,9 @@ def check_key(trial: Trial) -> str:
     ]
     if not told:
         silent = not any(frame.update == "agent_message_chunk" for frame in trial.frames())
-        raise ProductFault("hides the refusal" if silent else "reports it only as words of the model")
+        raise ProductFault(
+            "hides the refusal" if silent else "reports the refusal only as an answer of the model"
+        )
     raise AssertionError(f"exit {result.returncode} for {told[-1][:200]}")
 
 
@@ -312,16 +314,16 @@ def check_question(trial: Trial) -> str:
             break
         if _asks_by_permission(trial):
             trial.decide("deny", turn_id)
-            raise ProductFault("asks by a permission request, which has no place for an answer")
+            raise ProductFault("asks with a permission request, which has no room for an answer")
         trial.answer("approve")
     if not waits():
         assert not any(frame.method == "elicitation/create" for frame in trial.frames()), (
             "the question is gone"
         )
         if _asks_by_permission(trial):
-            raise ProductFault("asks by a permission request, which has no place for an answer")
+            raise ProductFault("asks with a permission request, which has no room for an answer")
         offered = any(request.tool for request in trial.requests(word))
-        raise ProductFault("does not ask over ACP" if offered else "offers the model no tool for it")
+        raise ProductFault("does not ask over ACP" if offered else "offers the model no tool for questions")
     (question,) = json.loads(session.agh("questions", "-o", "json").stdout)["questions"]
     session.agh("answer", question["request_id"], f"{question['fields'][0]['name']}=2")
     wait_until(lambda: session.has_ended(turn_id), TURN_LIMIT)
@@ -378,27 +380,30 @@ def check_hand_over(trial: Trial) -> str:
 
 
 BEHAVIOURS: dict[str, tuple[str, Callable[[Trial], str]]] = {
-    "answer": ("starts, and streams its answer", check_answer),
+    "answer": ("it starts, and streams its answer", check_answer),
     "tokens": ("the tokens of a turn are stored", check_tokens),
     "commands": ("`agh session commands` lists its slash commands", check_commands),
     "model": ("`agh session status` shows its model, or its mode", check_model),
     "tool name": ("a tool call is stored with the tool's own name", check_tool_name),
     "output": ("what a command prints is in the `tool_result`", check_output),
     "permission": ("it asks before it writes, and agh shows which file", check_permission),
-    "approve": ("after `agh session approve` the file is there", check_approve),
-    "deny": ("after `agh session deny` it is not written, and the session continues", check_deny),
+    "approve": ("after `agh session approve` the file exists", check_approve),
+    "deny": ("after `agh session deny` the file is not written, and the session continues", check_deny),
     "cancel": ("`agh session cancel` ends the turn as cancelled, and the session continues", check_cancel),
     "attachment": ("the text of an attached file reaches the model", check_attachment),
-    "question": ("its own question waits for `agh session answer`, and gets the answer", check_question),
-    "restore": ("stopped and prompted: it has its context", check_restore),
+    "question": ("when it asks you a question, `agh session answer` answers it", check_question),
+    "restore": ("when it is stopped and prompted again, it has its context", check_restore),
     "fifth": (
-        "stopped and prompted five times: it has its context, or agh says so and sends the history",
+        "when that happens five times, it has its context, or agh says that it is lost and sends the history",
         check_fifth,
     ),
-    "keeper killed": ("after `kill -9` of the keeper in a turn it has its context", check_keeper_killed),
-    "agent killed": ("its own death in a turn is reported, and it has its context again", check_agent_killed),
+    "keeper killed": ("after `kill -9` of the keeper during a turn, it has its context", check_keeper_killed),
+    "agent killed": (
+        "if it dies during a turn, agh reports that, and after a restart it has its context",
+        check_agent_killed,
+    ),
     "hand-over": ("it takes over a session of another agent, and gets the history", check_hand_over),
-    "key": ("a refused key is exit 9, with the command that logs in", check_key),
+    "key": ("if its key is refused, agh exits with 9 and names the command that logs in", check_key),
 }
 
 

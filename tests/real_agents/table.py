@@ -18,12 +18,14 @@ DOCUMENT = ROOT / "docs" / "agents.md"
 INTRODUCTION = """\
 # How agents behave with agh
 
-`make real-agents` installs the newest build of each of these products from npm or PyPI, points it at a
-stand-in for its model on this machine, tries eighteen behaviours through the program `agh`, and writes this
-page. No real model takes part, so this says nothing about how well a product answers.
+`make real-agents` installs the newest build of each of these products from npm or PyPI and connects it to a
+fake model server on this machine. It then uses the product through the `agh` command, checks eighteen
+behaviours, and writes this page. No real model is involved, so the results say nothing about the quality of
+a product's answers.
 
-**ok** is what agh promises. **product** is a fault or a lack of the product, seen in the frames that it sent
-or in what the model was sent. **agh** is a fault of agh and fails the run. The numbers lead to the remarks.
+**ok** means that agh and the product behave as described. **product** means that the product has a bug or lacks
+the feature, which shows in the messages that it sent to agh or to the model. **agh** would mean a bug in agh; it
+makes the run fail. Numbers refer to the remarks below the table.
 """
 
 
