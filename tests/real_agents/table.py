@@ -23,9 +23,9 @@ fake model server on this machine. It then uses the product through the `agh` co
 behaviours, and writes this page. No real model is involved, so the results say nothing about the quality of
 a product's answers.
 
-**ok** means that agh and the product behave as described. **product** means that the product has a bug or lacks
-the feature, which shows in the messages that it sent to agh or to the model. **agh** would mean a bug in agh; it
-makes the run fail. Numbers refer to the remarks below the table.
+**ok** means that agh and the product behave as described. **product** means that the product has a bug or
+lacks the feature, which shows in the messages that it sent to agh or to the model. **agh** would mean a bug
+in agh; it makes the run fail. Numbers refer to the remarks below the table.
 """
 
 
