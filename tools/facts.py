@@ -8,7 +8,7 @@ EXITS = {
     2: "Usage error: the command line or a settings file is wrong. Nothing was changed.",
     3: "Timed out.",
     4: "No such session, agent or workspace.",
-    5: "Not allowed: a permission was refused or is pending, or the home is not private.",
+    5: "Not allowed: a permission was refused, a council waits at a gate, or the home is not private.",
     6: "The session is busy, or cannot be attached to.",
     7: "The keeper or the agent died during a turn. The session can be resumed.",
     8: "Stored data is damaged, and agh cannot repair it.",
@@ -32,7 +32,7 @@ ENVIRONMENT = {
     "PAGER": "The pager for long text on a terminal; `less` if it is not set, none if it is empty.",
     "COLORFGBG": "Says whether the terminal's background is light or dark, if `ui.theme` is `auto`.",
     "COLUMNS": "Overrides the width of the terminal.",
-    "PATH": "Where agents are looked for.",
+    "PATH": "Where agh looks for agents.",
     "AGH_SESSION_ID": "Set for the agent and its tools: the session that they work in.",
     "AGH_LAUNCH": "Set for the agent and its tools: a mark by which agh finds processes that escaped.",
 }
@@ -42,7 +42,7 @@ FILES = {
     "~/.agh/agents/NAME.toml": "Agents that you define, and versions that `agh agent install` pinned; "
     "also `.agh/agents/NAME.toml` in a trusted workspace.",
     "~/.agh/agents/bin/": "What `agh agent install` installed, by agent and version.",
-    "~/.agh/workspaces.toml": "Directories that have a name.",
+    "~/.agh/workspaces.toml": "The registered workspaces and their names.",
     "~/.agh/sessions/ID/meta.json": "What a session is, and its last known state.",
     "~/.agh/sessions/ID/events.db": "Its event log, an SQLite database; see `agh-events`(7).",
     "~/.agh/sessions/ID/lock": "Held by the keeper while the session is live; never removed.",

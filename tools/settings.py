@@ -81,12 +81,12 @@ PLACE_KEYS = {
     "on": "The address: `ssh:build1`, `docker:run:IMAGE`, `slurm:PARTITION` and so on. Required.",
     "dir": "The workspace's directory there, a string. The default is the same path as here.",
     "options": "More arguments for the program that reaches the place, a list. The default is empty.",
-    "command": "That program, a list, if it is not the usual one.",
+    "command": "The program that reaches the place, a list, if it is not the usual one.",
     "env": "Variables to forward (`NAME`) or to set there (`NAME=VALUE`), a list. The default is empty.",
     "memory": "A memory limit, such as `16G`. There is none by default.",
     "cpus": "A limit on CPUs, a number. There is none by default.",
-    "agent_on": "With `--keeper there`: where that machine runs the agent, by the name it has there.",
-    "idle_after": "A session there ends its agent after this long without a turn. The default is 30s in a "
+    "agent_on": "With `--keeper there`: the place in which that machine runs the agent, as named there.",
+    "idle_after": "End the agent of a session there after this long without a turn. The default is 30s in a "
     "place with slots (`slurm`), and `session.idle_after` elsewhere.",
     "writable_git": "Whether a container may write `.git/hooks` and `.git/config`. The default is false.",
 }
@@ -138,9 +138,10 @@ FILES = """
 `~/.agh/config.toml` is yours (`$AGH_HOME/config.toml` if AGH_HOME is set). A workspace may add
 `.agh/config.toml`, which takes effect once you trust it: `agh workspace trust` shows it first.
 
-A workspace can only make your settings stricter. The stricter mode wins, and so does the lower limit or
-timeout. Its hooks, MCP servers and places are added to yours. Its rules can deny or ask, never allow. Options
-on the command line win over both files.
+A workspace can make your permissions and limits stricter, never looser. The stricter mode wins, and so does
+the lower limit. Its hooks, MCP servers and places are added to yours. Its rules can deny or ask, never
+allow. For other settings, such as `agent`, its value is used. Options on the command line win over both
+files.
 
 An unknown key or an invalid value is an error that names the file. `agh config validate` checks both files;
 `agh config show` prints every value and where it comes from; `agh config set` changes a value and keeps your

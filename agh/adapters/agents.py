@@ -35,7 +35,7 @@ class AgentRecord:
     pin: Mapping[str, Any] = field(default_factory=dict)  # the version to run, from `agh agent install`
     env: Mapping[str, str] = field(default_factory=dict)  # variables to add to the user's environment
     drop_env: tuple[str, ...] = ()  # variables to hide from the agent
-    crosses: tuple[str, ...] = ()  # variables to forward to another place: KEY, PREFIX_*
+    crosses: tuple[str, ...] = ()  # variables to forward to another place, such as KEY or PREFIX_*
     login: str = ""  # the command that logs in
     auth_method: str = ""  # the id of the agent's own authentication method to use
     install: str = ""  # the command that installs it
