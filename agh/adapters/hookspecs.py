@@ -99,7 +99,8 @@ def agh_prepare_far_command(command: FarCommand) -> None:
     If a plugin fails here, the command is not run.
 
     :param command: The `agh.adapters.far_command.FarCommand` that is about to run. Fill in its `argv` and
-        `preamble` if the place is one of yours, and do nothing else. If no plugin does, it is refused.
+        `preamble` if your plugin handles the place, and do nothing else. If no plugin does, the command
+        is refused.
     """
 
 
