@@ -81,14 +81,16 @@ def take_frames(live: Live, frames: list[Frame]) -> None:
                     take_chunks(live, live.turns.current, frames)
             except Exception as error:
                 live.survive(error)
-            frame = frames.pop() if frames else None
-            if isinstance(frame, Chunks):  # they mean more than their text
-                frames += reversed(frame.parsed())
-            elif frame is not None:
-                _take_or_survive(live, frame)
+            if frames:
+                _take_next(live, frames)
 
 
-def _take_or_survive(live: Live, frame: SingleFrame) -> None:
+def _take_next(live: Live, frames: list[Frame]) -> None:
+    """Take the last frame out of the list, and record it."""
+    frame = frames.pop()
+    if isinstance(frame, Chunks):  # they mean more than their text
+        frames += reversed(frame.parsed())
+        return
     try:
         count_bytes(live, len(getattr(frame, "raw", b"")))
         _take(live, frame)
