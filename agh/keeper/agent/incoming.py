@@ -12,15 +12,7 @@ from typing import Any
 import orjson
 
 from agh.core.acp.chunks import Chunks
-from agh.core.acp.frames import (
-    INTERNAL_ERROR,
-    Frame,
-    Malformed,
-    Notification,
-    Request,
-    Response,
-    SingleFrame,
-)
+from agh.core.acp.frames import INTERNAL_ERROR, Frame, Malformed, Notification, Request, Response
 from agh.core.acp.updates import (
     add_usage,
     event_of,
@@ -98,7 +90,7 @@ def _take_next(live: Live, frames: list[Frame]) -> None:
         live.survive(error, raw=getattr(frame, "raw", None))
 
 
-def _take(live: Live, frame: SingleFrame) -> None:
+def _take(live: Live, frame: Request | Response | Notification | Malformed) -> None:
     agent = live.agent.connected
     if isinstance(frame, Notification):
         child = _child_session(live, frame)
