@@ -184,7 +184,11 @@ def propose(workspace: str) -> Proposal:
     """Read what a workspace has now, and what is trusted of it. Raise TrustRefused if that is nothing."""
     folder, record = folder_of(workspace), record_of(workspace)
     if folder is not None and os.path.islink(folder):
-        raise TrustRefused(workspace, f"its {FOLDER} is a link")
+        raise TrustRefused(
+            workspace,
+            f"its {FOLDER} is a symbolic link",
+            hint="replace the link with a real directory",
+        )
     files = read_files(folder) if folder else {}
     trusted = read_files(record.folder) if record else {}
     if not files and not trusted:

@@ -113,6 +113,12 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "session_meta": Mapping,
     "quiet_after_load": (int, float),
 }
+_TYPE_NAMES: dict[type | tuple[type, ...], str] = {
+    str: "a string",
+    (list, tuple): "a list of strings",
+    Mapping: "a table",
+    (int, float): "a number",
+}
 
 
 def _check_pattern(source: str, pattern: str) -> None:
@@ -135,8 +141,8 @@ def parse_agent(fields: Mapping[str, Any], source: str) -> AgentRecord:
     for key, value in fields.items():
         if key not in allowed:
             raise AgentInvalid(source, f"unknown key {key!r}; allowed: {', '.join(sorted(allowed))}")
-        if not isinstance(value, _TYPES.get(key, str)):
-            raise AgentInvalid(source, f"{key} cannot be {value!r}")
+        if not isinstance(value, expected := _TYPES.get(key, str)):
+            raise AgentInvalid(source, f"{key} must be {_TYPE_NAMES[expected]}, not {value!r}")
         values[key] = tuple(map(str, value)) if isinstance(value, list | tuple) else value
     if not values.get("name") or not values.get("argv"):
         raise AgentInvalid(source, "an agent needs a name and an argv")

@@ -38,11 +38,12 @@ def dump(place: Path, quick: bool) -> Iterator[Figure]:
         note = f"{by_us.wall:.2f} s, {count / by_us.wall / 1e6:.2f} M rows/s; by hand {by_hand.wall:.2f} s"
         note += f"; by CPU time {by_hand.cpu / by_us.cpu:.2f}"
         name = f"events, {count} rows, {where}"
-        yield Figure(name, by_hand.wall / by_us.wall, "of by hand", 0.5, True, note)
+        yield Figure(name, by_hand.wall / by_us.wall, "of the speed by hand", 0.5, True, note)
     memory = peak_memory(ours)
     yield Figure(f"events, {count} rows, peak memory", memory, "MB", 60)
     few = peak_memory([*ours, "--last", "1000"])
-    yield Figure("events --last 1000, peak memory", few, "MB", 60, note="flat when it is near the row above")
+    note = "close to the row above: memory does not grow with the log"
+    yield Figure("events --last 1000, peak memory", few, "MB", 60, note=note)
 
 
 def _piped(argv: Sequence[str]) -> Taken:

@@ -121,4 +121,5 @@ def append(place: Path, quick: bool) -> Iterator[Figure]:
                 log.append(drafts)
             taken = time.perf_counter() - start
             note = f"{batches} commits, {taken / batches * 1000:.2f} ms each"
-            yield Figure(f"append, {size} events a commit", size * batches / taken, "events/s", note=note)
+            name = f"append, {size} event{'s' * (size > 1)} a commit"
+            yield Figure(name, size * batches / taken, "events/s", note=note)

@@ -61,11 +61,11 @@ def listing_human(place: Path, quick: bool) -> Iterator[Figure]:
     value, note = against_bare(rounds, lambda: agh(*args))
     yield Figure(f"session list --all, {count} sessions", value, "x", 9, note=note)
     value, note = against_bare(rounds, lambda: agh(*args, "-o", "json"))
-    yield Figure(f"the same -o json, {count} sessions", value, "x", 12, note=note)
+    yield Figure(f"session list --all -o json, {count} sessions", value, "x", 12, note=note)
     value, note = against_bare(rounds, lambda: agh(*args, "-o", "json", "--limit", "1"))
-    yield Figure(f"the same -o json --limit 1, {count} sessions", value, "x", 9, note=note)
+    yield Figure(f"session list --all -o json --limit 1, {count} sessions", value, "x", 9, note=note)
     value, note = against_bare(rounds, lambda: _on_terminal(*args))
-    yield Figure(f"the same on a terminal, {count} sessions", value, "x", 15, note=note)
+    yield Figure(f"session list --all on a terminal, {count} sessions", value, "x", 15, note=note)
 
 
 def first_screen(place: Path, quick: bool) -> Iterator[Figure]:

@@ -85,7 +85,7 @@ def list_of_texts(value: Any) -> tuple[str, ...]:
 def pairs(value: Any) -> tuple[tuple[str, str], ...]:
     pairs = [list_of_texts(pair) for pair in value] if isinstance(value, list) else [()]
     if not all(len(pair) == 2 and pair[0] != pair[1] for pair in pairs):
-        raise ValueError("not a list of pairs of two members each")
+        raise ValueError("not a list of pairs of different members, such as [['ann', 'bob']]")
     return tuple((pair[0], pair[1]) for pair in pairs)
 
 

@@ -84,6 +84,13 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
     "idle_after": (str, int, float),
     "writable_git": bool,
 }
+_TYPE_NAMES: dict[type | tuple[type, ...], str] = {
+    str: "a string",
+    list: "a list of strings",
+    (int, float): "a number",
+    (str, int, float): "a time span such as 5m",
+    bool: "true or false",
+}
 
 
 def find_place(reference: str, named: Mapping[str, Mapping[str, Any]]) -> Place | None:
@@ -96,7 +103,7 @@ def find_place(reference: str, named: Mapping[str, Mapping[str, Any]]) -> Place 
         if key not in _KEYS:
             raise PlaceInvalid(table, f"unknown key {key!r}; allowed: {', '.join(_KEYS)}")
         if not isinstance(value, _KEYS[key]) or isinstance(value, bool) != (_KEYS[key] is bool):
-            raise PlaceInvalid(table, f"{key} cannot be {value!r}")
+            raise PlaceInvalid(table, f"{key} must be {_TYPE_NAMES[_KEYS[key]]}, not {value!r}")
         if isinstance(value, list):
             if not all(isinstance(text, str) and text for text in value):
                 raise PlaceInvalid(table, f"{key} must be a list of strings")

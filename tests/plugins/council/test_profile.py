@@ -73,7 +73,7 @@ def test_the_example() -> None:
         (profile(perspectives=(perspective("../x"),)), "letters, digits"),
         (profile(perspectives=(perspective("a", colour="red"),)), "unknown key"),
         (profile("[delegation]\ntension_pairs = [['advocate', 'nobody']]\n"), "there is no 'nobody'"),
-        (profile("[delegation]\ntension_pairs = [['advocate']]\n"), "pairs of two"),
+        (profile("[delegation]\ntension_pairs = [['advocate']]\n"), "pairs of different members"),
         (profile("[constraints]\nrounds = { min = 5, max = 4 }\n"), "not below the minimum"),
         (profile("[constraints]\ntime = { max = 'soon' }\n"), "not a time span"),
         (profile("[constraints]\nbudget = 5\n"), "not a table"),
