@@ -167,7 +167,7 @@ def select_metadata(session: Mapping[str, Any], *, trust: bool) -> dict[str, Any
     if not selected["workspace_path"].startswith("/"):
         raise ValueError("the session's workspace_path is not absolute")
     if not all(re.fullmatch(_TIMESTAMP, selected[key]) for key in ("created_at", "updated_at")):
-        raise ValueError("the session's times cannot be read")
+        raise ValueError("the session's created_at or updated_at is not a valid time")
     if not all(isinstance(session_id, str) for session_id in selected.get("acp_session_ids", [])):
         raise ValueError("the session's acp_session_ids are not strings")
     return selected | {key: session[key] for key in TRUSTED if trust and session.get(key) is not None}

@@ -85,7 +85,7 @@ OPERATIONS = (
             Field("agent", "Only sessions of this agent."),
             Field("search", "Only sessions with all these words in name, title, agent, workspace or status."),
             Field("limit", "At most this many; 100 by default.", {**COUNT, "minimum": 1, "maximum": 1000}),
-            Field("cursor", "Continue after a page: the `next` of that page.", CURSOR),
+            Field("cursor", "The `next` of the previous page, to get the page after it.", CURSOR),
         ),
     ),
     Operation(
