@@ -188,7 +188,8 @@ def _is_there(session_id: str, tree: Tree) -> bool | None:
         if _NO_REPOSITORY not in error.message:
             raise WorktreeUnclear(session_id, path, error.message) from None
         if not os.path.isdir(repository):
-            raise WorktreeUnclear(session_id, path, f"its repository {repository} does not exist") from None
+            problem = f"its repository {repository} does not exist"
+            raise WorktreeUnclear(session_id, path, problem, hint="restore the repository") from None
         return None
     ours = os.path.realpath(os.path.join(path, common)) == repository
     return True if ours and os.path.realpath(top) == os.path.realpath(path) else None

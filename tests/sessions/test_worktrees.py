@@ -194,6 +194,7 @@ def test_what_cannot_be_told_is_not_missing(live: Live, repository: Repository) 
     try:
         error = session.error("resume", code=1, cwd=live.home)
         assert error["code"] == "worktree_unclear", "the repository is away: its worktree is not invalid"
+        assert error["hint"] == "restore the repository"
         shutil.rmtree(path)
         assert session.error("resume", code=4, cwd=live.home)["code"] == "worktree_gone"
     finally:

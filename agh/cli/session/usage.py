@@ -32,13 +32,13 @@ BAR = 30
 @click.option(
     "--by",
     type=click.Choice(("session", "turn", "agent", "workspace", "day", "model")),
-    help="Group by this.",
+    help="Group by this (default: turn with ID, else session).",
 )
 @output_option()
 def usage_command(id: str | None, by: str | None, output: str) -> None:
     """Show tokens and cost of one session or of all.
 
-    One session is listed by turn, all of them by agent, workspace, day or model.
+    With ID, lists the turns of that session; without ID, lists all sessions. --by changes the grouping.
 
     A figure that the agent did not report is null in JSON and - in the table, never zero.
     """

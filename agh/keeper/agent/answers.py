@@ -66,7 +66,7 @@ def answer_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
     if not isinstance(request_id, str) or not request_id:
         raise Usage("name the question to answer", hint=f"agh session questions {live.session_id}")
     if decision not in DECISIONS:
-        raise ValueError(f"{decision!r} is not a decision")
+        raise ValueError(f"{decision!r} is not one of {', '.join(DECISIONS)}")
     refuse_own_process(live, request, f"answer {request_id}")
     pending = live.agent.questions.get(request_id)
     if pending is not None and time.monotonic() >= pending.deadline:

@@ -54,7 +54,7 @@ _TABLES: dict[str, dict[str, Any]] = {
     "usage": {"description": "Tokens and cost of each turn, as the agent reported them."},
     "markers": {"description": "Turning points, such as a dropped prompt.", "facets": ["kind", "severity"]},
     "failures": {
-        "description": "Sessions that stopped and turns that ended with an error.",
+        "description": "Turns that failed, and sessions that stopped because of a failure.",
         "facets": ["kind"],
     },
     "agh_sources": {"hidden": True},
