@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def line(figure: Figure) -> str:
-    limit = "" if figure.limit is None else f"{'>=' if figure.at_least else '<='} {figure.limit:g}"
+    limit = "" if figure.limit is None else f"{'>=' if figure.at_least else '<='} {round(figure.limit, 2):g}"
     value = f"{figure.value:,.0f}" if figure.value >= 1000 else f"{figure.value:.2f}"
     head = f"{figure.name:<44} {value:>9} {figure.unit:<10}"
     return f"{head} {limit:>8} {figure.verdict:<6}  {figure.note}".rstrip()

@@ -22,7 +22,7 @@ def table(report: dict[str, Any]) -> str:
         value = f"{figure['value']:,.0f}" if figure["value"] >= 1000 else f"{figure['value']:.2f}"
         asked = ""
         if figure["limit"] is not None:
-            asked = f"{'≥' if figure['at_least'] else '≤'} {figure['limit']:g}"
+            asked = f"{'≥' if figure['at_least'] else '≤'} {round(figure['limit'], 2):g}"
             asked += "" if figure["verdict"] == "ok" else " missed"
         lines.append(f"| {figure['name']} | {value} {figure['unit']} | {asked} | {figure['note']} |")
     return "\n".join(lines) + "\n"
