@@ -95,4 +95,7 @@ def test_doctor(live: Live) -> None:
         env={"XDG_RUNTIME_DIR": "/nowhere"},
     )
     error = json.loads(result.stderr)["error"]
-    assert (error["code"], "systemd runs no user manager for you" in error["message"]) == ("place_gone", True)
+    assert (error["code"], "your systemd user manager is not running" in error["message"]) == (
+        "place_gone",
+        True,
+    )

@@ -295,5 +295,5 @@ def read_servers(connection: Connection, params: Params) -> list[dict[str, Any]]
     if not isinstance(servers, list) or not all(isinstance(server, dict) for server in servers):
         raise Refusal(INVALID_PARAMS, "mcpServers must be a list of objects")
     if connection.options.is_remote and any("command" in server for server in servers):
-        raise Refusal(INVALID_PARAMS, "MCP servers that are programs are not allowed over agh serve")
+        raise Refusal(INVALID_PARAMS, "over agh serve, an MCP server needs a url; it cannot be a command")
     return servers

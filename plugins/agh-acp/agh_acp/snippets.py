@@ -26,12 +26,12 @@ def snippet(editor: str, arguments: list[str]) -> str:
 
 
 _MARIMO = """\
-# in a shell; agh takes the place of marimo's Claude agent, whose port is 3017
+# run in a shell; agh then replaces marimo's Claude agent, which has port 3017
 npx stdio-to-ws COMMAND --port 3017
 # once, in marimo.toml (`marimo config show` prints its path):
 #   [experimental]
 #   external_agents = true
-# in marimo: the AI panel, Agents, New session, New Claude session
+# in marimo: AI panel > Agents > New session > New Claude session
 """
 
 _NEOVIM = """\

@@ -244,7 +244,9 @@ def _load_profile(path: str, workspace: str) -> dict[str, Any]:
             if member.agent:
                 registry.agent(member.agent, workspace)
     except OSError as error:
-        raise ProfileInvalid(path, error.strerror, hint="name a profile, such as review.toml") from None
+        raise ProfileInvalid(
+            path, error.strerror, hint="give the path of a TOML profile, such as review.toml"
+        ) from None
     except ValueError as error:
         raise ProfileInvalid(path, error) from None
     return tables

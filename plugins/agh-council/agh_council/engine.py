@@ -60,7 +60,7 @@ class Engine:
                 record(CouncilEvent("gate", f"after round {number}: {prompt}", payload))
             case actions.WriteMemo(text):
                 path = self.state.profile.memo
-                record(CouncilEvent("memo", f"the memo is {path}", {"path": path, "text": text}))
+                record(CouncilEvent("memo", f"the memo is in {path}", {"path": path, "text": text}))
             case actions.Finish():
                 self.write_memo()
                 self.live.end("completed")
@@ -72,7 +72,7 @@ class Engine:
         round_ = Round(**action._asdict(), steers=steers, feedback=feedback)
         is_first = round_.number == round_.attempt == 1
         self.recorder.start_turn(round_, self.state.brief if is_first else f"Round {round_.number}")
-        reason = f", as the script decides ({round_.fallback})" if round_.fallback else ""
+        reason = f" as scripted, because {round_.fallback}" if round_.fallback else ""
         title = f"round {round_.number} opens{reason}"
         self.recorder.record(CouncilEvent("round", title, asdict(round_)))
 

@@ -9,7 +9,7 @@ class ProfileInvalid(AghError):
     """{0}: {1}"""
 
     exit = 2
-    hint = "agh council validate {0}"
+    hint = "correct the profile, then check it: agh council validate {0}"
 
 
 class NotACouncil(AghError):
@@ -23,7 +23,7 @@ class NoCouncil(AghError):
     """there is no council in this workspace"""
 
     exit = 4
-    hint = "agh council list"
+    hint = "agh council list, or start one: agh council run PROFILE --brief FILE"
 
 
 class GateWaits(AghError):

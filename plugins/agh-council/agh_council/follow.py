@@ -61,7 +61,7 @@ def error_for(view: dict[str, Any]) -> AghError | None:
 
 
 class _CtrlC:
-    """What Ctrl-C does while a council is followed: the first pauses it, the second leaves it running."""
+    """What Ctrl-C does while a council is followed: the first pauses it, the second leaves at once."""
 
     def __init__(self, session: Session) -> None:
         self.session, self.presses = session, 0
@@ -75,9 +75,9 @@ class _CtrlC:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.presses += 1
         if self.presses > 1:
-            remark("the council keeps running without you")
+            remark("the council pauses in the background")
             raise KeyboardInterrupt
-        remark("pausing the council; press Ctrl-C again to leave it running")
+        remark("pausing the council; press Ctrl-C again to leave without waiting")
         try:
             client.call(self.session, "stop", reason="paused", limit=0.05)
         except AghError:

@@ -35,11 +35,11 @@ def parse_choice(answer: str, members: Sequence[str]) -> Choice | str:
     """Return the orchestrator's choice, or the reason why its answer holds none."""
     choice = find_object(answer, "action")
     if choice is None:
-        return "the orchestrator gave no JSON action"
+        return "the orchestrator's answer has no JSON action"
     action = choice["action"]
     if action == "end":
         memo = choice.get("memo") or ""
-        return Choice({}, True, memo) if isinstance(memo, str) else "the memo is not a string"
+        return Choice({}, True, memo) if isinstance(memo, str) else "the orchestrator's memo is not a string"
     if action == "broadcast" and _is_text(choice.get("message")):
         return Choice(dict.fromkeys(members, choice["message"]))
     if action == "delegate" and isinstance(choice.get("delegations"), list) and choice["delegations"]:
@@ -47,12 +47,12 @@ def parse_choice(answer: str, members: Sequence[str]) -> Choice | str:
         for delegation in choice["delegations"]:
             target = delegation.get("target") if isinstance(delegation, dict) else None
             if not isinstance(target, str) or target not in members:
-                return f"there is no member {target!r}"
+                return f"the orchestrator asked {target!r}, but there is no such member"
             if target in messages or not _is_text(delegation.get("message")):
-                return f"{target} must get exactly one message"
+                return f"the orchestrator did not send {target} exactly one message"
             messages[target] = delegation["message"]
         return Choice(messages)
-    return f"the action {action!r} is incomplete or unknown"
+    return f"the orchestrator's action {action!r} is incomplete or unknown"
 
 
 def parse_child_requests(answer: str) -> list[ChildRequest]:

@@ -94,7 +94,9 @@ def check_can_start(session: Session, session_meta: meta.Meta, maximums: dict[st
     maximum = maximums.get("budget", budget.bounds.max)
     is_over = isinstance(next_action(state), WriteMemo | Finish)
     if maximum is not None and budget.used >= maximum and not is_over:
-        raise CouncilLimit(state.session_id, f"{budget.used:g} of {maximum:g} is spent", "--max-budget")
+        raise CouncilLimit(
+            state.session_id, f"{budget.used:g} of the budget of {maximum:g} is spent", "--max-budget"
+        )
 
 
 def deliberate(live: Live, engine: Engine, is_resuming: bool) -> None:
@@ -149,7 +151,8 @@ def council_verbs(live: Live, engine: Engine) -> dict[str, Handler]:
         ending.stop(live, {"reason": "user_canceled", **options}, answer)
 
     def refuse_prompt(request: dict[str, Any], answer: Answer) -> None:
-        raise Usage("a council takes no prompts", hint=f"agh council steer {live.session_id} TEXT")
+        hint = f"to send its members a note: agh council steer {live.session_id} TEXT"
+        raise Usage("a council does not support this; only its members' sessions do", hint=hint)
 
     own_verbs: dict[str, Handler] = {"steer": steer, "pause_after_round": pause_after_round, "stop": stop}
     shared_verbs = {name: session_verbs[name] for name in SHARED_VERBS}

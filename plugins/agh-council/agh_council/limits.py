@@ -40,7 +40,7 @@ def find_reached(state: State, running_cost: float = 0.0) -> tuple[str, str] | N
     """Return the stop reason and detail of a maximum that was reached, if any."""
     _, budget, time = usages(state, running_cost)
     if budget.left == 0:
-        return "budget_exceeded", f"budget: {budget.used:g} of {budget.bounds.max:g} is spent"
+        return "budget_exceeded", f"{budget.used:g} of the budget of {budget.bounds.max:g} is spent"
     if time.left == 0:
         return "timeout", "max_time"
     return None
@@ -65,7 +65,7 @@ def can_end(state: State) -> bool:
 def obstacles_to_ending(state: State) -> list[str]:
     """Return the reasons why the council may not end yet."""
     too_low = [
-        f"{usage.constraint}: {usage.used:g} of at least {usage.bounds.min:g}"
+        f"{usage.constraint}: {usage.used:g} so far, at least {usage.bounds.min:g} required"
         for usage in usages(state)
         if usage.used < usage.bounds.min
     ]

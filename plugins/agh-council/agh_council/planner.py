@@ -272,9 +272,9 @@ def _object_to(state: State, choice: Choice) -> str:
     """Return why the orchestrator's choice is not allowed; empty if it is."""
     if choice.ends:
         obstacles = limits.obstacles_to_ending(state)
-        return "; ".join(f"it may not end yet: {obstacle}" for obstacle in obstacles)
+        return f"the orchestrator ended the council too early: {'; '.join(obstacles)}" if obstacles else ""
     overasked = find_overasked(state, list(choice.messages))
-    return f"{overasked} has already been asked too often" if overasked else ""
+    return f"{overasked} would be asked more often than bias_limit allows" if overasked else ""
 
 
 def _request_memo(state: State) -> Action:

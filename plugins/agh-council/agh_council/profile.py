@@ -146,11 +146,13 @@ def read_profile(tables: Mapping[str, Any]) -> Profile:
     constraints = root.table("constraints")
     perspectives = root.read("perspectives", list_of_tables(_read_perspective), ())
     if not perspectives:
-        raise ValueError("perspectives: a council needs at least one, as [[perspectives]]")
+        raise ValueError("a council needs at least one member: add a [[perspectives]] table")
     ids = [perspective.id for perspective in perspectives]
     for id in ids:
-        if ids.count(id) > 1 or id == ORCHESTRATOR:
-            raise ValueError(f"perspectives: the id {id!r} is taken")
+        if id == ORCHESTRATOR:
+            raise ValueError(f"perspectives: the id {id!r} is reserved")
+        if ids.count(id) > 1:
+            raise ValueError(f"perspectives: the id {id!r} is used twice")
     steps = root.read("steps", list_of_tables(_read_step), ())
     for step in steps:
         check_names(step.members, ids, f"steps: {step.name}")
@@ -182,7 +184,7 @@ def read_profile(tables: Mapping[str, Any]) -> Profile:
     maximum = profile.constraints.rounds.max
     for gate in profile.gates:
         if gate.after_round < 1 or (maximum is not None and gate.after_round > maximum):
-            raise ValueError(f"gates: there is no round {gate.after_round}")
+            raise ValueError(f"gates: there is no round {gate.after_round} to wait after")
     return profile
 
 
@@ -198,7 +200,7 @@ def _read_perspective(table: Table) -> Perspective:
     )
     table.check_all_read()
     if not _ID.fullmatch(perspective.id):
-        raise ValueError(f"{table.name}: the id {perspective.id!r} may have only letters, digits and dashes")
+        raise ValueError(f"{table.name}: {perspective.id!r} is not an id of letters, digits, - and _")
     if perspective.agent and perspective.command:
         raise ValueError(f"{perspective.id}: give an agent or a command, not both")
     return perspective
@@ -244,6 +246,8 @@ def _read_gate(table: Table, steps: tuple[Step, ...]) -> Gate:
     after_round, step_name = table.read("after_round", count, 0), table.read("after_step", text, "")
     prompt = table.read("prompt", text, Gate(1).prompt)
     table.check_all_read()
+    if not step_name and not after_round:
+        raise ValueError(f"gates: {table.name}: a gate needs after_round or after_step")
     if step_name:
         names = [step.name for step in steps]
         check_names((step_name,), names, "gates.after_step")
@@ -255,11 +259,13 @@ def _bounds(parse: Callable[[Any], float]) -> Callable[[Any], Bounds]:
     """Return a parser of a `{ min, max }` table whose values `parse` reads."""
 
     def read_bounds(value: Any) -> Bounds:
+        if not isinstance(value, Mapping):
+            raise ValueError("must be a table such as { min = 1, max = 3 }")
         table = Table("", value)
         bounds = Bounds(table.read("min", parse, 0), table.read("max", parse, None))
         table.check_all_read()
         if bounds.max is not None and (bounds.max <= 0 or bounds.min > bounds.max):
-            raise ValueError("the maximum must be above zero and not below the minimum")
+            raise ValueError("max must be above 0 and not below min")
         return bounds
 
     return read_bounds

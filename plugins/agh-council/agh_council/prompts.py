@@ -92,7 +92,7 @@ def _instructions(state: State, delegation: Delegation) -> str:
         return ACTIONS
     if delegation.kind == "memo":
         return "Answer with the memo alone, in Markdown."
-    text = "Answer in your role, as yourself. Others do not see what stands above the request."
+    text = "Answer in your role, as yourself. The other members do not see the text above the request."
     if delegation.kind in ("ask", "child") and delegation.depth < state.profile.delegation.max_depth:
         text += (
             ' To have something looked into first, answer with one JSON object: {"delegate": '
@@ -123,7 +123,7 @@ def scripted_request(state: State, round_: Round, target: str) -> str:
             if not profile.is_last_speaker(other) and (answered := state.answer_in(round_, other)) is not None
         ]
     default = (
-        "Give your position." if is_opening else "Answer it." if rivals else "Say what you hold now, and why."
+        "Give your position." if is_opening else "Answer it." if rivals else "Say what you think now and why."
     )
     parts.append(step.instruction if step and step.instruction else default)
     return "\n\n".join(filter(None, parts))
@@ -196,7 +196,7 @@ def compose_memo(state: State) -> str:
         answered = state.latest_answer(member.id)
         lines.append(f"### {member.id}" + (f" (round {answered.round})" if answered else ""))
         lines.append(answered.answer.strip() if answered else "No answer.")
-    lines += ["## Course", *(_summarize_round(state, round_) for round_ in state.sorted_rounds)]
+    lines += ["## Rounds", *(_summarize_round(state, round_) for round_ in state.sorted_rounds)]
     return "\n\n".join(lines) + "\n"
 
 

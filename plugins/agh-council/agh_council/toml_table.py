@@ -18,7 +18,7 @@ class Table:
 
     def __init__(self, name: str, values: Any) -> None:
         if not isinstance(values, Mapping):
-            raise ValueError(f"{name}: not a table")
+            raise ValueError(f"{name}: must be a table")
         self.name, self.values, self.read_keys = name, values, set[str]()
 
     def read(self, key: str, parse: Callable[[Any], Any], default: Any) -> Any:
@@ -45,7 +45,8 @@ class Table:
             if key not in self.read_keys:
                 matches = get_close_matches(key, self.read_keys, n=1)
                 suggestion = f"; did you mean {matches[0]}?" if matches else ""
-                raise ValueError(f"unknown key {self.path(key)!r}{suggestion}")
+                where = f"{self.name}: " if self.name else ""
+                raise ValueError(f"{where}unknown key {key!r}{suggestion}")
 
 
 def list_of_tables(parse: Callable[[Table], Any]) -> Callable[[Any], tuple[Any, ...]]:
@@ -53,7 +54,7 @@ def list_of_tables(parse: Callable[[Table], Any]) -> Callable[[Any], tuple[Any, 
 
     def read_tables(value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list):
-            raise ValueError("not a list of tables")
+            raise ValueError("must be a list of tables")
         return tuple(parse(Table(f"number {number}", table)) for number, table in enumerate(value, 1))
 
     return read_tables
@@ -78,21 +79,21 @@ def boolean(value: Any) -> bool:
 
 def list_of_texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise ValueError("not a list of strings")
+        raise ValueError("must be a list of strings")
     return tuple(map(text, value))
 
 
 def pairs(value: Any) -> tuple[tuple[str, str], ...]:
     pairs = [list_of_texts(pair) for pair in value] if isinstance(value, list) else [()]
     if not all(len(pair) == 2 and pair[0] != pair[1] for pair in pairs):
-        raise ValueError("not a list of pairs of different members, such as [['ann', 'bob']]")
+        raise ValueError("must be a list of pairs of different members, such as [['ann', 'bob']]")
     return tuple((pair[0], pair[1]) for pair in pairs)
 
 
 def path_in_workspace(value: Any) -> str:
     path = text(value)
     if not path or path.startswith("/") or ".." in path.split("/") or "\0" in path:
-        raise ValueError(f"{path!r} is not a path inside the workspace")
+        raise ValueError(f"{path!r} is not a relative path inside the workspace")
     return path
 
 
@@ -100,4 +101,4 @@ def check_names(names: tuple[str, ...], allowed: list[str], where: str) -> None:
     """Raise ValueError for the first name that is not allowed."""
     for name in names:
         if name not in allowed:
-            raise ValueError(f"{where}: there is no {name!r}; there are: {', '.join(allowed)}")
+            raise ValueError(f"{where}: unknown name {name!r}; allowed: {', '.join(allowed) or 'none'}")

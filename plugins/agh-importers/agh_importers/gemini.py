@@ -79,7 +79,7 @@ def _records(path: str) -> Iterable[Fields]:
         data = file.read(LONGEST + 1)
     record = parse_line(data) if len(data) <= LONGEST else None
     if record is None:
-        raise ValueError("it is not a JSON object, or too long")
+        raise ValueError(f"it is not a JSON object, or is larger than {LONGEST >> 20} MB")
     yield record
 
 

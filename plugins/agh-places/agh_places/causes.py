@@ -50,7 +50,7 @@ _CAUSES = (
         ("ssh",),
         r"Permission denied \(",
         "it accepts none of your keys",
-        'ssh-copy-id {target}, or name the key: options = ["-i", "FILE"] in [places.NAME]',
+        'ssh-copy-id {target}, or set options = ["-i", "FILE"] in [places.NAME] of config.toml',
     ),
     Cause(
         ("ssh",), "Connection refused", "no ssh server listens there", "start sshd there, or check the port"
@@ -123,7 +123,7 @@ _CAUSES = (
     Cause(
         ("systemd",),
         "(?i)failed to (connect to|create) .*bus",
-        "systemd runs no user manager for you",
+        "your systemd user manager is not running",
         'loginctl enable-linger "$USER"',
     ),
 )
@@ -132,8 +132,8 @@ _CAUSES = (
 def explain_check(place: Place, output: str, command: Sequence[str]) -> PlaceGone:
     """Return the error for a place that was not reached, from the output of the command that tried."""
     text = output.strip()
-    last = text.splitlines()[-1][:300] if text else f"{command[0]} gave no reason"
-    error = PlaceGone(place.name, last, hint=f"try it: {shlex.join(command)}")
+    last = text.splitlines()[-1][:300] if text else f"{command[0]} failed and printed nothing"
+    error = PlaceGone(place.name, last, hint=f"try it yourself: {shlex.join(command)}")
     return add_cause(error, place, text)
 
 
@@ -155,5 +155,5 @@ def add_cause(error: PlaceGone, place: Place, output: str) -> PlaceGone:
 def explain_missing(place: Place, program: str, reason: str | None) -> PlaceGone:
     """Return the error for a program that cannot be started on this machine."""
     name = os.path.basename(program)
-    hint = f'install {name} on this machine, or name another program: command = ["PATH"] in [places.NAME]'
+    hint = f'install {name} on this machine, or set command = ["PATH"] in [places.NAME] of config.toml'
     return PlaceGone(place.name, f"{program} cannot be run here: {reason}", hint=hint)

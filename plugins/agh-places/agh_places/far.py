@@ -173,11 +173,14 @@ def explain_end(place: str, launch: Launch, exit_status: Mapping[str, Any], stde
         how = f"exited with {code}" if number is None else f"was killed by signal {number}"
         return PlaceGone(place, f"{output[-1][:300]} ({program} {how})" if output else f"{program} {how}")
     if notice == "no-directory":
-        advice = f"make the directory in {place}, or choose another: dir in [places.NAME], or ssh:HOST:DIR"
+        advice = (
+            f"create it in {place}, or choose another: dir in [places.NAME] of config.toml, or ssh:HOST:DIR"
+        )
         owner = f"session {launch.session_id}: its workspace " if launch.session_id else ""
         return WorkspaceGone(f"{owner}{launch.cwd} in {place}", hint=advice)
     agent = launch.agent
     if notice == "no-program":
         install = f"install it there: {agent.install}" if agent.install else None
         return AgentNotInstalled(agent.name, f"{agent.argv[0]} is not on PATH in {place}", hint=install)
-    return AgentDied(agent.name, f"exited with code {notice.removeprefix('ended ')} in {place}{last_words}")
+    how = f"exited with code {notice.removeprefix('ended ')} in {place}{last_words}"
+    return AgentDied(agent.name, how, hint=f"agh agent doctor {agent.name} --on {place}")

@@ -186,7 +186,7 @@ class Mirror:
                 self.update(keeper=None, state="stopped")
                 self.is_over = self._has_ended = True
         except (KeyError, TypeError, ValueError) as error:
-            self._fail(FarCommandFailed(self.place, f"it did not send a valid session: {error}"))
+            self._fail(FarCommandFailed(self.place, f"agh there sent an invalid session: {error}"))
 
     def _open(self) -> None:
         """Say what is needed of the session. Before the other end has greeted, nothing is asked of it."""

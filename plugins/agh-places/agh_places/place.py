@@ -106,7 +106,7 @@ def find_place(reference: str, named: Mapping[str, Mapping[str, Any]]) -> Place 
             raise PlaceInvalid(table, f"{key} must be {_TYPE_NAMES[_KEYS[key]]}, not {value!r}")
         if isinstance(value, list):
             if not all(isinstance(text, str) and text for text in value):
-                raise PlaceInvalid(table, f"{key} must be a list of strings")
+                raise PlaceInvalid(table, f"{key} must be a list of non-empty strings")
             settings[key] = tuple(value)
     if "idle_after" in settings:
         settings["idle_after"] = _parse_span(table, settings["idle_after"])
@@ -217,7 +217,8 @@ def _check(place: Place, launch: Launch) -> None:
             env=None if place.kind.has_far_side else launch.environ,  # as the agent's own program has it
         )
     except subprocess.TimeoutExpired:
-        why, hint = f"{argv[0]} did not answer within {CHECK_TIMEOUT:g} s", f"try it: {shlex.join(argv)}"
+        why = f"{argv[0]} did not answer within {CHECK_TIMEOUT:g} s"
+        hint = f"try it yourself: {shlex.join(argv)}"
         raise PlaceGone(place.name, why, hint=hint) from None
     except OSError as error:
         raise causes.explain_missing(place, argv[0], error.strerror) from None
@@ -249,7 +250,7 @@ def _explain_end(
         if not isinstance(error, PlaceGone):
             return error
         if launch.session_id.startswith(PROBE):  # whose usual advice is to run the doctor, which this is
-            error.hint = f"try it: {shlex.join(place.kind.build_check(place)[0])}"
+            error.hint = f"try it yourself: {shlex.join(place.kind.build_check(place)[0])}"
         last_lines = "\n".join(stderr.splitlines()[-5:])
         return causes.add_cause(error, place, last_lines) if last_lines.strip() else error
     lines = [line for line in stderr.splitlines() if place.kind.unreachable in line]

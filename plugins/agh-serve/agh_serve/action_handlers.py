@@ -32,7 +32,7 @@ async def new_session(call: Call) -> Response:
     params = dict(call.params)
     if call.workspace is not None:
         if "workspace" in params:
-            raise Usage("the path already names the workspace", hint="leave out workspace")
+            raise Usage("the URL already names the workspace", hint="leave out workspace")
         params["workspace"] = call.workspace
     if "worktree" in params:
         params["branch"] = params.pop("worktree")
@@ -128,7 +128,7 @@ def _read_prompt(params: dict[str, Any]) -> str:
         raise Usage("give either prompt or messages", hint='for example {"prompt": "go on"}')
     text = params["prompt"] if "prompt" in params else _read_last_message(params["messages"])
     if not text.strip():
-        raise Usage("the prompt is empty")
+        raise Usage("the prompt is empty", hint="send some text")
     return str(text)
 
 
@@ -137,7 +137,8 @@ def _read_last_message(messages: list[dict[str, Any]]) -> str:
     parts = last.get("parts", [])
     if last.get("role") != "user" or not isinstance(parts, list):
         raise Usage(
-            "the last message is not from the user", hint="send a message with role user and its parts"
+            "the last message is not a user message with parts",
+            hint='send {"role": "user", "parts": [{"type": "text", "text": "..."}]} as the last message',
         )
     texts = []
     for part in parts:

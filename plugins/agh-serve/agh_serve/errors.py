@@ -44,7 +44,7 @@ class OriginRefused(AghError):
     """pages from {0} may not use this server"""
 
     exit = 5
-    hint = "open the server's own page"
+    hint = "open the server's own page, or, if you trust the site: agh serve --allow-origin URL"
 
 
 class RequestTooLarge(AghError):
@@ -96,7 +96,7 @@ STATUSES = {
     409: "The session's state does not allow it.",
     413: "The request is too large.",
     424: "The agent is not installed or not logged in.",
-    500: "Stored data is damaged, or a bug.",
+    500: "Stored data is damaged, or agh has a bug.",
     502: "The agent failed.",
     504: "The keeper or the agent did not answer in time.",
 }

@@ -13,6 +13,7 @@ from agh.errors import Usage
 from agh_serve.errors import RequestTooLarge
 
 MAX_BODY_BYTES = 16 << 20
+HINT = "GET /api/openapi.json describes every parameter"
 TEXT = {"type": "string", "minLength": 1, "maxLength": 4096, "pattern": r"^[^\u0000]+$"}
 FLAG = {"type": "boolean"}
 COUNT = {"type": "integer", "minimum": 0, "maximum": (1 << 63) - 1}
@@ -83,7 +84,7 @@ async def read_body(
         check_value(value, by_name[name].schema, name)
     for field in by_name.values():
         if field.required and field.name not in members:
-            raise Usage(f"{field.name} is missing", hint=field.description)
+            raise Usage(f"{field.name} is missing", hint=f"{field.name}: {field.description}")
     return members
 
 
@@ -91,14 +92,15 @@ def check_value(value: Any, schema: Mapping[str, Any], name: str) -> None:
     """Refuse a value that does not match its schema. Supports only the keywords that `operations.py` uses."""
     types = _PYTHON_TYPES[schema["type"]]
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-        raise Usage(f"{name}: {_abbreviate(value)} is not of type {schema['type']}")
+        raise Usage(f"{name}: {_abbreviate(value)} is not of type {schema['type']}", hint=HINT)
     if "enum" in schema and value not in schema["enum"]:
-        raise Usage(f"{name}: {_abbreviate(value)} is not one of {', '.join(schema['enum'])}")
+        raise Usage(f"{name}: {_abbreviate(value)} is not one of {', '.join(schema['enum'])}", hint=HINT)
     if isinstance(value, str):
         _check_text(value, schema, name)
     elif isinstance(value, int | float):
-        if not schema.get("minimum", value) <= value <= schema.get("maximum", value):
-            raise Usage(f"{name}: {value} is out of range")
+        minimum, maximum = schema.get("minimum", value), schema.get("maximum", value)
+        if not minimum <= value <= maximum:
+            raise Usage(f"{name}: {value} is not between {minimum} and {maximum}", hint=HINT)
     elif isinstance(value, list):
         for element in value:
             check_value(element, schema["items"], name)
@@ -109,21 +111,22 @@ def check_value(value: Any, schema: Mapping[str, Any], name: str) -> None:
 
 def _check_text(value: str, schema: Mapping[str, Any], name: str) -> None:
     if len(value) < schema.get("minLength", 0):
-        raise Usage(f"{name} is empty")
+        raise Usage(f"{name} is empty", hint=HINT)
     if len(value) > schema.get("maxLength", len(value)):
-        raise Usage(f"{name} is longer than {schema['maxLength']} characters")
+        raise Usage(f"{name} is longer than {schema['maxLength']} characters", hint=HINT)
     if "pattern" in schema and not re.search(schema["pattern"].replace("$", r"\Z"), value):
-        raise Usage(f"{name}: {_abbreviate(value)} has the wrong format")
+        hint = f"for example {schema['examples'][0]}" if "examples" in schema else HINT
+        raise Usage(f"{name}: {_abbreviate(value)} has the wrong format", hint=hint)
 
 
 def _parse_text(text: str, schema: Mapping[str, Any], name: str) -> Any:
     if schema["type"] == "integer":
         if not text.isascii() or not text.isdecimal() or len(text) > 19:
-            raise Usage(f"{name}: {_abbreviate(text)} is not a whole number")
+            raise Usage(f"{name}: {_abbreviate(text)} is not a whole number", hint=HINT)
         return int(text)
     if schema["type"] == "boolean":
         if text not in ("true", "false"):
-            raise Usage(f"{name}: {_abbreviate(text)} is neither true nor false")
+            raise Usage(f"{name}: {_abbreviate(text)} is neither true nor false", hint=HINT)
         return text == "true"
     return text
 

@@ -14,7 +14,7 @@ _NULLABLE_TEXT = {"type": ["string", "null"]}
 _PATH_TEXT = {"type": "string", "minLength": 1}
 _PATH_FIELDS = (
     Field("workspace", "A workspace: its name, its id or its path.", _PATH_TEXT, True),
-    Field("id", "An id, a prefix of one, or a name.", _PATH_TEXT, True),
+    Field("id", "A session: its id, a prefix of it, or its name.", _PATH_TEXT, True),
 )
 _SCHEMAS: dict[str, Any] = {
     "Session": {

@@ -39,7 +39,7 @@ AFTER_FIELDS = (
     Field("after_sequence", "The same as after.", COUNT),
 )
 LAST_FIELDS = (
-    Field("last", "Only the newest N.", COUNT),
+    Field("last", "At most this many, the newest ones.", COUNT),
     Field("limit", "The same as last.", COUNT),
 )
 EVENT_TYPES = Field("type", "Only events of these types.", array_schema(enum_schema(*TYPES)))
@@ -49,7 +49,7 @@ LIMIT_FIELDS = (
     Field("max_time", "Pause the session once it has been live for this long.", SPAN),
 )
 LEASE_FIELDS = (
-    Field("attached_to", "Name under which the client holds the session."),
+    Field("attached_to", "Name of the client, as the holder of the lease."),
     Field("ttl", "How long the lease lasts, at most 24h; 15m by default.", SPAN),
     Field("steal", "Take over from another terminal or script.", FLAG),
 )
@@ -61,7 +61,7 @@ EVENT_FILTERS = (
     Field("agent_name", "The same as agent."),
     Field("turn", "Only events of this turn."),
     Field("turn_id", "The same as turn."),
-    Field("since", "RFC 3339, or how long ago: 5m, 2h, 3d."),
+    Field("since", "Only events since this time: RFC 3339, or how long ago, such as 5m, 2h or 3d."),
     *AFTER_FIELDS,
     *LAST_FIELDS,
     Field("where", "Only events for which this SQL expression is true."),
@@ -77,7 +77,9 @@ OPERATIONS = (
         query=(
             Field("all", "Include old and archived sessions.", FLAG),
             Field("resumable", "Only sessions that can be resumed or attached to.", FLAG),
-            Field("why", "With resumable: also list the others, with the reason.", FLAG),
+            Field(
+                "why", "With resumable: also list the other sessions, and why they cannot be resumed.", FLAG
+            ),
             Field("workspace", "Only sessions of this workspace: a name, an id or a path."),
             Field("state", "Only sessions in this state."),
             Field("status", "Only sessions with this status."),
@@ -127,7 +129,7 @@ OPERATIONS = (
         "POST",
         f"{SESSION_PATH}/resume",
         action_handlers.resume_session,
-        "Make the session live, if it is not, and take its lease. There is never more than one agent.",
+        "Start the session's agent, unless it is running, and take the lease (the right to use the session).",
         object_schema(session=component_schema("Session"), attach={}, restore={}),
         body=(
             Field("attach", "Whether to take the lease (default: true).", FLAG),
@@ -154,7 +156,7 @@ OPERATIONS = (
         "Give the lease back. The agent keeps working.",
         object_schema(detach=ANY_OBJECT),
         body=(
-            Field("attached_to", "Name under which the client holds the session."),
+            Field("attached_to", "Name of the client, as the holder of the lease."),
             Field("force", "Release the lease even if somebody else holds it.", FLAG),
         ),
     ),
@@ -171,7 +173,7 @@ OPERATIONS = (
             Field("prompt", "The text.", LONG_TEXT),
             Field(
                 "messages",
-                "Messages from an AI SDK client; the last user message is the prompt.",
+                "Messages from an AI SDK client; the last one must be the user's, and is the prompt.",
                 array_schema(ANY_OBJECT),
             ),
             Field("mode", "What to do if the session is busy (default: queue).", enum_schema(*MODES)),
@@ -186,7 +188,7 @@ OPERATIONS = (
         "Cancel the turn that is running. The session stays live.",
         object_schema(turn=ANY_OBJECT),
         body=(
-            Field("turn_id", "Only if this turn is running."),
+            Field("turn_id", "Cancel only if this is the turn that is running."),
             Field("grace", "How long to wait before killing the agent.", SPAN),
         ),
     ),
@@ -198,7 +200,7 @@ OPERATIONS = (
         object_schema(permission=ANY_OBJECT),
         body=(
             Field("request_id", "Which request."),
-            Field("digest", "The request's digest when you saw it; if it has changed, nothing is decided."),
+            Field("digest", "The request's digest as you saw it; if it has changed, this call fails."),
             Field("decision", "The answer (default: allow).", enum_schema("allow", "deny")),
             Field("always", "Give this answer to similar requests too, if the agent offers that.", FLAG),
         ),
@@ -221,9 +223,12 @@ OPERATIONS = (
         body=(
             Field("request_id", "Which question."),
             Field(
-                "decision", "What to answer.", enum_schema("accepted", "declined", "cancelled"), required=True
+                "decision",
+                "The answer: accepted (with content), declined or cancelled.",
+                enum_schema("accepted", "declined", "cancelled"),
+                required=True,
             ),
-            Field("content", "With accepted: the value of each field.", ANY_OBJECT),
+            Field("content", "If accepted: the value of each field of the question.", ANY_OBJECT),
         ),
     ),
     Operation(
@@ -263,7 +268,7 @@ OPERATIONS = (
         read_handlers.show_recap,
         "Show a short, redacted summary.",
         object_schema(recap=ANY_OBJECT),
-        query=(Field("limit", "How many messages.", {**COUNT, "minimum": 1, "maximum": MAX_LIMIT}),),
+        query=(Field("limit", "How many messages to show.", {**COUNT, "minimum": 1, "maximum": MAX_LIMIT}),),
     ),
     Operation(
         "GET",
@@ -285,7 +290,7 @@ OPERATIONS = (
         media_type=SSE,
         query=(
             Field("turns", "How many of the newest turns to show (0: all).", COUNT),
-            Field("from", "Start at this sequence instead.", COUNT),
+            Field("from", "Start at this sequence number instead.", COUNT),
         ),
     ),
 )

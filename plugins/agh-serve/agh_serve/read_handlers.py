@@ -39,7 +39,7 @@ ReadPage = Callable[[int], tuple[list[str], int]]  # the lines after a sequence,
 async def list_sessions(call: Call) -> Response:
     params = call.params
     if params.get("why") and not params.get("resumable"):
-        raise Usage("why needs resumable", hint="send resumable=true&why=true")
+        raise Usage("why works only with resumable", hint="send resumable=true&why=true")
     views, following = await threads.run_read(
         select_page,
         params.get("limit", DEFAULT_SESSIONS),
@@ -147,7 +147,8 @@ async def follow_events(call: Call) -> Response:
     last_id = call.request.headers.get("last-event-id")
     if last_id is not None and (not last_id.isascii() or not last_id.isdecimal() or len(last_id) > 18):
         raise Usage(
-            f"Last-Event-ID: {last_id!r} is not a sequence number", hint="send the id of the last event"
+            f"Last-Event-ID: {last_id!r} is not a sequence number",
+            hint="send the id of the last event you received",
         )
     after = int(last_id) if last_id is not None else _get_either(call.params, "after", "after_sequence") or 0
     types = frozenset(call.params.get("type", ()))

@@ -31,7 +31,10 @@ def test_an_orchestrator_leads_and_a_member_has_a_member(council: Council, tmp_p
         head=head,
     )
     view = council.run(text)
-    assert [round_["fallback"] for round_ in view["rounds"]] == [None, "the orchestrator gave no JSON action"]
+    assert [round_["fallback"] for round_ in view["rounds"]] == [
+        None,
+        "the orchestrator's answer has no JSON action",
+    ]
     assert (council.live.workspace / "memo.md").read_text() == "# Led to this"
     state = council.state()
     assert state.delegations["r1-able+"].answer == "told"

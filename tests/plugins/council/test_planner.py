@@ -149,7 +149,9 @@ def test_a_delegation_that_was_sent_when_all_died_is_sent_for_again() -> None:
 def test_minimums_keep_it_from_ending() -> None:
     council = Simulated(profile("[constraints]\nrounds = { max = 2 }\nbudget = { min = 0.9 }\n"))
     ended = council.run()
-    assert ended == actions.Pause("max_turns", "all rounds are used up, but budget: 0.6 of at least 0.9")
+    assert ended == actions.Pause(
+        "max_turns", "all rounds are used up, but budget: 0.6 so far, at least 0.9 required"
+    )
     assert limits.obstacles_to_ending(council.state)
     council.note("limits", {"maximums": {"rounds": 4}})
     assert council.run() == actions.Finish()
@@ -161,7 +163,7 @@ def test_minimums_keep_it_from_ending() -> None:
 
 def test_a_maximum_that_is_reached_pauses_before_the_next_round() -> None:
     council = Simulated(profile("[constraints]\nrounds = { max = 4 }\nbudget = { max = 0.6 }\n"))
-    assert council.run() == actions.Pause("budget_exceeded", "budget: 0.6 of 0.6 is spent")
+    assert council.run() == actions.Pause("budget_exceeded", "0.6 of the budget of 0.6 is spent")
     assert council.state.rounds_completed == 2
     council.note("limits", {"maximums": {"budget": 5.0}})
     assert council.run() == actions.Finish()
@@ -210,13 +212,16 @@ def test_the_orchestrator_chooses() -> None:
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        ("no JSON", "the orchestrator gave no JSON action"),
-        ('{"action": "end"}', "it may not end yet: rounds: 0 of at least 2"),
+        ("no JSON", "the orchestrator's answer has no JSON action"),
+        ('{"action": "end"}', "ended the council too early: rounds: 0 so far, at least 2 required"),
         (
             '{"action": "delegate", "delegations": [{"target": "nobody", "message": "x"}]}',
-            "no member 'nobody'",
+            "asked 'nobody', but there is no such member",
         ),
-        ('{"action": "delegate", "delegations": [{"target": ["x"], "message": "x"}]}', "no member ['x']"),
+        (
+            '{"action": "delegate", "delegations": [{"target": ["x"], "message": "x"}]}',
+            "asked ['x'], but there is",
+        ),
         ('{"action": "delegate", "delegations": []}', "incomplete or unknown"),
         ('{"action": "broadcast", "message": " "}', "incomplete or unknown"),
         ('{"action": "dance"}', "incomplete or unknown"),
@@ -239,8 +244,9 @@ def test_the_orchestrator_may_not_ask_one_member_only() -> None:
     )
     council.run()
     assert [round_.fallback for round_ in council.state.rounds.values()] == [
-        "", "", "skeptic has already been asked too often", "skeptic has already been asked too often",
-    ][:4]  # fmt: skip
+        *("", ""),
+        *("skeptic would be asked more often than bias_limit allows",) * 2,
+    ]
     assert council.state.delegations["memo"].kind == "memo", "after the last round it is asked for the memo"
 
 

@@ -68,7 +68,7 @@ from tests.support.live import Live
         (
             "systemd",
             "Failed to connect to bus: No medium found",
-            "systemd runs no user manager for you",
+            "your systemd user manager is not running",
             'loginctl enable-linger "$USER"',
         ),
         (
@@ -83,7 +83,7 @@ def test_the_cause_and_the_next_step(address: str, output: str, sentence: str, h
     place = find_place(address, {})
     assert place is not None
     error = causes.explain_check(place, output, ["program", "argument"])
-    quote = f" ({output or 'program gave no reason'})" if output != "false" else ""
+    quote = f" ({output or 'program failed and printed nothing'})" if output != "false" else ""
     assert error.message == f"no connection to {address}: {sentence}{quote}"
     assert error.hint == hint
 
@@ -94,7 +94,7 @@ def test_other_words_are_quoted_with_the_command_to_try() -> None:
     error = causes.explain_check(place, "first\nsomething odd\n", ["ssh", "web1", "a b"])
     assert (error.message, error.hint) == (
         "no connection to ssh:web1: something odd",
-        "try it: ssh web1 'a b'",
+        "try it yourself: ssh web1 'a b'",
     )
 
 

@@ -264,7 +264,7 @@ def test_an_address_that_makes_no_sense(address: str) -> None:
         ({"on": "kube:agent-0", "cpus": 1}, "cannot be set for a running"),
         ({"on": "kube:run:img", "cpus": 1, "options": ["--overrides={}"]}, "put them into the overrides"),
         ({"on": "ssh:x", "options": "-p 22"}, "options must be a list of strings, not '-p 22'"),
-        ({"on": "ssh:x", "options": ["-p", 22]}, "list of strings"),
+        ({"on": "ssh:x", "options": ["-p", 22]}, "list of non-empty strings"),
         ({"on": "ssh:x", "cpus": True}, "cpus must be a number, not True"),
         ({"on": "web1"}, "is not an address"),
         ({"on": "ssh:x", "dir": "~/app"}, "not an absolute path"),

@@ -73,7 +73,7 @@ class Application:
             self._end(connection_id)
             await _respond(send, 202)
         else:
-            raise Refused(405, f"{method} is not served here")
+            raise Refused(405, f"{method} is not allowed; use POST, GET or DELETE")
 
     # WebSocket.
 
@@ -107,7 +107,7 @@ class Application:
         try:
             message = orjson.loads(body)
         except orjson.JSONDecodeError:
-            raise Refused(400, "this is not JSON") from None
+            raise Refused(400, "the body is not JSON") from None
         if isinstance(message, list):
             raise Refused(501, "batches are not supported")
         if not isinstance(message, dict):
@@ -143,7 +143,9 @@ class Application:
         outbox = peer.outbox if session_id is None else peer.open_session(session_id.decode("latin-1"))
         last = headers.get(b"last-event-id")
         if last is not None and not (last.isdigit() and outbox.rewind(int(last))):
-            raise Refused(409, "events after this one are missing; load the session again")
+            raise Refused(
+                409, "the events after Last-Event-ID are no longer available; load the session again"
+            )
         self._note_use(connection_id, streams=1)
         sender = asyncio.create_task(_send_events(outbox, send))
         try:
@@ -169,10 +171,10 @@ class Application:
     def _find(self, headers: Mapping[bytes, bytes]) -> tuple[str, Peer]:
         connection_id = headers.get(CONNECTION_ID, b"").decode("latin-1")
         if not connection_id:
-            raise Refused(400, "Acp-Connection-Id is missing")
+            raise Refused(400, "the header Acp-Connection-Id is missing")
         peer = self._peers.get(connection_id)
         if peer is None:
-            raise Refused(404, "there is no such connection")
+            raise Refused(404, "there is no such connection; send initialize again")
         return connection_id, peer
 
     def _end(self, connection_id: str) -> None:

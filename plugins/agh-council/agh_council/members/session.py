@@ -166,7 +166,9 @@ def _turn_end(rows: list[Row], cost: float) -> TurnEnded:
     if reason == "cancelled":
         return TurnEnded("cancelled", "the turn was cancelled", cost)
     if rows[-1].type == "error" or reason == "refusal":
-        return TurnEnded("failed", str(last.get("error") or f"the turn ended with {reason}"), cost)
+        return TurnEnded(
+            "failed", str(last.get("error") or f"the turn ended with the stop reason {reason}"), cost
+        )
     texts = [
         message["content"]
         for message in transcript(rows)

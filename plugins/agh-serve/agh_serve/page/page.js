@@ -346,7 +346,7 @@ function newRequestCard(request) {
     }
     card.append(diff);
   }
-  if (request.title) card.append(createElement("p", "title", `The agent calls it: ${plain(request.title)}`));
+  if (request.title) card.append(createElement("p", "title", `The agent describes it as: ${plain(request.title)}`));
   const offers = [["allow", false, "Allow"], ["allow", true, "Always allow"], ["deny", false, "Deny"], ["deny", true, "Always deny"]];
   for (const [decision, always, label] of offers) {
     const verdict = decision + (always ? "_always" : "");
