@@ -122,7 +122,7 @@ def test_a_client_on_the_web_names_no_program(live: Live, server: Server) -> Non
     servers = [{"name": "mine", "command": "/bin/sh", "args": ["-c", "true"], "env": []}]
     with socket(live, server) as client:
         number = client.start("session/new", cwd=str(live.workspace), mcpServers=servers)
-        with pytest.raises(AssertionError, match="not allowed over agh serve"):
+        with pytest.raises(AssertionError, match="over agh serve, an MCP server needs a url"):
             client.result(number)
     assert live.sessions() == []
 
