@@ -62,13 +62,15 @@ SETTINGS: Mapping[str, Setting] = {
     "agent": Setting("", text, "agent for new sessions, if none is named"),
     "mcp_servers": Setting([], read_servers, "MCP servers for new sessions"),
     "permissions.mode": Setting("approve-reads", permission_mode, "what an agent may do without asking"),
-    "permissions.rules": Setting([], read_rules, "answers given in advance; the first match wins"),
-    "permissions.timeout": Setting("auto", request_timeout, "deny an unanswered request after this time"),
+    "permissions.rules": Setting([], read_rules, "answers to permission requests; the first match wins"),
+    "permissions.timeout": Setting(
+        "auto", request_timeout, "deny an unanswered permission request after this time"
+    ),
     "questions.timeout": Setting("1h", seconds, "decline an unanswered question after this time"),
-    "places": Setting({}, tables, "places that --on can name"),
+    "places": Setting({}, tables, "other places where agents can run; choose one with --on"),
     "hooks": Setting([], read_hooks, "commands to run when something happens in a session"),
     "notify": Setting({}, read_notify, "how to notify you; only in your own config.toml"),
-    "env.file": Setting("", directory, "a private file with variables for agents, as NAME=VALUE lines"),
+    "env.file": Setting("", directory, "private file of environment variables for agents (NAME=VALUE lines)"),
     "redaction.patterns": Setting([], patterns, "regular expressions for more secrets to hide"),
     "session.limits.max_cost": Setting(0.0, amount, "pause a session at this cost; 0 means no limit"),
     "session.limits.max_turns": Setting(0, count, "pause a session after this many turns; 0 means no limit"),
@@ -86,10 +88,10 @@ SETTINGS: Mapping[str, Setting] = {
         32 << 20, count, "pause a session when its disk has fewer free bytes than this"
     ),
     "session.supervision.heartbeat": Setting(
-        "30s", seconds, "refresh the metadata of a running turn this often"
+        "30s", seconds, "update the session's meta.json this often while a turn is running"
     ),
     "session.supervision.progress_notify_interval": Setting(
-        "10m", seconds, "record a runtime_progress event this often"
+        "10m", seconds, "record a runtime_progress event this often while a turn is running"
     ),
     "session.supervision.inactivity_warning_after": Setting(
         "15m", seconds, "warn once when the agent has been silent for this long"
@@ -98,17 +100,17 @@ SETTINGS: Mapping[str, Setting] = {
         "30m", seconds, "cancel a turn when the agent has been silent for this long"
     ),
     "session.supervision.tool_inactivity_timeout": Setting(
-        "2h", seconds, "the same, while a tool call is running"
+        "2h", seconds, "cancel a turn when the agent has been silent for this long during a tool call"
     ),
     "session.supervision.timeout_cancel_grace": Setting(
-        "30s", seconds, "stop the session if the cancelled turn has not ended after this"
+        "30s", seconds, "stop the session if a turn that timed out takes longer than this to end"
     ),
     "session.supervision.prompt_deadline": Setting(
         0, seconds, "cancel a turn that takes longer than this; 0 means no limit"
     ),
     "session.worktrees": Setting("", directory, "directory for git worktrees; empty means one in $AGH_HOME"),
     "session.idle_after": Setting("15m", seconds, "stop a session that has been idle for this long"),
-    "session.cancel_grace": Setting("30s", seconds, "how long to wait for a cancelled turn to end"),
+    "session.cancel_grace": Setting("30s", seconds, "how long an agent may take to end a cancelled turn"),
     "session.queue_cap": Setting(10, count, "how many prompts a queue may hold"),
     "session.input_bytes": Setting(65536, count, "size of the largest prompt, in bytes"),
     "session.retry_delay": Setting(
@@ -119,8 +121,8 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "session.transcript_replay_depth": Setting(50, count, "how many messages a checkpoint keeps"),
     "timeouts.initialize": Setting("60s", seconds, "how long to wait for the agent's first answer"),
-    "timeouts.new": Setting("60s", seconds, "how long to wait for session/new"),
-    "timeouts.load": Setting("120s", seconds, "how long to wait for session/load and session/resume"),
+    "timeouts.new": Setting("60s", seconds, "how long an agent may take to create a session (session/new)"),
+    "timeouts.load": Setting("120s", seconds, "how long an agent may take to load or resume a session"),
     "catalog.url": Setting(
         "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json",
         text,
@@ -232,7 +234,7 @@ def untrusted_note(workspace: str | None) -> str | None:
     record = trust.record_of(workspace)
     if record is not None and trust.is_changed(record, trust.folder_of(workspace)):
         command = f"agh workspace trust {record.path}"
-        return f".agh/ has changed since you trusted it; the trusted copy is used; see and trust: {command}"
+        return f".agh/ has changed since you trusted it; the trusted copy is used; review it again: {command}"
     files = untrusted_files(workspace)
     if not files:
         return None
@@ -243,7 +245,7 @@ def untrusted_note(workspace: str | None) -> str | None:
 
 def how_to_trust(workspace: str | None) -> str:
     """Say how to trust a workspace."""
-    return f"see it and trust it: agh workspace trust {os.path.realpath(str(workspace))}"
+    return f"review it and trust it: agh workspace trust {os.path.realpath(str(workspace))}"
 
 
 def written(path: str) -> dict[str, Any]:

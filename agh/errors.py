@@ -101,7 +101,7 @@ class NoDescriptors(AghError):
     """too many files are open"""
 
     exit = 1
-    hint = "ulimit -n 1024"
+    hint = "raise the limit: ulimit -n 4096"
 
 
 class SystemFailed(AghError):
@@ -126,7 +126,7 @@ class ConfigInvalid(AghError):
 
 
 class EnvFileUnsafe(AghError):
-    """{0} may contain keys but is not private: {1}"""
+    """{0} may contain secrets but is not private: {1}"""
 
     exit = 5
     hint = "chmod 600 {0}"
@@ -168,7 +168,7 @@ class NameTaken(AghError):
 
 
 class NamesBusy(AghError):
-    """timed out after {0} s: other commands are still changing names or settings in this home"""
+    """timed out after {0} s: other commands are still changing names or settings"""
 
     exit = 6
     hint = "try again when they have finished; a command that was paused (Ctrl-Z) blocks the others"
@@ -182,7 +182,7 @@ class SessionBusy(AghError):
 
 
 class HomeBusy(AghError):
-    """another command is changing {0} of this home"""
+    """another command is changing {0}"""
 
     exit = 6
     hint = "try again in a moment"
@@ -217,7 +217,7 @@ class SessionStopping(AghError):
 
 
 class SessionLive(AghError):
-    """session {0} is live"""
+    """session {0} is live and must be stopped first"""
 
     exit = 6
     hint = "agh session stop {0}"
@@ -249,9 +249,13 @@ class EventsEmpty(DataDamaged):
 class EventsNotAFile(DataDamaged):
     """session {0}: events.db is not a regular file"""
 
+    hint = "restore events.db from a backup, or delete the session: agh session delete {0}"
+
 
 class EventsNotADatabase(DataDamaged):
     """session {0}: events.db is not an agh event log"""
+
+    hint = "restore events.db from a backup, or delete the session: agh session delete {0}"
 
 
 class EventsDamaged(DataDamaged):
@@ -300,7 +304,7 @@ class ImportInvalid(AghError):
     """cannot import {0}: {1}"""
 
     exit = 2
-    hint = "nothing was imported; export the session again: agh session export ID"
+    hint = "nothing was imported; if agh wrote the file, export it again: agh session export ID"
 
 
 class NothingToImport(AghError):
@@ -477,7 +481,7 @@ class KeeperGone(AghError):
 
 
 class KeeperFailed(AghError):
-    """session {0}: its keeper died while starting: {1}"""
+    """session {0}: its keeper process died while starting: {1}"""
 
     exit = 7
     hint = "agh session resume {0}"
@@ -491,14 +495,14 @@ class StartStopped(AghError):
 
 
 class KeeperDied(AghError):
-    """session {0}: its keeper died"""
+    """session {0}: its keeper process died"""
 
     exit = 7
     hint = "agh session resume {0}"
 
 
 class KeeperNotResponding(AghError):
-    """session {0}: its keeper does not respond"""
+    """session {0}: its keeper process does not respond"""
 
     exit = 3
     hint = "agh session stop {0} --kill"
@@ -648,7 +652,7 @@ class AgentInvalid(AghError):
     """{0}: {1}"""
 
     exit = 2
-    hint = "agh agent list"
+    hint = "correct the file, or delete it"
 
 
 class OptionUnknown(AghError):
@@ -680,10 +684,10 @@ class WorkspaceNotFound(AghError):
 
 
 class WorkspaceNameTaken(AghError):
-    """the name {0} belongs to the workspace {1}"""
+    """the name {0} already belongs to the workspace {1}"""
 
     exit = 6
-    hint = "agh workspace show {0}"
+    hint = "choose another name with --name"
 
 
 class NameMismatch(AghError):

@@ -105,7 +105,8 @@ def _refuse_agents(path: str) -> None:
     from agh.keeper.leash.ancestry import environment_has, lineage
 
     if any(environment_has(pid, COOKIE_VARIABLE) for pid in lineage(os.getpid())):
-        raise TrustRefused(path, "an agent cannot trust a workspace")
+        hint = f"run it yourself, outside the agent: agh workspace trust {path}"
+        raise TrustRefused(path, "an agent cannot trust a workspace", hint=hint)
 
 
 def _confirm(path: str) -> bool:

@@ -70,4 +70,5 @@ def _read_block(deadline: float | None, limit: float, *, unasked: bool) -> bytes
         except BlockingIOError:
             time.sleep(0.01)  # another reader was faster
         except OSError as error:
-            raise Usage(f"standard input cannot be read: {error.strerror}") from None
+            why = f"standard input cannot be read: {error.strerror}"
+            raise Usage(why, hint="redirect it from a file: < FILE") from None

@@ -131,7 +131,7 @@ def check_row(row: AnyRow) -> AnyRow:
     """Return the row if every reader can handle it; raise ValueError with the reason otherwise."""
     number = row.sequence
     if type(number) is not int or not 0 < number < 1 << 63:
-        raise ValueError(f"the sequence {number!r} is not a positive number")
+        raise ValueError(f"the sequence of an event must be a positive whole number, not {number!r}")
     texts = [row.turn_id, row.type, row.agent_name, row.timestamp]
     if not all(isinstance(field, str) for field in texts) or not isinstance(
         row.content, bytes if isinstance(row, LongRow) else str
@@ -140,7 +140,7 @@ def check_row(row: AnyRow) -> AnyRow:
     if not re.fullmatch(_TYPE, row.type) or not re.fullmatch(_TIMESTAMP, row.timestamp):
         raise ValueError(f"event {number}: its type or its timestamp is invalid")
     if len(row.turn_id) > 200 or len(row.agent_name) > 200:
-        raise ValueError(f"event {number}: the name of its turn or agent is too long")
+        raise ValueError(f"event {number}: its turn_id or agent_name is longer than 200 characters")
     try:
         content = row.content.encode() if isinstance(row.content, str) else row.content
         is_object = isinstance(loads(content), dict)
@@ -159,7 +159,7 @@ def select_metadata(session: Mapping[str, Any], *, trust: bool) -> dict[str, Any
         if value is None:
             continue
         if not isinstance(value, expected_type):
-            raise ValueError(f"the session's {key} cannot be {value!r:.80}")
+            raise ValueError(f"the session's {key} has the wrong type: {value!r:.80}")
         selected[key] = value
     for key in ("agent_name", "workspace_path", "created_at", "updated_at"):
         if not selected.get(key):

@@ -148,9 +148,10 @@ def exactly(text: str) -> str:
 def _read_rule(table: Any, number: int) -> Rule:
     if not isinstance(table, dict):
         raise ValueError(f"rule {number} is not a table")
-    unknown_keys = set(table) - {"decision", *PATTERNS}
+    allowed = ("decision", *PATTERNS)
+    unknown_keys = sorted(set(table) - set(allowed))
     if unknown_keys:
-        raise ValueError(f"rule {number}: unknown key {sorted(unknown_keys)[0]!r}")
+        raise ValueError(f"rule {number}: unknown key {unknown_keys[0]!r}; allowed: {', '.join(allowed)}")
     if table.get("decision") not in DECISIONS:
         raise ValueError(f"rule {number}: decision must be one of {', '.join(DECISIONS)}")
     patterns = {key: table[key] for key in PATTERNS if key in table}

@@ -19,7 +19,7 @@ BADGES = (
     *("not-responding", "limited", "paused", "stopped", "failed", "unknown"),
 )
 KEEPER_VANISHED = "keeper ended without closing the session"
-MIRROR_CUT = "only the connection ended; the session may continue there"
+MIRROR_CUT = "only the connection ended; the session may still be running on the other machine"
 NOT_RESPONDING = {"badge": "not-responding", "attachable": False}  # of a view whose keeper is silent
 PAUSE_REASONS = ("paused", "max_turns", "budget_exceeded", "max_bytes", "disk_low")
 

@@ -72,7 +72,7 @@ def test_the_trusted_copy_stays_in_force(live: Live, tmp_path: Path, change: str
     process = live.agh("session", "new", "--agent", "echo", "--permissions", "approve-all")
     (line,) = process.stderr.splitlines()
     assert line == (
-        ".agh/ has changed since you trusted it; the trusted copy is used; see and trust: "
+        ".agh/ has changed since you trusted it; the trusted copy is used; review it again: "
         f"agh workspace trust {live.workspace}"
     )
     session = live.session(process.stdout.strip())

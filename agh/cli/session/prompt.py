@@ -198,7 +198,7 @@ def prompt_blocks(
     if text == "-" or input == "-" or takes_pipe:
         content = _with_input(content, limit, is_named=text == "-" or input == "-")
     if not content.strip():
-        raise Usage("the prompt is empty")
+        raise Usage("the prompt is empty", hint="give it as TEXT, as - for standard input, or with --file")
     return [{"type": "text", "text": content.encode(errors="replace").decode()}]
 
 

@@ -26,7 +26,7 @@ def prune_command(older_than: str | None, keep: int | None, dry_run: bool, outpu
     """Delete old sessions, but never live or unreadable ones."""
     if older_than is None and keep is None:
         raise Usage(
-            "say which: --older-than TIME, --keep N, or both",
+            "say which sessions: --older-than TIME, --keep N, or both",
             hint="agh session prune --older-than 30d --dry-run",
         )
     views = choose(parse_duration(older_than, "--older-than") if older_than else 0.0, keep or 0)

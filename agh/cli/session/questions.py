@@ -58,7 +58,8 @@ def answer_command(
         values, request = (request, *values), None
     content = _read_values(values)
     if content and decision not in (None, "accepted"):
-        raise Usage("give FIELD=VALUE, or --decline, or --cancel", hint=f"agh session answer {id} --help")
+        why = "FIELD=VALUE cannot be combined with --decline or --cancel"
+        raise Usage(why, hint=f"agh session answer {id} --help")
     try:
         question = choose_question(session, request)
         if content or decision is not None:

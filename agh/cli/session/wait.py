@@ -51,7 +51,7 @@ def wait_for(session: Session, until: str, timeout: float | None) -> View:
             if view["state"] not in LIVE_STATES and view["phase"] != "limited":
                 raise KeeperGone(view["id"])
             if deadline is not None and time.monotonic() >= deadline:
-                raise TimedOut(f"session {view['id']} (until {until})", timeout or 0)
+                raise TimedOut(f"session {view['id']} (--until {until})", timeout or 0)
             watch.wait(1.0 if deadline is None else max(0.001, deadline - time.monotonic()))
 
 

@@ -143,7 +143,7 @@ def _details(view: View, entries: Sequence[Entry], width: int, height: int) -> l
         text = terminal.one_line(last_line(view), 4000)
         lines += [[("", line)] for line in _wrap(text, width, height)]
     if len(lines) > height:
-        lines[height - 1 :] = [[("class:muted", "… a shows all of it" if entries else "…")]]
+        lines[height - 1 :] = [[("class:muted", "… press a to see all of it" if entries else "…")]]
     return _fill([_cut(line, width) for line in lines], height)
 
 

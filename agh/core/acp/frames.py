@@ -149,10 +149,10 @@ def parse(line: bytes) -> SingleFrame:
         raw, message = repaired
         sanitized = True
     if type(message) is not dict:
-        return _reject("not an object", line)
+        return _reject("not a JSON object", line)
     id = message.get("id")
     if id is not None and type(id) is not int and type(id) is not str:
-        return _reject("its id is neither a 64-bit integer, a string nor null", line)
+        return _reject("its id must be a 64-bit integer, a string or null", line)
     method = message.get("method")
     if method is not None:
         if type(method) is not str:
@@ -164,13 +164,13 @@ def parse(line: bytes) -> SingleFrame:
             return Request(id, method, params, raw, sanitized)
         return Notification(method, params, raw, sanitized)
     if "id" not in message:
-        return _reject("neither method nor id", line)
+        return _reject("it has neither a method nor an id", line)
     error = message.get("error")
     if error is None and "result" in message:
         return Response(id, message["result"], None, raw, sanitized)
     if "error" in message:
         return Response(id, None, _normalise_error(error), raw, sanitized)
-    return _reject("neither method, result nor error", line)
+    return _reject("it has no method, result or error", line)
 
 
 def encode_request(id: int | str, method: str, params: Params = None) -> bytes:

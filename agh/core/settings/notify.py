@@ -66,7 +66,7 @@ def _osc(value: Any) -> str:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.isprintable():
-        raise ValueError("must be a string of one line")
+        raise ValueError("must be a single line of text")
     return value
 
 
@@ -96,13 +96,13 @@ def _apprise(value: Any) -> tuple[str, ...]:
         raise ValueError("must be a list of Apprise URLs")
     for number, url in enumerate(urls, 1):  # no error quotes one: they have passwords in them
         if not isinstance(url, str) or not url.isprintable() or "://" not in url:
-            raise ValueError(f"number {number} is not an Apprise URL, such as tgram://TOKEN/CHAT")
+            raise ValueError(f"item {number} is not an Apprise URL, such as tgram://TOKEN/CHAT")
     return tuple(urls)
 
 
 def _events(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(name in EVENTS for name in value):
-        raise ValueError(f"must be a list of {', '.join(EVENTS)}")
+        raise ValueError(f"must be a list of any of these: {', '.join(EVENTS)}")
     return tuple(value)
 
 

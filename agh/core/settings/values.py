@@ -57,14 +57,14 @@ def limit_reaction(value: Any) -> str:
 def count(value: Any) -> int:
     """Return a whole number, zero or more."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{value!r} is not a whole number")
+        raise ValueError(f"{value!r} is not a whole number (0 or greater)")
     return value
 
 
 def amount(value: Any) -> float:
     """Return a finite number, zero or more."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise ValueError(f"{value!r} is not a number, 0 or greater")
+        raise ValueError(f"{value!r} is not a number (0 or greater)")
     return float(value)
 
 
@@ -78,7 +78,7 @@ def text(value: Any) -> str:
 def tables(value: Any) -> dict[str, dict[str, Any]]:
     """Return named tables. What is in them is checked by the code that uses them."""
     if not isinstance(value, dict) or not all(isinstance(table, dict) for table in value.values()):
-        raise ValueError("each must be a table, as in [places.NAME]")
+        raise ValueError("each place must be a table: [places.NAME]")
     return value
 
 

@@ -157,7 +157,7 @@ def test_a_mirror_whose_keeper_is_killed_catches_up(live: Live, far: Live) -> No
     before = pair.rows(pair.here)
     live.agh("session", "repair", "--all")
     assert pair.rows(pair.here) == before, "repair adds nothing to a mirror"
-    assert "may continue there" in pair.here.meta()["stop_detail"]
+    assert "may still be running on the other machine" in pair.here.meta()["stop_detail"]
     wait_until(lambda: pair.there.has_ended(turn), 30)
     keeper = pair.there.keeper
     assert "echo: hello" in pair.here.prompt("hello").stdout

@@ -135,7 +135,7 @@ def test_a_value_is_written_as_its_setting_wants_it(work: Path) -> None:
         (("agnet", "x"), "there is no setting 'agnet'"),
         (("session.queue_cap", "many"), "is not a whole number"),
         (("session.queue_cap", "1.5"), "1.5 is not a whole number"),
-        (("session.limits.max_cost", "nan"), "is not a number, 0 or greater"),
+        (("session.limits.max_cost", "nan"), "is not a number (0 or greater)"),
         (("permissions.mode", "yes"), "is not one of"),
         (("session.idle_after", "soon"), "is not a time span"),
         (("permissions.rules", "[]"), "is not a single value"),

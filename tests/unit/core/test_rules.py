@@ -193,7 +193,7 @@ def test_exactly_takes_patterns_for_what_they_are(text: str) -> None:
         ([{"kind": "edit"}], "decision must be one of"),
         (
             [{"decision": "allow", "kind": "edit"}, {"decision": "deny", "tool": "x"}],
-            "rule 2: unknown key 'tool'",
+            "rule 2: unknown key 'tool'; allowed: decision, kind, name, path, command",
         ),
         ([{"decision": "allow", "kind": 7}], "as a string"),
         ([{"decision": "allow", "kind": ["edit", "read"]}], "as a string"),
