@@ -96,7 +96,7 @@ def _apprise(value: Any) -> tuple[str, ...]:
         raise ValueError("must be a list of Apprise URLs")
     for number, url in enumerate(urls, 1):  # no error quotes one: they have passwords in them
         if not isinstance(url, str) or not url.isprintable() or "://" not in url:
-            raise ValueError(f"item {number} is not an Apprise URL, such as tgram://TOKEN/CHAT")
+            raise ValueError(f"entry number {number} is not an Apprise URL, such as tgram://TOKEN/CHAT")
     return tuple(urls)
 
 
