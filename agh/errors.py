@@ -785,7 +785,7 @@ class FarCommandFailed(AghError):
     """{0}: {1}"""
 
     exit = 1
-    hint = "run agh doctor there"
+    hint = "on that machine, run: agh doctor"
 
 
 class AgentNotInstalled(AghError):
@@ -817,7 +817,7 @@ class ChecksumWrong(AghError):
 
 
 class ArchiveRefused(AghError):
-    """{0} was refused: {1}"""
+    """cannot use the archive {0}: {1}"""
 
     exit = 1
     hint = "nothing was installed; refresh the registry: agh agent search --refresh"
@@ -845,7 +845,7 @@ class AgentUnlisted(AghError):
 
 
 class AgentDefined(AghError):
-    """the agent {0} is defined in {1}, which agh did not write"""
+    """agent {0} is defined in {1}, which agh did not write and does not overwrite"""
 
     exit = 6
     hint = "rename that file, then try again"
@@ -890,7 +890,7 @@ class LogoutNotOffered(AghError):
     """agent {0} offers no way to log out"""
 
     exit = 9
-    hint = "use the agent's own command"
+    hint = "log out with the agent's own command"
 
 
 class AgentFailed(AghError):
@@ -911,14 +911,14 @@ class RestoreFailed(AghError):
     """session {0}: the agent could not restore its conversation: {1}"""
 
     exit = 1
-    hint = "agh session resume {0} --fresh"
+    hint = "try again, or give up the old conversation: agh session resume {0} --fresh"
 
 
 class ContextLost(AghError):
     """session {0}: the agent's own memory of the conversation is gone"""
 
     exit = 1
-    hint = "agh session resume {0}"
+    hint = "resume without it: agh session resume {0}"
 
 
 class TurnFailed(AghError):

@@ -40,13 +40,13 @@ def home_path() -> str:
 def checked_home() -> str | None:
     """Return the home's path, or None if it does not exist. Raise HomeUnsafe if it is not private."""
     path = home_path()
+    elsewhere = "export AGH_HOME=/another/directory"
     try:
         info = os.stat(path)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise HomeUnsafe(path, error.strerror, hint="export AGH_HOME=/another/directory") from None
-    elsewhere = "export AGH_HOME=/another/directory"
+        raise HomeUnsafe(path, f"agh cannot check it ({error.strerror})", hint=elsewhere) from None
     if not stat.S_ISDIR(info.st_mode):
         raise HomeUnsafe(path, "it is not a directory", hint=elsewhere)
     if info.st_uid != os.geteuid():

@@ -119,7 +119,8 @@ def read_files(folder: str) -> Files:
             files[name] = _read(entry.path)
             size += len(files[name][0])
             if len(files) > MAX_FILES or size > MAX_BYTES:
-                raise WorkspaceUnreadable(folder, f"it has more than {MAX_FILES} files or {MAX_BYTES} bytes")
+                why = f"it has more than {MAX_FILES} files or {MAX_BYTES >> 20} MiB"
+                raise WorkspaceUnreadable(folder, why, hint="move what is not a setting out of it")
     return dict(sorted(files.items()))
 
 

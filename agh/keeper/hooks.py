@@ -94,7 +94,7 @@ def _plugins(live: Live, event: str, message: dict[str, Any]) -> list[str]:
         at = timestamp(datetime.fromtimestamp(hook.started_at, UTC))
         _store(live.log, event, hook.plugin, f"plugin {hook.plugin}", False, at, hook.started, run)
         if run.outcome == "veto":
-            objections.append(f"plugin {hook.plugin} objects: {run.output}")
+            objections.append(f"plugin {hook.plugin} refused this: {run.output}")
 
     registry.call_hook("agh_lifecycle", record, event=PerPlugin(lambda plugin: dict(message)))
     return objections

@@ -228,7 +228,7 @@ def activate(
             for remark in remarks:
                 log.record("runtime_warning", text=remark)
             if restored.lost:
-                summary = f"{intended or MEMORY_LOST}; resumed by {outcome.strategy}"
+                summary = f"{intended or MEMORY_LOST}; resumed with {outcome.strategy}"
                 severity = "info" if intended else "warning"
                 log.add(marker("context_reset", summary, severity=severity, diagnostic=outcome.reason))
             log.record(

@@ -64,7 +64,7 @@ def _forget(session: Session) -> list[str]:
     try:
         metadata = meta.read(session)
         if metadata.get("mirror"):
-            return [f"the session itself: it is kept on {metadata['place']}; delete it there, with agh"]
+            return [f"the original session on {metadata['place']}; run agh session delete there"]
         agent_sessions, workspace = metadata.get("acp_session_ids") or [], metadata["workspace_path"]
         if (
             not agent_sessions
@@ -80,7 +80,7 @@ def _forget(session: Session) -> list[str]:
     except MetaInvalid:
         return []
     except AghError as error:
-        return [f"the agent's own session: {error.message}"]
+        return [f"the agent's own copy of the conversation: {error.message}"]
     try:
         agent.call("initialize", client_info(launch.elsewhere), limit)
         return list(filter(None, (_delete(agent, name, limit) for name in agent_sessions)))

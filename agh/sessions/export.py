@@ -6,6 +6,7 @@ only if that is asked for; a live session is not disturbed.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -101,6 +102,8 @@ def _reported() -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise OutputFailed(
-            f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-        ) from None
+        if not error.filename:
+            raise OutputFailed(error.strerror) from None
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        hint = None if is_full else "check the permissions there, or name another file"
+        raise OutputFailed(f"{error.filename}: {error.strerror}", hint=hint) from None

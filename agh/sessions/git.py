@@ -130,7 +130,8 @@ def alone(repository: str) -> Iterator[None]:
                 raise RepositoryBusy(repository)
             time.sleep(0.02)
     except OSError as error:
-        raise GitFailed("worktree", f"{folder}: {error.strerror}") from None
+        hint = f"check whether you may write to {repository}"
+        raise GitFailed("worktree", f"{folder}: {error.strerror}", hint=hint) from None
     with lock:
         yield
 
@@ -181,7 +182,7 @@ def check_name(repository: str, branch: str) -> None:
             raise GitFailed("check-ref-format", branch)
         git(repository, "check-ref-format", f"refs/heads/{branch}")
     except GitFailed:
-        raise Usage(f"{branch!r} cannot be a branch", hint="see git-check-ref-format(1)") from None
+        raise Usage(f"{branch!r} is not a valid branch name", hint="see git-check-ref-format(1)") from None
 
 
 def free_branch(repository: str, preferred: str) -> str:

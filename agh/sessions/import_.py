@@ -147,7 +147,7 @@ def _import_conversation(
         session_id_of(int(created.timestamp() * 1000), noise)
     )
     if not records:
-        return _outcome(path, None, "skipped", 0, "nothing was said in it")
+        return _outcome(path, None, "skipped", 0, "it has no messages")
     if not os.path.isdir(target):
         session |= {"acp_session_ids": [agent_session], "imported": source, "stop_reason": "completed"}
         try:

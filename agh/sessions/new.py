@@ -252,7 +252,8 @@ def _give_back(replaced: Session | None) -> None:
 def check_name(name: str, paths: Iterable[str], owner: Session | None = None) -> None:
     """Refuse a name that looks like an id, or that a session other than `owner` has in these workspaces."""
     if not name or name.startswith(("sess-", "@", "-")) or not name.isprintable() or len(name) > 100:
-        raise Usage(f"{name!r} cannot be a session's name", hint="use letters, digits, dots and dashes")
+        hint = "use 1 to 100 printable characters; do not start with sess-, @ or -"
+        raise Usage(f"{name!r} is not a valid session name", hint=hint)
     session = sessions.name_owner(name, paths)
     if session is not None and session != owner:
         raise NameTaken(name, session.id)

@@ -47,7 +47,8 @@ def resume(session: Session, attach_only: bool, lease: dict[str, Any] | None, **
     """
     session_id = session.id
     if attach_only and not locks.is_held(session):
-        raise SessionNotAttachable(session_id, "is stopped, so you cannot attach to it")
+        hint = f"leave out --attach-only to start it: agh session resume {session_id}"
+        raise SessionNotAttachable(session_id, "is stopped, so you cannot attach to it", hint=hint)
     hello = ensure_live(session, **request)
     if not hello["started"] and request.get("agent") not in (None, session_view(session).get("agent_name")):
         raise SessionLive(session_id, hint=f"agh session stop {session_id}, then resume it with --agent")

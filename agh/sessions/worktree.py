@@ -80,7 +80,8 @@ def add(workspace: str, branch: str = "", name: str | None = None, root: str = "
     inner = os.path.join(tree["path"], inside) if inside else str(tree["path"])
     if not os.path.isdir(inner):
         discard(tree)
-        raise Usage(f"branch {branch} has no directory {inside}", hint="commit something in it first")
+        hint = f"commit a file in {inside} first"
+        raise Usage(f"branch {branch} has no directory {inside}", hint=hint)
     return tree, inner
 
 
@@ -146,7 +147,7 @@ def release(tree: Tree, users: Iterable[str]) -> list[str]:
         with alone(repository):
             state = _is_there("", tree)
             if state is None:
-                return [f"worktree {path}: it is no longer one of {repository}"]
+                return [f"worktree {path}: it no longer belongs to {repository}"]
             if state:
                 if dirt := _dirt(path):
                     return [f"worktree {path}: {dirt}"]

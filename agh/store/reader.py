@@ -200,7 +200,7 @@ class Reader:
             or isinstance(error, sqlite3.Warning | sqlite3.ProgrammingError)
         ):
             columns = "sequence, id, turn_id, type, agent_name, content, timestamp"
-            return Usage(f"--where: {error}", hint=f"columns: {columns}; or content->>'$.text'")
+            return Usage(f"--where: {error}", hint=f"columns: {columns}; fields: content->>'$.text'")
         if isinstance(error, sqlite3.ProgrammingError):
             return error
         if name.startswith("SQLITE_CANTOPEN"):

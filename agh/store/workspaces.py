@@ -40,9 +40,9 @@ def read_registered() -> list[Workspace]:
     except (OSError, ValueError) as error:
         raise ConfigInvalid(path, error) from None
     except (KeyError, TypeError, AttributeError):
-        raise ConfigInvalid(path, "each of [[workspaces]] needs an id, a name and a path") from None
+        raise ConfigInvalid(path, "each [[workspaces]] entry needs an id, a name and a path") from None
     if not all(isinstance(value, str) and value for workspace in workspaces for value in workspace):
-        raise ConfigInvalid(path, "id, name and path must be strings")
+        raise ConfigInvalid(path, "the id, name and path of each [[workspaces]] entry must be non-empty strings")
     return _by_name(workspaces)
 
 
@@ -104,7 +104,8 @@ def _check_name(name: str) -> None:
         or not name.isprintable()
         or len(name) > 100
     ):
-        raise Usage(f"{name!r} cannot be a workspace's name", hint="use letters, digits, dots and dashes")
+        hint = f"use at most 100 printable characters, without /; do not start with {PREFIX}, @, -, . or ~"
+        raise Usage(f"{name!r} is not a valid workspace name", hint=hint)
 
 
 def _suggest(reference: str) -> str | None:

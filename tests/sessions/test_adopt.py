@@ -181,7 +181,7 @@ def test_an_unknown_id_is_refused_before_anything_is_written(live: Live) -> None
 def test_an_empty_session_is_left_out(live: Live) -> None:
     talk(live)
     (report,) = adopt(live)["imports"]
-    assert (report["status"], report["reason"]) == ("skipped", "nothing was said in it")
+    assert (report["status"], report["reason"]) == ("skipped", "it has no messages")
     assert visible(live) == []
 
 

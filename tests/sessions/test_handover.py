@@ -169,7 +169,7 @@ def test_a_hand_over_says_what_was_done_and_not_that_something_was_lost(talked: 
     )
     (marker,) = talked.events("transcript_marker.created")
     assert (marker.content["kind"], marker.content["severity"]) == ("context_reset", "info")
-    assert marker.content["summary"] == "handed over from echo to other; resumed by inject_history"
+    assert marker.content["summary"] == "handed over from echo to other; resumed with inject_history"
 
 
 def test_a_fresh_start_says_what_was_done(talked: Session) -> None:

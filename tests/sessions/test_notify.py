@@ -140,7 +140,7 @@ def test_a_limit_is_told_with_the_time_of_its_reset(live: Live, hook: Receiver) 
     session.prompt("/limit 1 You've hit your usage limit; try again in 2 hours.", "--park", code=10)
     content = hook.next().content
     assert content["event"] == "limited"
-    assert content["title"].startswith("work is limited until 20")
+    assert content["title"].startswith("work is at a usage limit until 20")
     assert "usage limit" in content["text"]
     session.stop()
     assert len(hook.received) == 1

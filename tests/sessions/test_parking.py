@@ -183,13 +183,14 @@ def test_at_most_so_many_windows(live: Live, clock: Clock) -> None:
 def test_not_past_the_limit_on_time(live: Live) -> None:
     session = live.new(args=("--max-time", "1h"))
     session.prompt(LIMIT, "--park", code=1)
-    assert "not parked: the session reaches max_time first" in session.events("error")[0].content["error"]
+    reason = "not parked: the session reaches its max_time limit before the reset"
+    assert reason in session.events("error")[0].content["error"]
 
 
 def test_not_past_the_limit_on_cost(live: Live) -> None:
     session = live.new(args=("--max-cost", "1"))
     result = session.prompt("/usage 10 5 2\n" + LIMIT, "--park", code=1)
-    assert "not parked: the session reaches max_cost first" in result.stderr
+    assert "not parked: the session has reached its max_cost limit" in result.stderr
     assert "--park" not in result.stderr
     wait_until(lambda: not session.is_live())
     assert view(session)["badge"] == "paused"

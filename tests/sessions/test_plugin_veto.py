@@ -142,7 +142,7 @@ def test_a_wrapper_is_audited_and_may_veto(live: Live, watchman: Watchman) -> No
     assert session.say("/say fine") == "fine"
     assert runs(session)[:3] == [run("session_start")] * 3
     result = session.prompt("forbidden", code=None)
-    assert "plugin watchman objects: not after all" in result.stderr
+    assert "plugin watchman refused this: not after all" in result.stderr
     wait_until(lambda: not session.is_live())
     vetoed = [row for row in runs(session) if row[3] != "ok"]
     assert vetoed == [run("prompt", "veto", "not after all")]

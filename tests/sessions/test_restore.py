@@ -198,7 +198,8 @@ def test_people_are_told_what_to_do_about_a_failure(talked: Session) -> None:
     said, hint = result.stderr.splitlines()
     assert said.startswith(f"agh: session {talked.id}: ")
     assert "database is locked" in said
-    assert hint == f"hint: agh session resume {talked.id} --fresh"
+    advice = "hint: try again, or give up the old conversation: "
+    assert hint == f"{advice}agh session resume {talked.id} --fresh"
     wait_until_gone(talked)
 
 

@@ -326,7 +326,7 @@ def test_bad_input_leaves_nothing_behind(live: Live, repository: Repository, tmp
     (tmp_path / "empty").mkdir()
     subprocess.run(["git", "init", "-q", tmp_path / "empty"], check=True)
     cases: list[tuple[list[str], dict[str, object], int, str]] = [
-        (["--worktree", "a..b"], {}, 2, "cannot be a branch"),
+        (["--worktree", "a..b"], {}, 2, "is not a valid branch name"),
         (["--worktree", "main"], {}, 6, f"branch main is checked out in {live.workspace}"),
         (["--worktree", "x", "--name", "taken"], {}, 6, "the name taken is already taken"),
         (["--worktree", "x", "--model", "no-such"], {}, 2, "does not offer model"),

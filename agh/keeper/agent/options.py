@@ -211,7 +211,7 @@ def _find(session: Meta, name: str, value: str) -> tuple[Choice, Any]:
                 name, value, ", ".join(choice.values) or "nothing", hint=_suggest(value, choice.values)
             )
     names = list(dict.fromkeys(choice.name for choice in choices))
-    hint = _suggest(name, names) if names else "leave it out, and choose in the agent's own settings"
+    hint = _suggest(name, names) if names else "leave the option out, and set it in the agent's own settings"
     raise OptionUnknown("option", name, ", ".join(names) or "none", hint=hint)
 
 

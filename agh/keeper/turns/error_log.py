@@ -39,4 +39,5 @@ class ErrorLog:
         if turn is None or turn.cancelled or reset is None or (reset - now).total_seconds() <= SOON:
             return
         turn.limit = (reset, self._live.redactor.text(error))
-        ask_to_cancel(self._live, summary="the agent was waiting for a usage limit to reset")
+        summary = "the turn was cancelled: the agent was waiting for a usage limit to reset"
+        ask_to_cancel(self._live, summary=summary)

@@ -65,7 +65,7 @@ def objection(live: Live, turn: Turn, reset: datetime) -> str | None:
     if not turn.park and live.settings["session.limits.on_usage_limit"] != "park":
         return ""
     if live.turns.pause_after is not None:  # it may have cancelled the turn, too
-        return f"the session reaches {live.turns.pause_after[1]} first"
+        return f"the session has reached its {live.turns.pause_after[1]} limit"
     if (turn.cancelled and turn.limit is None) or live.is_ending:
         return ""
     if live.agent.is_waiting:
@@ -75,7 +75,7 @@ def objection(live: Live, turn: Turn, reset: datetime) -> str | None:
         return f"it was parked {most} times already (session.limits.max_windows)"
     seconds = max(0.0, (reset - _now()).total_seconds())
     if reached := usage.reached_within(live, seconds):
-        return f"the session reaches {reached} first"
+        return f"the session reaches its {reached} limit before the reset"
     return None
 
 

@@ -23,7 +23,7 @@ from agh.store.schema import LANDMARK
 MODES = ("queue", "interrupt", "steer")
 _MARKERS = {
     "queue": ("prompt_queued", "the session is busy; the prompt is queued"),
-    "slot": ("prompt_queued", "the agent has no slot yet; the prompt is queued"),
+    "slot": ("prompt_queued", "the agent is waiting for a free slot in its place; the prompt is queued"),
     "steer": ("prompt_steered", "the prompt is sent when the current tool call finishes"),
     "interrupt": ("prompt_interrupted", "the running turn was cancelled for this prompt"),
 }

@@ -141,7 +141,7 @@ class _Load:
         try:
             events = build(target, self._description, self._records(), lambda: self._find() is not None)
         except _NothingSaid:
-            return _outcome(self._own, None, "skipped", 0, "nothing was said in it")
+            return _outcome(self._own, None, "skipped", 0, "it has no messages")
         except SessionExists:  # another import was quicker
             return _outcome(self._own, self._find() or target, "unchanged", 0, "already here")
         except AghError as error:
@@ -192,7 +192,7 @@ class _Load:
         self._frames.clear()
         for frame in frames:
             if isinstance(frame, Malformed):
-                yield self._replay.warn(f"the agent sent something that is not a message: {frame.reason}")
+                yield self._replay.warn(f"the agent sent something that is not an ACP message: {frame.reason}")
             elif isinstance(frame, Notification) and frame.method == "session/update":
                 params = frame.params if isinstance(frame.params, dict) else {}
                 update = params.get("update")

@@ -125,7 +125,7 @@ def _authenticate(greeted: Greeted, method: Method) -> None:
     if missing := missing_variables(method, greeted.launch.environ):
         hint = f"export {missing[0]}=…, then try again"
         if isinstance(method.get("link"), str):
-            hint += f"; get one at {method['link']}"
+            hint += f"; get its value at {method['link']}"
         raise AgentNeedsLogin(record.name, f"{', '.join(missing)} is not set", hint=hint)
     try:
         greeted.agent.call("authenticate", {"methodId": method["id"]}, LOGIN_LIMIT)

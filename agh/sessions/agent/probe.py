@@ -52,7 +52,8 @@ def probe(name: str | None, command: list[str] | None = None, place: str | None 
             return _examine(agent, launch, settings)
         except AghError as error:
             if error.hint.startswith("agh agent doctor"):  # which is this
-                error.hint = f"try it{' there' if launch.elsewhere else ''}: {shlex.join(record.argv)}"
+                where = f" on {launch.place}" if launch.elsewhere else ""
+                error.hint = f"run it yourself{where}: {shlex.join(record.argv)}"
             raise
         finally:
             agent.process.end(eof=1.0, term=1.0)

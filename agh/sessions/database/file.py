@@ -6,6 +6,7 @@ under its name only when it is complete. Never replaces a file.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -55,7 +56,7 @@ def check(path: str) -> bool:
             raise DatabaseForeign(path) from None
         return False
     except OSError as error:
-        raise OutputFailed(f"{path}: {error.strerror}") from None
+        raise OutputFailed(f"{path}: {error.strerror}", hint=_hint_for(error)) from None
     if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
         raise DatabaseForeign(path)
     if int.from_bytes(header[68:72]) != APPLICATION_ID:
@@ -117,16 +118,23 @@ def _lock_hidden(path: str, hidden: str) -> DirectoryLock:
             except FileExistsError:
                 info = os.lstat(hidden)
                 if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
-                    raise OutputFailed(f"{hidden} is in the way") from None
+                    raise OutputFailed(f"{hidden} is in the way", hint=f"rename or delete {hidden}") from None
             lock = locks.take_directory(hidden)
         except FileNotFoundError as error:
             if os.path.isdir(os.path.dirname(hidden)):
                 continue  # another build has just ended and deleted it
-            raise OutputFailed(f"{os.path.dirname(path) or '.'}: {error.strerror}") from None
+            folder, hint = os.path.dirname(path) or ".", "name a file in a directory that exists"
+            raise OutputFailed(f"{folder}: {error.strerror}", hint=hint) from None
         except OSError as error:
-            raise OutputFailed(f"{error.filename}: {error.strerror}") from None
+            raise OutputFailed(f"{error.filename}: {error.strerror}", hint=_hint_for(error)) from None
         if lock is None:
             raise DatabaseBusy(path)
         if os.path.exists(os.path.join(hidden, "lock")):
             return lock
         lock.release()
+
+
+def _hint_for(error: OSError) -> str | None:
+    """Return what helps if a file cannot be opened or created; None if the disk is full."""
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return None if is_full else "check the permissions there, or name another file"

@@ -46,7 +46,7 @@ _TABLES: dict[str, dict[str, Any]] = {
         "facets": ["action", "decision", "decided_by"],
     },
     "questions": {
-        "description": "What agents asked in their own words, and the answers, as JSON.",
+        "description": "Questions that agents asked the user, and the answers, as JSON.",
         "label_column": "message",
         "sort_desc": "created_at",
         "facets": ["decision", "decided_by"],

@@ -20,6 +20,7 @@ from agh.errors import AghError, FarCommandFailed, FarCommandMissing, PlaceGone,
 
 # What the far side writes to stderr when the command has ended there; without it the connection broke.
 _NOTICE = re.compile(r"^agh-place: (ended (\d+)|no-directory|no-program)$", re.MULTILINE)
+_NO_DIRECTORY = "create it there, or choose another: dir in [places.NAME], or --on ssh:HOST:DIR"
 
 
 def prepare_command(
@@ -65,7 +66,7 @@ def explain_end(command: FarCommand, code: int, output: bytes) -> AghError | Non
     if notices[-1][1] == "no-program":
         return FarCommandMissing(command.place)
     if notices[-1][1] == "no-directory":
-        return FarCommandFailed(command.place, "its directory does not exist there", hint="agh man places")
+        return FarCommandFailed(command.place, "its directory does not exist there", hint=_NO_DIRECTORY)
     ended = int(notices[-1][2])
     return _explain_failure(command.place, ended, lines) if ended else None
 

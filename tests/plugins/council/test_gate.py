@@ -69,4 +69,4 @@ def test_a_gate_notifies(council: Council) -> None:
         council.run(GATED, code=5)
         content = server.next().content
     assert (content["event"], content["text"]) == ("needs_you", "Go on?")
-    assert content["title"].endswith("is waiting at a gate")
+    assert content["title"].endswith("is waiting for your approval")

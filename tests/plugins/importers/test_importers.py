@@ -475,7 +475,7 @@ def test_files_as_they_are_found(home: Home, claude: Claude) -> None:
     empty.add({"type": "file-history-snapshot", "messageId": "m", "snapshot": {}})
     by_status = {report["status"]: report for report in imports("--from", "claude")}
     assert set(by_status) == {"imported", "skipped"}
-    assert by_status["skipped"]["reason"] == "nothing was said in it"
+    assert by_status["skipped"]["reason"] == "it has no messages"
     lines = told_by("events", by_status["imported"]["session_id"], "--type", "system", "--type", "error")
     titles = [json.loads(line)["content"] for line in lines.splitlines()]
     assert sum("is not JSON" in title.get("title", "") for title in titles) == 3

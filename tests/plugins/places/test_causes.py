@@ -155,7 +155,7 @@ def test_the_doctor_names_what_is_missing_there(live: Live, wire: Wire, tmp_path
 def test_the_doctor_names_an_agent_that_exits_at_once(live: Live, wire: Wire) -> None:
     wire.name(live)
     code, message, hint = doctor(live, 7, ("--command", "sh -c 'echo no license >&2; exit 3'"))
-    assert hint == "try it there: sh -c 'echo no license >&2; exit 3'"
+    assert hint == "run it yourself on box: sh -c 'echo no license >&2; exit 3'"
     assert (code, message) == (
         "agent_died",
         "agent sh exited with code 3 in box; its last output: no license",

@@ -211,7 +211,7 @@ def test_nobody_else_writes_a_mirror(live: Live, far: Live) -> None:
     pair.assert_same()
     assert pair.here.error("resume", "--fresh", code=2)["code"] == "usage"
     receipt = json.loads(pair.here.agh("delete", "-o", "json").stdout)["deleted"]
-    assert "it is kept on box" in receipt["not_removed"][0]
+    assert "the original session on box" in receipt["not_removed"][0]
     assert pair.there.text() == "echo: hello", "it stays there"
 
 
