@@ -32,9 +32,8 @@ def fork(
     """
     origin = meta.read(session)
     if origin.get("kind"):
-        raise Usage(
-            f"a {origin['kind']} cannot be forked", hint="name the session of a single agent: agh session list"
-        )
+        hint = "name the session of a single agent: agh session list"
+        raise Usage(f"a {origin['kind']} cannot be forked", hint=hint)
     if name is not None:
         check_name(name, sessions.workspaces(origin))
     check({**origin, "archived": False}, session)

@@ -42,7 +42,7 @@ def read_registered() -> list[Workspace]:
     except (KeyError, TypeError, AttributeError):
         raise ConfigInvalid(path, "each [[workspaces]] entry needs an id, a name and a path") from None
     if not all(isinstance(value, str) and value for workspace in workspaces for value in workspace):
-        raise ConfigInvalid(path, "the id, name and path of each [[workspaces]] entry must be non-empty strings")
+        raise ConfigInvalid(path, "id, name and path in [[workspaces]] must be non-empty strings")
     return _by_name(workspaces)
 
 

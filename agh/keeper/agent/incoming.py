@@ -273,7 +273,7 @@ def _take_malformed(live: Live, agent: Agent, frame: Malformed) -> None:
             _warn(live, f"the agent has sent {count} lines that are not ACP messages", b"null")
         return
     raw = orjson.dumps({"length": frame.length, "sha256": frame.sha256, "head": frame.head}, default=repr)
-    _warn(live, f"the agent sent something that is not an ACP message: {frame.reason}", raw)
+    _warn(live, f"the agent sent a line that is not an ACP message: {frame.reason}", raw)
 
 
 def _warn(live: Live, text: str, raw: bytes) -> None:

@@ -76,7 +76,8 @@ def _tell_end(live: Live, notify: Notify) -> None:
     reason, detail = live.ending.decision or ("error", None)
     end = {"state": "stopped", "stop_reason": reason, "stop_detail": detail}
     if str(detail or "").startswith(GATE_DETAIL) and phase(end) == "paused":
-        _tell(live, notify, "needs_you", "is waiting for your approval", str(detail).removeprefix(GATE_DETAIL))
+        about = str(detail).removeprefix(GATE_DETAIL)
+        _tell(live, notify, "needs_you", "is waiting for your approval", about)
     elif live.ending.failure is not None or phase(end) == "failed":
         summary = (live.ending.failure or {}).get("summary") or detail or reason
         _tell(live, notify, "failed", "failed", str(summary))

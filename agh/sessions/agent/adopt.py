@@ -192,7 +192,7 @@ class _Load:
         self._frames.clear()
         for frame in frames:
             if isinstance(frame, Malformed):
-                yield self._replay.warn(f"the agent sent something that is not an ACP message: {frame.reason}")
+                yield self._replay.warn(f"the agent sent a line that is not an ACP message: {frame.reason}")
             elif isinstance(frame, Notification) and frame.method == "session/update":
                 params = frame.params if isinstance(frame.params, dict) else {}
                 update = params.get("update")
