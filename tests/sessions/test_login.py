@@ -98,7 +98,9 @@ def test_a_key_in_the_environment(live: Live) -> None:
     agent = Answering(live, needs_login(KEY | {"link": "https://example.com/keys"}))
     error = agent_error(live, "login", "answering", code=9)
     assert "ANSWERING_KEY is not set" in error["message"]
-    assert error["hint"] == "export ANSWERING_KEY=…, then try again; get its value at https://example.com/keys"
+    assert (
+        error["hint"] == "export ANSWERING_KEY=…, then try again; get its value at https://example.com/keys"
+    )
     live.agh("agent", "login", "answering", env={"ANSWERING_KEY": "x"})
     assert agent.requests("authenticate") == [{"methodId": "with-key"}]
     report = live.agh("agent", "doctor", "answering", env={"ANSWERING_KEY": "x"}).stdout
