@@ -87,7 +87,8 @@ def _creates_session(args: list[str]) -> bool:
 
 def _exit_unstarted(error: Exception) -> NoReturn:
     """Exit when a module cannot be imported: agh is not installed well, or there are no descriptors left."""
-    os.write(2, f"agh: cannot start: {error}\nhint: ulimit -n 1024, or install agh again\n".encode())
+    hint = "raise the limit on open files (ulimit -n 1024), or reinstall agh"
+    os.write(2, f"agh: cannot start: {error}\nhint: {hint}\n".encode())
     os._exit(1)
 
 
@@ -95,7 +96,7 @@ def _exit_for(error: OSError) -> None:
     """Exit as any other command does when its output cannot be written."""
     if isinstance(error, BrokenPipeError):
         os._exit(141)
-    os.write(2, f"agh: the output cannot be written: {error.strerror}\n".encode())
+    os.write(2, f"agh: cannot write the output: {error.strerror}\nhint: df -h .\n".encode())
     os._exit(1)
 
 

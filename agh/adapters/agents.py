@@ -121,6 +121,14 @@ _TYPE_NAMES: dict[type | tuple[type, ...], str] = {
 }
 
 
+def _invalid(source: str, problem: str, *, hint: str | None = None) -> AgentInvalid:
+    """Return the error for a record from this source: a file's path, or a plugin."""
+    if hint is None:
+        in_file = source.endswith(".toml")
+        hint = "correct the file, or delete it" if in_file else "update or uninstall the plugin"
+    return AgentInvalid(source, problem, hint=hint)
+
+
 def _check_pattern(source: str, pattern: str) -> None:
     """Refuse an `error_log` that is no pattern, or has no group."""
     if pattern:
@@ -131,7 +139,7 @@ def _check_pattern(source: str, pattern: str) -> None:
         except re.error:
             has_group = False
         if not has_group:
-            raise AgentInvalid(source, "error_log is not a regular expression with a group")
+            raise _invalid(source, "error_log must be a regular expression with a capture group")
 
 
 def parse_agent(fields: Mapping[str, Any], source: str) -> AgentRecord:
@@ -140,37 +148,37 @@ def parse_agent(fields: Mapping[str, Any], source: str) -> AgentRecord:
     values: dict[str, Any] = {}
     for key, value in fields.items():
         if key not in allowed:
-            raise AgentInvalid(source, f"unknown key {key!r}; allowed: {', '.join(sorted(allowed))}")
+            raise _invalid(source, f"unknown key {key!r}; allowed: {', '.join(sorted(allowed))}")
         if not isinstance(value, expected := _TYPES.get(key, str)):
-            raise AgentInvalid(source, f"{key} must be {_TYPE_NAMES[expected]}, not {value!r}")
+            raise _invalid(source, f"{key} must be {_TYPE_NAMES[expected]}, not {value!r}")
         values[key] = tuple(map(str, value)) if isinstance(value, list | tuple) else value
-    if not values.get("name") or not values.get("argv"):
-        raise AgentInvalid(source, "an agent needs a name and an argv")
+    if missing := [key for key in ("name", "argv") if not values.get(key)]:
+        raise _invalid(source, f"{missing[0]} is missing or empty")
     for key, value in values.get("env", {}).items():
         if not isinstance(value, str):
-            raise AgentInvalid(source, f"env: {key} is not a string; write it in quotes")
+            raise _invalid(source, f"env: {key} is not a string; write it in quotes")
     _check_pattern(source, values.get("error_log", ""))
     for key, value in values.get("limits", {}).items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if key not in LIMITS or not number or not 0 <= value < float("inf"):
-            raise AgentInvalid(
+            raise _invalid(
                 source,
                 f"limits: {key} = {value!r}; the keys are {', '.join(LIMITS)}, "
-                "and each value is a number from 0",
+                "and each value must be a number, 0 or more",
             )
     for key, value in values.get("session_meta", {}).items():
         if key not in SESSION_META or not isinstance(value, str) or not value:
-            raise AgentInvalid(
+            raise _invalid(
                 source,
                 f"session_meta: {key} = {value!r}; the keys are {', '.join(SESSION_META)}, "
-                "and each value is a dotted path",
+                "and each value must be a dotted path such as systemPrompt.append",
             )
     if unknown := [hand for hand in values.get("hands", ()) if hand not in HANDS]:
-        raise AgentInvalid(source, f"hands: unknown value {unknown[0]!r}; allowed: {', '.join(HANDS)}")
+        raise _invalid(source, f"hands: unknown value {unknown[0]!r}; allowed: {', '.join(HANDS)}")
     if problem := _find_pin_problem(values.get("pin", {})):
-        raise AgentInvalid(source, f"pin: {problem}", hint="reinstall it: agh agent install NAME")
+        raise _invalid(source, f"pin: {problem}", hint="reinstall it: agh agent install NAME")
     if values.get("permissions", PERMISSION_MODES[0]) not in PERMISSION_MODES:
-        raise AgentInvalid(source, f"permissions must be one of {', '.join(PERMISSION_MODES)}")
+        raise _invalid(source, f"permissions must be one of {', '.join(PERMISSION_MODES)}")
     return AgentRecord(**values, source=source)
 
 
@@ -194,16 +202,16 @@ def read_agent(path: str, bases: Callable[[], Mapping[str, AgentRecord]] = dict)
         with open(path, "rb") as file:
             fields = tomllib.load(file)
     except (OSError, ValueError) as error:
-        raise AgentInvalid(path, str(error)) from None
+        raise _invalid(path, str(error)) from None
     if "name" in fields:
-        raise AgentInvalid(path, "the file's name is the agent's name; delete the key `name`")
+        raise _invalid(path, "the agent is named after its file; delete the key `name`")
     name = os.path.basename(path).removesuffix(".toml")
     if not fields.get("extends"):
         return parse_agent({"name": name, **fields}, path)
     base = bases().get(str(fields["extends"]))
     if base is None:
-        raise AgentInvalid(
-            path, f"extends: there is no built-in agent or plugin's agent called {fields['extends']!r}"
+        raise _invalid(
+            path, f"extends: neither agh nor a plugin has an agent called {fields['extends']!r}"
         )
     return _extend(base, parse_agent({"argv": base.argv, "name": name, **fields}, path), fields)
 

@@ -117,7 +117,7 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "title": "Cursor",
         "argv": ["cursor-agent", "acp"],
         "login": "cursor-agent login",
-        "install": "see the Cursor CLI's own installer",
+        "install": "see https://cursor.com/cli",
         "crosses": ["CURSOR_API_KEY"],
     },
     {

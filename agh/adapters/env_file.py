@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from agh.errors import ConfigInvalid, EnvFileUnsafe
 
 LARGEST = 1 << 20
+OTHER_FILE = "use a file of your own: agh config set env.file PATH"
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 _QUOTED = re.compile(r"""(?:"((?:[^"\\]|\\.)*)"|'([^']*)')\s*(?:#.*)?""")
 
@@ -33,19 +34,19 @@ def read(path: str) -> dict[str, str]:
     except OSError as error:
         hint = f"install -m 600 /dev/null {path}" if isinstance(error, FileNotFoundError) else f"ls -l {path}"
         raise ConfigInvalid(
-            path, f"cannot read the file that [env] names: {error.strerror}", hint=hint
+            path, f"cannot read the file set in env.file: {error.strerror}", hint=hint
         ) from None
     if len(text) > LARGEST:
-        raise ConfigInvalid(path, f"it has more than {LARGEST} bytes", hint=f"ls -l {path}")
+        raise ConfigInvalid(path, f"it has more than {LARGEST} bytes", hint="keep only NAME=VALUE lines in it")
     return _parse(path, text)
 
 
 def _check(path: str, info: os.stat_result) -> None:
     """Refuse what is no regular file of the user's, or is open to others."""
     if not stat.S_ISREG(info.st_mode):
-        raise ConfigInvalid(path, "it is not a regular file", hint=f"ls -l {path}")
+        raise ConfigInvalid(path, "it is not a regular file", hint=OTHER_FILE)
     if info.st_uid not in (os.geteuid(), 0):
-        raise EnvFileUnsafe(path, "it belongs to someone else", hint=f"ls -l {path}")
+        raise EnvFileUnsafe(path, "it belongs to another user", hint=OTHER_FILE)
     if info.st_mode & 0o077:
         raise EnvFileUnsafe(path, f"its mode is {stat.S_IMODE(info.st_mode):o}")
 

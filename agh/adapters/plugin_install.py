@@ -38,7 +38,8 @@ def install_plugin(request: str, show: Callable[[Command], None]) -> list[dict[s
     except OSError as error:
         raise PluginNotInstalled(request, f"{command.argv[0]}: {error.strerror}") from None
     if result.returncode:
-        raise PluginNotInstalled(request, f"{command.argv[0]} failed with exit {result.returncode}")
+        problem = f"{command.argv[0]} failed with exit {result.returncode}"
+        raise PluginNotInstalled(request, problem, hint="its messages above say why")
     rows = [row for row in _list_anew() if _is_from(row, name) or (not name and row["name"] not in before)]
     if not rows:
         raise PluginNotInstalled(request, "the package has no entry point in the group agh")
@@ -81,7 +82,7 @@ def _refuse_own(name: str) -> None:
     """Refuse packages whose files agh already has: two packages with the same files break each other."""
     own = {f"agh-{plugin.name}" for plugin in entry_points() if plugin.distribution.startswith(f"{_OWN}-")}
     if name in own:
-        raise Usage(f"{name} is part of {DISTRIBUTION}", hint="agh plugins list")
+        raise Usage(f"{name} is already installed: it is part of {DISTRIBUTION}", hint="agh plugins list")
     if name in ("agh", DISTRIBUTION):
         raise Usage(f"{name} is not a plugin", hint="agh plugins list")
 
@@ -96,6 +97,7 @@ def _list_anew() -> list[dict[str, Any]]:
     argv = [sys.executable, "-P", "-m", "agh", "plugins", "list", "-o", "json"]
     result = subprocess.run(argv, stdout=subprocess.PIPE, check=False)
     if result.returncode:
-        raise PluginNotInstalled("the plugin", "agh no longer starts")
+        hint = "the plugin may have replaced a package that agh needs; reinstall agh"
+        raise PluginNotInstalled("the plugin", "agh no longer starts with it", hint=hint)
     rows: list[dict[str, Any]] = json.loads(result.stdout)["plugins"]
     return rows

@@ -141,7 +141,7 @@ def agents(workspace: str | None = None) -> dict[str, AgentRecord]:
             agent = _read_agent(path, workspace)
             defined.setdefault(agent.name, agent)
         except AgentInvalid as error:
-            warn(f"{error.message}; it is skipped")
+            warn(f"{error.message}; this agent is skipped")
     return defined | {name: agent for name, agent in offered_agents().items() if name not in defined}
 
 

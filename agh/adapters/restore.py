@@ -106,7 +106,7 @@ def native_fork(talk: Conversation) -> Restored:
     try:
         answer = talk.call("session/fork", sessionId=talk.agent_session)
     except RpcFailure as failure:
-        raise Gone(f"the agent did not fork: {failure}") from None
+        raise Gone(f"the agent could not fork the session: {failure}") from None
     if not isinstance(answer, dict) or not isinstance(answer.get("sessionId"), str):
         raise Gone("the agent's fork has no session id")
     if talk.fork_message is not None:
@@ -135,7 +135,7 @@ def native_load(talk: Conversation) -> Restored:
 def cli_resume(talk: Conversation) -> Restored:
     """Restart the agent with its own resume flags; its new session then has the old memory."""
     if not talk.resume_argv:
-        raise Impossible("the agent has no flags for it")
+        raise Impossible("agh knows no resume flags of this agent")
     _require_id(talk)
     _refuse_copy(talk)
     talk.restart([part.replace("{id}", str(talk.agent_session)) for part in talk.resume_argv])
@@ -206,7 +206,7 @@ def _native(talk: Conversation, method: str) -> Restored:
     except RpcFailure as failure:
         code = failure.error.get("code")
         if code == METHOD_NOT_FOUND:
-            raise Impossible("the agent does not know the method it advertises") from None
+            raise Impossible(f"the agent advertises {method} but does not support it") from None
         if code == NOT_FOUND or _says_gone(failure.error, str(talk.agent_session)):
             raise Gone(f"the agent does not know the session: {failure}") from None
         if code != AUTH_REQUIRED and _listed(talk) is False:
@@ -217,7 +217,7 @@ def _native(talk: Conversation, method: str) -> Restored:
 
 def _require_id(talk: Conversation) -> None:
     if not talk.agent_session:
-        raise Impossible("no session id of the agent is stored")
+        raise Impossible("agh has not stored a session id of the agent")
 
 
 def _refuse_copy(talk: Conversation) -> None:

@@ -48,7 +48,7 @@ def unpack(path: str, url: str, command: str, directory: str) -> None:
         raise ArchiveRefused(url, str(error) or type(error).__name__) from None
     program = os.path.join(directory, command)
     if not os.path.isfile(program) or not _is_below(program, directory):
-        raise ArchiveRefused(url, f"it has no program {command}")
+        raise ArchiveRefused(url, f"it does not contain {command}")
     os.chmod(program, 0o700)
 
 
@@ -65,7 +65,8 @@ def _unpack_tar(path: str, url: str, directory: str) -> None:
                 start = posixpath.dirname(member.name) if member.issym() else ""
                 _check_name(url, posixpath.normpath(posixpath.join(start, member.linkname)))
                 if not hasattr(tarfile, "data_filter"):  # links to links need a look at the disk
-                    raise ArchiveRefused(url, "it has links, which this Python cannot unpack safely")
+                    problem = "it has links, which this version of Python cannot unpack safely"
+                    raise ArchiveRefused(url, problem, hint="run agh with Python 3.11.4 or later")
             elif not (member.isfile() or member.isdir()):
                 raise ArchiveRefused(url, f"{member.name} is neither a file nor a directory")
         if hasattr(tarfile, "data_filter"):  # looks where each link really leads

@@ -28,7 +28,7 @@ from agh.errors import AgentDefined, AgentInvalid, AgentNotPinned, AghError, Che
 from agh.home import agent_files, ensure_home, home_path, make_private_dir, open_private, replace_file
 from agh.store.sessions import lock_names
 
-HEADER = "# Written by `agh agent install`, and changed by `agh agent update`. What you add here stays.\n"
+HEADER = "# Written by `agh agent install` and changed by `agh agent update`. Both keep what you add.\n"
 MOST_BYTES, MOST_SECONDS = 2 << 30, 1800.0
 
 
@@ -130,9 +130,8 @@ def _update(
 ) -> Update:
     version = str(pin.get("version"))
     if pin.get("exact") and not is_named:
-        return Update(
-            name, version, "", "skipped", f"you chose this version; agh agent update {name} changes it"
-        )
+        reason = f"you chose this version; to update it anyway: agh agent update {name}"
+        return Update(name, version, "", "skipped", reason)
     if pin["id"] not in entries:
         return Update(name, version, "", "skipped", "the registry no longer has it")
     try:
@@ -170,7 +169,7 @@ def _install_package(plan: Plan) -> Plan:
             _run(plan, ["uv", "tool", "install", "--quiet", package], places)
         if not os.path.isfile(plan.pin["path"]):
             name = os.path.basename(plan.pin["path"])
-            raise InstallFailed(plan.name, f"{package} has no program {name}")
+            raise InstallFailed(plan.name, f"{package} does not contain the program {name}")
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

@@ -140,7 +140,7 @@ def _plan_way(
     if package is None:
         others = ", ".join(entry.ways())
         hint = f"agh agent install {name} --via {entry.ways()[0]}"
-        raise AgentNotInstallable(name, f"it is not distributed by {way}, only by {others}", hint=hint)
+        raise AgentNotInstallable(name, f"it is not available via {way}, only via {others}", hint=hint)
     tool, advice = TOOLS[way]
     if find_program(tool) is None:
         raise AgentNotInstallable(name, f"{tool} is not on PATH", hint=advice)
@@ -161,10 +161,11 @@ def _plan_way(
 def _plan_binary(name: str, entry: Entry, record: AgentRecord | None, version: str, sha256: str) -> Plan:
     binary = entry.binaries.get(platform())
     if binary is None:
-        ways = ", ".join([*entry.binaries, *(way for way in entry.ways() if way != "binary")])
-        raise AgentNotInstallable(
-            name, f"there is no archive for {platform()}, only: {ways}", hint=entry.website
-        )
+        others = [way for way in entry.ways() if way != "binary"]
+        website = f"see {entry.website}" if entry.website else None
+        hint = f"agh agent install {name} --via {others[0]}" if others else website
+        only = f", only for {', '.join(entry.binaries)}" if entry.binaries else ""
+        raise AgentNotInstallable(name, f"there is no archive for {platform()}{only}", hint=hint)
     if version and version != entry.version:
         why = f"the registry has an archive only for version {entry.version}"
         raise AgentNotInstallable(name, why, hint=f"agh agent install {name}")
@@ -210,4 +211,4 @@ def platform() -> str:
 
 def _most_helpful(problems: list[AgentNotInstallable]) -> AgentNotInstallable:
     """Choose what to tell: a missing tool or checksum rather than a way that the agent does not have."""
-    return next((problem for problem in problems if "not distributed by" not in problem.message), problems[0])
+    return next((problem for problem in problems if "not available via" not in problem.message), problems[0])

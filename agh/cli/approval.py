@@ -132,7 +132,7 @@ def describe_decision(request: Mapping[str, Any], verdict: str, decision: str, o
     """Say what was decided, by which option of the agent, and about what."""
     rows = [row for row in choices(request) if row.verdict == verdict]
     names = [row.name for row in rows if option_id in (None, row.option_id)]
-    by_option = f" by the agent's option “{names[0]}”" if names and names[0] else ""
+    by_option = f" with the agent's option “{names[0]}”" if names and names[0] else ""
     always = ", always" if verdict.endswith("_always") and decision != "cancelled" else ""
     return f"{decision}{always}{by_option}: {terminal.one_line(request['about'], LONGEST)}"
 

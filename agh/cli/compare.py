@@ -120,7 +120,7 @@ def outcome(out: bytes, errors: bytes, code: int) -> dict[str, Any]:
     turn = _json(out).get("turn") or {}
     error = _json((errors.strip().splitlines() or [b""])[-1]).get("error")
     if code and not error:
-        message = "interrupted" if code == INTERRUPTED else f"agh run ended with {code}"
+        message = "interrupted" if code == INTERRUPTED else f"agh run exited with code {code}"
         error = {
             "code": "interrupted" if code == INTERRUPTED else "run_failed",
             "message": message,

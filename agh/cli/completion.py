@@ -63,7 +63,7 @@ def install_script(shell: str, force: bool) -> None:
     if previous is not None and OURS not in previous and not force:
         raise FileTaken(path)
     if previous == text:
-        outcome = "is up to date"
+        outcome = "up to date"
     else:
         _write(path, text)
         outcome = "installed" if previous is None else "updated" if OURS in previous else "overwritten"
@@ -115,7 +115,7 @@ def _read(path: str) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise Usage(f"{path}: {error.strerror}") from None
+        raise Usage(f"cannot read {path}: {error.strerror}", hint=f"ls -l {path}") from None
 
 
 def _write(path: str, text: str) -> None:
@@ -123,4 +123,4 @@ def _write(path: str, text: str) -> None:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         replace_file(path, text.encode(), mode=0o644)
     except OSError as error:
-        raise OutputFailed(f"{path}: {error.strerror}", hint="agh completion --help") from None
+        raise OutputFailed(f"{path}: {error.strerror}", hint="agh completion SHELL prints the script instead") from None

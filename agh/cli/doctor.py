@@ -60,7 +60,7 @@ def examine() -> Iterator[Check]:
         yield Check("home", False, f"{error.message}; {error.hint}")
         return
     if home is None:
-        yield Check("home", True, f"{home_path()} (none yet)")
+        yield Check("home", True, f"{home_path()} (does not exist yet)")
         return
     yield Check("home", True, home)
     try:

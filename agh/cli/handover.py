@@ -28,11 +28,12 @@ def check_handover(session: Session, name: str) -> str:
     metadata = meta.read(session)
     label, current = metadata.get("name") or session.id, metadata["agent_name"]
     if name == current:
-        raise Usage(f"{name} is already the agent of this session")
+        problem = f"{name} is already the agent of this session"
+        raise Usage(problem, hint="press Tab after /agent to list the others")
     if metadata.get("kind"):
         raise Usage(
             f"{label} has several agents, so you cannot hand it over to another one",
-            hint="/quit, then agh new --agent",
+            hint="/quit, then: agh new --agent NAME",
         )
     _check_agent(session, name)
     _check_idle(session)
@@ -51,7 +52,8 @@ def _check_agent(session: Session, name: str) -> None:
         check_agent(meta.read(session), name)
         record = registry.agents().get(name)
     if record is not None and record.state() == "not installed":
-        raise AgentNotInstalled(name, "it is not installed")
+        hint = f"install it: {record.install}" if record.install else None
+        raise AgentNotInstalled(name, "it is not installed", hint=hint)
 
 
 def _check_idle(session: Session) -> None:

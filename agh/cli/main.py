@@ -136,7 +136,7 @@ def run(args: Sequence[str]) -> int:
     except BrokenPipeError:
         return BROKEN_PIPE
     except UnicodeEncodeError as error:
-        return report(Usage(f"{error.object!r} is not valid text"), args)
+        return report(Usage(f"{error.object!r} is not valid UTF-8"), args)
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except Exception as error:

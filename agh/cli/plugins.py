@@ -24,7 +24,8 @@ def list_plugins(output: str) -> None:
     from agh.adapters.registry import duplicates
 
     for plugin, other in duplicates():
-        remark(f"agh: plugin {plugin.name} comes from {plugin.distribution}; {other.distribution} has it too")
+        used, unused = plugin.distribution, other.distribution
+        remark(f"agh: {used} and {unused} both provide the plugin {plugin.name}; agh uses the first")
 
 
 @plugins.command("install", epilog="\b\nExamples:\n  agh plugins install agh-hello\n  agh plugins install .")

@@ -50,7 +50,7 @@ def ask_question(
     except _Escape as escape:
         if escape.decision is None:
             if is_open():
-                remark(f"the question stays open: {answer_hint(question)}")
+                remark(f"the question stays open; answer it with: {answer_hint(question)}")
             return None
         receipt = answer(session, question, escape.decision, by="terminal")
     tell_answered(receipt)
@@ -98,10 +98,11 @@ def decline_at_once(session: Session, request_id: str) -> None:
 def tell_answered(receipt: dict[str, Any]) -> None:
     """Say if the answer had to be sent as a prompt, because the agent no longer waits for it."""
     if receipt.get("resumed"):
-        remark("the session was resumed for the answer")
+        remark("the session was resumed to deliver the answer")
     if receipt.get("input"):
         turn_id = receipt["input"]["turn_id"]
-        remark(f"the agent had stopped waiting, so question and answer were sent as a prompt ({turn_id})")
+        text = "the agent had stopped waiting, so the question and your answer were sent as a prompt"
+        remark(f"{text} ({turn_id})")
 
 
 def show_link(question: dict[str, Any]) -> None:
@@ -120,7 +121,7 @@ def answer_command(session_id: str, request_id: str, fields: list[dict[str, Any]
     required = [field for field in fields if field["required"]]
     names = [field["name"] for field in required or fields[:1]]
     values = " ".join(f"{name}=…" for name in names) or "--accept"
-    return terminal.clean(f"agh session answer {session_id} {request_id} {values} | --decline")
+    return terminal.clean(f"agh session answer {session_id} {request_id} {values} (or --decline)")
 
 
 class _Form:

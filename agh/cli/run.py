@@ -168,7 +168,7 @@ def _find_work(session: Session) -> str:
     """Say if prompts of others wait in the session or are being answered; its first prompt is our own."""
     with Reader(session) as reader:
         statuses = reader.fetch("SELECT status FROM inputs ORDER BY rowid")[1:]
-    return "it has more prompts" if {"queued", "dispatching"} & {status for (status,) in statuses} else ""
+    return "it has other prompts to answer" if {"queued", "dispatching"} & {status for (status,) in statuses} else ""
 
 
 def _delete(session: Session, keep_because: str) -> None:

@@ -123,5 +123,5 @@ def test_a_plugin_of_ours_installed_again_is_not_loaded_twice(own: Environment) 
     result = own.agh("plugins", "list", "-o", "json")
     rows = {row["name"]: row for row in json.loads(result.stdout)["plugins"]}
     assert rows["echo"]["distribution"] == f"agh_cli-{__version__}"
-    assert result.stderr == "agh: plugin echo comes from agh_cli-0.1.0; agh_echo-0.1.0 has it too\n"
+    assert result.stderr == "agh: agh_cli-0.1.0 and agh_echo-0.1.0 both provide the plugin echo; agh uses the first\n"
     assert own.agh("run", "--agent", "echo", "-o", "text", "/say hi").stdout == "hi\n"

@@ -62,7 +62,7 @@ def test_answered_after_the_keeper_was_killed(session: Session, standin: Standin
     ask(session, "alpha")
     kill_keeper(session)
     process = session.agh("answer", "colour=green", timeout=LIMIT)
-    assert "question and answer were sent as a prompt" in process.stderr
+    assert "the question and your answer were sent as a prompt" in process.stderr
     session.wait_idle(LIMIT)
     (request, *_) = standin.conversation("My answer:")
     assert f"> {asking_server.MESSAGE}" in request.prompt

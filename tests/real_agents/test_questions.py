@@ -54,7 +54,7 @@ def test_answered_after_the_keeper_was_killed(live: Live, standin: Standin) -> N
     kill_keeper(session)
     assert [row["status"] for row in listed(session)] == ["orphaned"]
     process = session.agh("answer", f"{question['fields'][0]['name']}=Blue", timeout=LIMIT)
-    assert "question and answer were sent as a prompt" in process.stderr
+    assert "the question and your answer were sent as a prompt" in process.stderr
     session.wait_idle(LIMIT)
     (request, *_) = standin.conversation("My answer:")
     assert f"> {MESSAGE}" in request.prompt

@@ -54,7 +54,7 @@ def test_a_login_on_the_terminal(live: Live) -> None:
     with open_terminal(live, "agent", "login", "answering") as terminal:
         terminal.shows("who are you? politely")
         terminal.type("me\n")
-        terminal.shows("logged in to answering by on-terminal")
+        terminal.shows("logged in to answering with on-terminal")
         assert terminal.ends() == 0
     assert not agent.requests("authenticate")
     assert "login:              logged in\n" in live.agh("agent", "doctor", "answering").stdout
@@ -135,7 +135,7 @@ REFUSED = [
 def test_a_key_that_is_refused_in_a_turn(live: Live, error: dict[str, Any]) -> None:
     session = Answering(live, {"session/prompt": [{"error": error}, {}]}).new()
     failure = session.error("prompt", "hello", code=9)
-    hint = "log in, or correct its key: agh agent login answering"
+    hint = "correct its API key, or log in: agh agent login answering"
     assert (failure["code"], failure["hint"]) == ("agent_needs_login", hint)
     (event,) = session.events("error")
     assert event.content["failure_kind"] == "provider_auth_failure"

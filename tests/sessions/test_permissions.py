@@ -388,5 +388,5 @@ def test_approve_says_what_it_allowed_and_by_which_option(live: Live) -> None:
     session.send("/ask path=a.txt Edit a.txt")
     request_id = pending(session).request_id
     printed = session.agh("approve", "--always").stdout
-    option = "by the agent's option “allow always”"
+    option = "with the agent's option “allow always”"
     assert printed == f"{request_id}  allowed, always {option}: edit: {live.workspace}/a.txt\n"

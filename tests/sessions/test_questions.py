@@ -261,8 +261,8 @@ def test_after_a_kill_the_answer_is_a_prompt(live: Live) -> None:
     assert session.error("answer", "colour=r", "size=1", code=2)["code"] == "answer_invalid"
     assert not session.is_live(), "a wrong answer resumes nothing"
     process = session.agh("answer", request_id, "colour=r", "size=5")
-    assert "the session was resumed for the answer" in process.stderr
-    assert "question and answer were sent as a prompt" in process.stderr
+    assert "the session was resumed to deliver the answer" in process.stderr
+    assert "the question and your answer were sent as a prompt" in process.stderr
     session.wait_idle()
     (prompt,) = [text for text in received(session) if "How shall it look?" in text and "/form" not in text]
     assert "- colour: r\n- size: 5\n- sure: no" in prompt

@@ -110,7 +110,7 @@ def test_a_turn_that_someone_else_cancelled_was_not_refused(live: Live) -> None:
         session.agh("cancel")
         _, error = process.communicate(timeout=20)
     assert process.returncode == 1
-    assert b"the turn ended with cancelled" in error
+    assert b"the turn ended early: cancelled" in error
 
 
 def test_an_agent_that_died_after_a_refusal_exits_7(live: Live) -> None:

@@ -138,7 +138,7 @@ def test_a_session_that_others_use_is_not_removed(live: Live) -> None:
     session.call("cancel")
     _, err = process.communicate(timeout=30)
     assert process.returncode == 1
-    assert f"{session.id} was not deleted: it has more prompts" in err.decode()
+    assert f"{session.id} was not deleted: it has other prompts to answer" in err.decode()
     assert [each.id for each in live.sessions()] == [session.id]
 
 

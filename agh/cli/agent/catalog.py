@@ -113,7 +113,7 @@ def update(names: tuple[str, ...], offline: bool, output: str) -> None:
     if failed := [row for row in updates if row.status == "failed"]:
         raise InstallFailed(failed[0].name, failed[0].reason)
     if not updates:
-        remark("agh agent install has installed no agent yet")
+        remark("no agent has been installed with `agh agent install` yet")
 
 
 @click.command("uninstall", epilog="Example:  agh agent uninstall codex")

@@ -24,7 +24,7 @@ def login(name: str, method: str | None, output: str) -> None:
     Exits 9 if the agent still needs a login afterwards.
     """
     report = log_in(name, method, run_on_terminal)
-    by = f" by {report['method']}" if report["method"] else ""
+    by = f" with {report['method']}" if report["method"] else ""
     write_result("agent", report, output, lambda: f"logged in to {report['name']}{by}")
 
 

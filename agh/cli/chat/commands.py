@@ -199,7 +199,7 @@ def _queue(session: Session, argument: str) -> Result:
 
     if argument == "drop":
         dropped = cancel_inputs(session, None)
-        return Result(text=f"{len(dropped)} queued prompts dropped\n")
+        return Result(text=f"dropped {len(dropped)} queued prompt{'s' * (len(dropped) != 1)}\n")
     waiting = [entry for entry in read_inputs(session, everything=False) if entry["status"] == "queued"]
     lines = [f"{number}. {_prompt_text(entry['prompt'])}\n" for number, entry in enumerate(waiting, 1)]
     return Result(text="".join(lines) + "/queue drop drops them\n" if lines else "the queue is empty\n")
@@ -213,7 +213,7 @@ def _attach(session: Session, name: str) -> Result:
     from agh.store import sessions
 
     if not name:
-        raise Usage("name a session", hint="Tab after /attach lists them")
+        raise Usage("name a session", hint="press Tab after /attach to list them")
     return Result(ending=Ending(session_id=sessions.resolve(name).id))
 
 

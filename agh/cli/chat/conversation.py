@@ -208,7 +208,7 @@ class Conversation:
             self.screen.leave(ending)
             return
         self._is_leaving = True
-        self._note("waiting for the session; press it again to leave at once")
+        self._note("still sending to the session; press Ctrl-D to leave now")
         self.screen.start_task(self._end_when_sent(ending))
 
     async def _end_when_sent(self, ending: Ending) -> None:

@@ -39,7 +39,7 @@ def failure_of(session: Session, input_id: int, end: dict[str, Any], refusal: Re
     if stop_reason == "interrupted":
         reason = str(error or "it was interrupted")
         return TurnInterrupted(session.id, reason, hint=retry_command(session, input_id))
-    reason = str(error or f"the turn ended with {stop_reason}")
+    reason = str(error or f"the turn ended early: {stop_reason}")
     hint = _find_hint(session, input_id, reason)
     if error and stop_reason == "error":
         reason = f"agent {session_view(session).get('agent_name')}: {error}"
@@ -73,7 +73,7 @@ def _how_to_wait(session: Session, input_id: int, error: str) -> str:
 def _needs_login(session: Session, reason: str) -> AgentNeedsLogin:
     metadata = session_view(session)
     agent = metadata.get("agent_name")
-    hint = f"log in, or correct its key: agh agent login {agent}"
+    hint = f"correct its API key, or log in: agh agent login {agent}"
     if metadata.get("command"):
         hint = "log in with the agent's own command, then try again"
     return AgentNeedsLogin(agent, reason, hint=hint)

@@ -22,7 +22,7 @@ def dismiss_command(entries: tuple[str, ...], everything: bool, output: str) -> 
     A session is listed again if it fails or reaches a limit again. Requests that need an answer stay.
     """
     if bool(entries) == everything:
-        raise Usage("name failures or limits, or use --all", hint="agh inbox dismiss --all")
+        raise Usage("give either entries or --all", hint="agh inbox dismiss --all")
     rows = list_entries() if everything else [find_entry(entry) for entry in entries]
     for row in rows:
         if not everything and row["kind"] not in DISMISSIBLE:

@@ -83,7 +83,8 @@ def _take_line(line: str) -> None:
         return
     verdict = VERDICTS.get(key_of(words[1], VERDICTS) or "", "") if len(words) == 2 else ""
     if not verdict:
-        remark("type a number and y, a, n or d, for example `3 y`; for a question: agh inbox answer 3")
+        remark("type a number and y (allow), a (always allow), n (deny) or d (always deny), such as `3 y`")
+        remark("to answer a question, run: agh inbox answer NUMBER")
         return
     try:
         entry = find_entry(words[0])

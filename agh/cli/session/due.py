@@ -12,7 +12,7 @@ from agh.errors import DueFailed
 from agh.home import session_of
 from agh.sessions.parked.due import Parked, list_parked, run_due
 
-KEYS_HINT = "keys for cron belong in a private file: agh config set env.file PATH"
+KEYS_HINT = "put keys for cron in a private file: agh config set env.file PATH"
 
 
 @click.command(
@@ -48,7 +48,7 @@ def _tell_problems(rows: list[Parked]) -> None:
         if row["missing"] and row["status"] in ("started", "failed"):
             names = ", ".join(row["missing"])
             remark(
-                f"{row['session_id']}: variables that were set when its prompt was parked are not set now: "
+                f"{row['session_id']}: these variables were set when its prompt was parked but are not set now: "
                 f"{names}; {KEYS_HINT}"
             )
 

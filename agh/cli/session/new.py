@@ -203,7 +203,7 @@ def announce(spinner: Spinner, metadata: Meta, is_default: bool) -> None:
     """Print which agent is about to start: if agh has chosen it, and on a terminal always."""
     agent, path = metadata["agent_name"], metadata["workspace_path"]
     if is_default and agent == ECHO:
-        remark("no agent is installed or configured; using the built-in echo agent")
+        remark("no agent is installed or configured; using the built-in echo agent, which repeats your prompt")
     elif is_default:
         remark(f"starting {agent}, the first installed agent; choose another with --agent")
     elif sys.stderr.isatty():
@@ -248,7 +248,7 @@ def split(command: str) -> list[str]:
     try:
         argv = shlex.split(command)
     except ValueError as error:
-        raise Usage(f"--command: {error}", hint="quote the argv as a shell would") from None
+        raise Usage(f"--command: {error}", hint="quote it as you would in a shell") from None
     if not argv:
         raise Usage("--command is empty", hint="agh session new --command 'opencode acp'")
     return argv
@@ -267,7 +267,7 @@ def prompt_option(override: str | None, append: str | None) -> dict[str, str] | 
             with open(value[1:], encoding="utf-8") as file:
                 text = file.read()
         except (OSError, ValueError) as error:
-            raise Usage(f"{value[1:]}: {getattr(error, 'strerror', None) or error}") from None
+            raise Usage(f"cannot read {value[1:]}: {getattr(error, 'strerror', None) or error}") from None
     if not text.strip():
         raise Usage("the system prompt is empty")
     return {"mode": "append" if override is None else "override", "text": text}

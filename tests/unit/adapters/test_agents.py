@@ -154,15 +154,15 @@ def test_the_home_wins_over_the_workspace_and_both_over_plugins(live: Live) -> N
     ("toml", "words"),
     [
         ("argv = [", "mine.toml"),
-        ('title = "no argv"', "an agent needs a name and an argv"),
-        ("argv = []", "an agent needs a name and an argv"),
+        ('title = "no argv"', "argv is missing or empty"),
+        ("argv = []", "argv is missing or empty"),
         ('argv = ["x"]\ncolour = "red"', "unknown key 'colour'; allowed: argv, "),
         ('argv = "x --acp"', "argv must be a list of strings, not 'x --acp'"),
         ('argv = ["x"]\ntitle = 5', "title must be a string, not 5"),
         ('argv = ["x"]\nenv = ["A=1"]', "env must be a table, not "),
         ('argv = ["x"]\nquiet_after_load = "long"', "quiet_after_load must be a number, not 'long'"),
-        ('argv = ["x"]\nerror_log = "("', "error_log is not a regular expression with a group"),
-        ('argv = ["x"]\nerror_log = "limit"', "error_log is not a regular expression with a group"),
+        ('argv = ["x"]\nerror_log = "("', "error_log must be a regular expression with a capture group"),
+        ('argv = ["x"]\nerror_log = "limit"', "error_log must be a regular expression with a capture group"),
     ],
 )
 def test_a_broken_file_is_skipped_in_a_list_and_an_error_when_it_is_named(
@@ -173,7 +173,7 @@ def test_a_broken_file_is_skipped_in_a_list_and_an_error_when_it_is_named(
     (warning,) = result.stderr.splitlines()
     assert words in warning
     assert "mine.toml" in warning
-    assert warning.endswith("it is skipped")
+    assert warning.endswith("this agent is skipped")
     assert "claude" in result.stdout
     error = failed(live, "agent", "show", "mine", code=2)
     assert error["code"] == "agent_invalid"

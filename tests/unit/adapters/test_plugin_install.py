@@ -13,9 +13,9 @@ from tests.support.program import Agh
 @pytest.mark.parametrize(
     ("plugin", "why"),
     [
-        ("agh-echo", "agh-echo is part of agh-cli"),
-        ("Agh_Serve>=1", "agh-serve is part of agh-cli"),
-        (str(ROOT / "plugins/agh-echo"), "agh-echo is part of agh-cli"),
+        ("agh-echo", "agh-echo is already installed: it is part of agh-cli"),
+        ("Agh_Serve>=1", "agh-serve is already installed: it is part of agh-cli"),
+        (str(ROOT / "plugins/agh-echo"), "agh-echo is already installed: it is part of agh-cli"),
         ("agh", "agh is not a plugin"),
         ("agh_cli", "agh-cli is not a plugin"),
         (str(ROOT), "agh-cli is not a plugin"),

@@ -114,7 +114,7 @@ def test_what_a_hook_gets_wrong_is_named(site: Site) -> None:
         next(line for line in result.stderr.splitlines() if f"plugin {name}: " in line)
         for name in ("half", "odd", "fails")
     )
-    assert "needs a name and an argv" in half
+    assert "argv is missing or empty" in half
     assert "unknown key 'colour'" in odd
     assert "agh_register_agents failed" in fails
     assert len(result.stderr.splitlines()) == 3

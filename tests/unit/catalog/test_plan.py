@@ -100,7 +100,7 @@ NO_CHECKSUM = {platform(): {"archive": "https://x.example/a.tgz", "cmd": "./a"}}
             "darwin",
             "",
         ),
-        (npx("a@1.0.0"), {"via": "uvx"}, AgentNotInstallable, "not distributed by uvx", "--via npx"),
+        (npx("a@1.0.0"), {"via": "uvx"}, AgentNotInstallable, "not available via uvx", "--via npx"),
         (
             {"binary": binary("https://x.example/a", b"")},
             {"version": "7.0"},

@@ -64,7 +64,7 @@ def test_the_headline_is_aghs_own() -> None:
 def test_a_decision_names_the_option_and_what_it_is_about() -> None:
     assert (
         describe_decision(request(), "allow_always", "allowed", "all")
-        == "allowed, always by the agent's option “Yes, everything\\x1b[2J”: edit: a.txt"
+        == "allowed, always with the agent's option “Yes, everything\\x1b[2J”: edit: a.txt"
     )
     assert describe_decision(request(options=[]), "deny", "cancelled", None) == "cancelled: edit: a.txt"
 

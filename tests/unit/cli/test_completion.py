@@ -30,7 +30,7 @@ def test_it_is_written_once(agh: Agh, shell: str) -> None:
     assert path.read_text() == script(shell)
     assert path.stat().st_mode & 0o777 == 0o644
     before = path.stat().st_mtime_ns
-    assert agh("completion", shell, "--install").stdout == f"{path}: is up to date\n"
+    assert agh("completion", shell, "--install").stdout == f"{path}: up to date\n"
     assert path.stat().st_mtime_ns == before
     path.write_text(script(shell).replace("_agh()", "_agh_of_an_older_version()") + "# older\n")
     assert agh("completion", shell, "--install").stdout == f"{path}: updated\n"

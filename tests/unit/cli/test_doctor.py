@@ -17,7 +17,7 @@ def doctor(agh: Agh, code: int = 0) -> dict[str, dict[str, Any]]:
 
 def test_no_home_yet_is_well(agh: Agh, home: Home) -> None:
     checks = doctor(agh)
-    assert checks["home"]["detail"] == f"{home.path} (none yet)"
+    assert checks["home"]["detail"] == f"{home.path} (does not exist yet)"
     assert not home.path.exists()
 
 

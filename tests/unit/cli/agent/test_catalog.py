@@ -303,7 +303,7 @@ def test_a_failed_update_keeps_the_old_version(live: Live, shop: Shop, tools: Pa
 
 
 def test_update_with_nothing_installed_says_so(live: Live, shop: Shop) -> None:
-    assert "has installed no agent yet" in live.agh("agent", "update").stderr
+    assert "no agent has been installed with `agh agent install` yet" in live.agh("agent", "update").stderr
 
 
 def test_uninstall_forgets_the_version(live: Live, shop: Shop) -> None:

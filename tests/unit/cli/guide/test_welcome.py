@@ -88,7 +88,7 @@ def test_which_agents_were_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "npx can run: two.\n" in greeting
     assert "echo" not in greeting
     alone = words([agent("three", "gone"), echo])
-    assert "the built-in echo agent answers" in alone
+    assert "agh uses the built-in echo agent, which repeats your prompt" in alone
     assert "  get three\n" in alone
     assert "No agent is installed. Install one, for example:\n  get three\n" in words(
         [agent("three", "gone")]
