@@ -210,9 +210,7 @@ def read_agent(path: str, bases: Callable[[], Mapping[str, AgentRecord]] = dict)
         return parse_agent({"name": name, **fields}, path)
     base = bases().get(str(fields["extends"]))
     if base is None:
-        raise _invalid(
-            path, f"extends: neither agh nor a plugin has an agent called {fields['extends']!r}"
-        )
+        raise _invalid(path, f"extends: neither agh nor a plugin has an agent called {fields['extends']!r}")
     return _extend(base, parse_agent({"argv": base.argv, "name": name, **fields}, path), fields)
 
 

@@ -37,7 +37,7 @@ def read(path: str) -> dict[str, str]:
             path, f"cannot read the file set in env.file: {error.strerror}", hint=hint
         ) from None
     if len(text) > LARGEST:
-        raise ConfigInvalid(path, f"it has more than {LARGEST} bytes", hint="keep only NAME=VALUE lines in it")
+        raise ConfigInvalid(path, f"it has more than {LARGEST} bytes", hint="keep only NAME=VALUE lines")
     return _parse(path, text)
 
 

@@ -123,4 +123,5 @@ def _write(path: str, text: str) -> None:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         replace_file(path, text.encode(), mode=0o644)
     except OSError as error:
-        raise OutputFailed(f"{path}: {error.strerror}", hint="agh completion SHELL prints the script instead") from None
+        hint = "agh completion SHELL prints the script instead"
+        raise OutputFailed(f"{path}: {error.strerror}", hint=hint) from None

@@ -168,7 +168,8 @@ def _find_work(session: Session) -> str:
     """Say if prompts of others wait in the session or are being answered; its first prompt is our own."""
     with Reader(session) as reader:
         statuses = reader.fetch("SELECT status FROM inputs ORDER BY rowid")[1:]
-    return "it has other prompts to answer" if {"queued", "dispatching"} & {status for (status,) in statuses} else ""
+    has_work = bool({"queued", "dispatching"} & {status for (status,) in statuses})
+    return "it has other prompts to answer" if has_work else ""
 
 
 def _delete(session: Session, keep_because: str) -> None:

@@ -123,5 +123,6 @@ def test_a_plugin_of_ours_installed_again_is_not_loaded_twice(own: Environment) 
     result = own.agh("plugins", "list", "-o", "json")
     rows = {row["name"]: row for row in json.loads(result.stdout)["plugins"]}
     assert rows["echo"]["distribution"] == f"agh_cli-{__version__}"
-    assert result.stderr == "agh: agh_cli-0.1.0 and agh_echo-0.1.0 both provide the plugin echo; agh uses the first\n"
+    both = "agh_cli-0.1.0 and agh_echo-0.1.0 both provide the plugin echo"
+    assert result.stderr == f"agh: {both}; agh uses the first\n"
     assert own.agh("run", "--agent", "echo", "-o", "text", "/say hi").stdout == "hi\n"

@@ -36,7 +36,8 @@ def words(agents: list[AgentRecord]) -> str:
     if runnable:
         lines.append(f"Not installed, but npx can run: {', '.join(runnable)}.")
     if not installed:
-        answers = ", so agh uses the built-in echo agent, which repeats your prompt" if len(real) < len(agents) else ""
+        has_echo = len(real) < len(agents)
+        answers = ", so agh uses the built-in echo agent, which repeats your prompt" if has_echo else ""
         lines.append(f"No agent is installed{answers}. Install one, for example:")
         lines += [f"  {agent.install}" for agent in real if agent.install][:1]
     lines += [

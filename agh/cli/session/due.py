@@ -48,8 +48,8 @@ def _tell_problems(rows: list[Parked]) -> None:
         if row["missing"] and row["status"] in ("started", "failed"):
             names = ", ".join(row["missing"])
             remark(
-                f"{row['session_id']}: these variables were set when its prompt was parked but are not set now: "
-                f"{names}; {KEYS_HINT}"
+                f"{row['session_id']}: these variables were set when its prompt was parked "
+                f"but are not set now: {names}; {KEYS_HINT}"
             )
 
 

@@ -160,7 +160,8 @@ def _files(paths: tuple[str, ...], kind: Importer | None) -> list[str]:
             files.append(path)
             continue
         if kind is None:
-            raise Usage(f"{path} is a directory; name its format with --from", hint=f"agh session import --from KIND {path}")
+            problem = f"{path} is a directory; name its format with --from"
+            raise Usage(problem, hint=f"agh session import --from KIND {path}")
         inside = [file for file in _below(path) if _is_recognised(file, kind)]
         if not inside:
             raise NothingToImport(kind.name, f" below {path}")

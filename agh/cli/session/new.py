@@ -203,7 +203,7 @@ def announce(spinner: Spinner, metadata: Meta, is_default: bool) -> None:
     """Print which agent is about to start: if agh has chosen it, and on a terminal always."""
     agent, path = metadata["agent_name"], metadata["workspace_path"]
     if is_default and agent == ECHO:
-        remark("no agent is installed or configured; using the built-in echo agent, which repeats your prompt")
+        remark("no agent is installed or configured; using the built-in echo agent (it repeats your prompt)")
     elif is_default:
         remark(f"starting {agent}, the first installed agent; choose another with --agent")
     elif sys.stderr.isatty():
