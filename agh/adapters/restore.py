@@ -135,7 +135,7 @@ def native_load(talk: Conversation) -> Restored:
 def cli_resume(talk: Conversation) -> Restored:
     """Restart the agent with its own resume flags; its new session then has the old memory."""
     if not talk.resume_argv:
-        raise Impossible("agh knows no resume flags of this agent")
+        raise Impossible("agh knows no resume flags for this agent")
     _require_id(talk)
     _refuse_copy(talk)
     talk.restart([part.replace("{id}", str(talk.agent_session)) for part in talk.resume_argv])
@@ -217,7 +217,7 @@ def _native(talk: Conversation, method: str) -> Restored:
 
 def _require_id(talk: Conversation) -> None:
     if not talk.agent_session:
-        raise Impossible("agh has not stored a session id of the agent")
+        raise Impossible("agh has no session id from this agent")
 
 
 def _refuse_copy(talk: Conversation) -> None:

@@ -38,7 +38,7 @@ def build_command(
     Without FILE, updates the database of `agh db query` in the cache directory.
     """
     if ids and (every or since):
-        raise Usage("give either IDs or --all and --since, not both", hint="agh db build FILE --all")
+        raise Usage("give either session IDs or --all/--since, not both", hint="agh db build FILE --all")
     session_ids = [sessions.resolve(id).id for id in ids] if ids else None
     changed_since = parse_time(since, "--since") if since else None
     if file is None:

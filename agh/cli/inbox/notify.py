@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from agh.cli.inbox.ring import ring
-from agh.config import load, own_file
+from agh.config import load
 from agh.console.output import output_option, write_result
 from agh.core.events import timestamp
 from agh.core.settings.notify import EVENTS, Notify
@@ -51,7 +51,7 @@ def test_command(event: str, output: str) -> None:
     """
     settings = load(None)["notify"]
     if settings is None or not (settings.senders or settings.bell or settings.osc):
-        raise Usage("no notifier is configured", hint=f"write [notify] and bell = true to {own_file()}")
+        raise Usage("no notifier is configured", hint="agh config set notify.bell true")
     rows = _send(settings, event)
     write_result("notifiers", rows, output, lambda: "\n".join(map(_format, rows)))
     failed = [row["notifier"] for row in rows if row["error"] is not None]

@@ -89,7 +89,7 @@ def events_command(
         context = click.get_current_context()
         raise click.MissingParameter(ctx=context, param=context.command.params[0])  # on a terminal: pick one
     if ids and everything:
-        raise Usage("give either IDs or --all, not both", hint="agh session events @last")
+        raise Usage("give either session IDs or --all, not both", hint="agh session events @last")
     query = Query(types, agent, turn, parse_time(since, "--since") if since else None, where)
     output = output or ("human" if terminal.is_terminal() else "jsonl")
     if output == "json" and following:
