@@ -73,7 +73,7 @@ def test_a_forced_step_is_tried_though_the_agent_does_not_offer_it(talked: Sessi
     define(talked.live, "echo", restore_force=["native_resume"])
     restore = json.loads(resume(talked, "--caps list").stdout)["restore"]
     assert restore["strategy"] == "inject_history"
-    assert "native_resume: the agent does not know the method" in restore["reason"]
+    assert "native_resume: the agent advertises session/resume but does not support it" in restore["reason"]
     assert "native_load: the agent does not offer it" in restore["reason"]
 
 
