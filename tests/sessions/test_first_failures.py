@@ -163,8 +163,8 @@ FAILURES = {
     "a Python module is missing": Failure(dies("fast-agent-acp", NO_MODULE), FAST_AGENT),
     "npx does not find the package": Failure(dies("npx", NPM), CLAUDE),
     "uvx does not find the package": Failure(dies("uvx", UV, code=2), FAST_AGENT),
-    "Node.js is too old, by a syntax error": Failure(dies("gemini", OLD_NODE), GEMINI),
-    "Node.js is too old, in the agent's words": Failure(
+    "Node.js is too old, and the agent fails with a syntax error": Failure(dies("gemini", OLD_NODE), GEMINI),
+    "Node.js is too old, and the agent says so": Failure(
         dies("gemini", "Gemini CLI requires Node.js >= 22.0.0 (found v20.20.2).\n"), GEMINI
     ),
     "the program is not an ACP agent": Failure(

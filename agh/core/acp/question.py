@@ -172,7 +172,7 @@ def _read_fields(schema: Any) -> list[Field]:
     schema = schema if isinstance(schema, dict) else {}
     properties, required = schema.get("properties") or {}, schema.get("required") or []
     if not isinstance(properties, dict) or not isinstance(required, list):
-        raise ValueError("properties must be an object, required a list")
+        raise ValueError("properties must be an object, and required must be a list")
     if len(properties) > MOST_FIELDS:
         raise ValueError(f"a form may have at most {MOST_FIELDS} fields")
     return [_read_field(name, shape, name in required) for name, shape in properties.items()]
