@@ -85,7 +85,8 @@ PLACE_KEYS = {
     "env": "Variables to forward (`NAME`) or to set there (`NAME=VALUE`), a list. The default is empty.",
     "memory": "A memory limit, such as `16G`. There is none by default.",
     "cpus": "A limit on CPUs, a number. There is none by default.",
-    "agent_on": "With `--keeper there`: the place in which that machine runs the agent, as named there.",
+    "agent_on": "If the session is kept on that host (`--keeper there`), the place where the host runs "
+    "the agent, such as `slurm:batch`.",
     "idle_after": "End the agent of a session there after this long without a turn. The default is 30s in a "
     "place with slots (`slurm`), and `session.idle_after` elsewhere.",
     "writable_git": "Whether a container may write `.git/hooks` and `.git/config`. The default is false.",

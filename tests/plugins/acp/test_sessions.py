@@ -96,7 +96,7 @@ def test_a_loaded_session_goes_on_with_its_agent(client: Client, live: Live) -> 
     assert '"remember me"' in client.text(session)
 
 
-def test_an_agent_that_has_forgotten_is_said_so(client: Client, live: Live) -> None:
+def test_the_thread_says_that_the_agent_has_forgotten(client: Client, live: Live) -> None:
     session = client.new()
     client.prompt(session, "remember me")
     session.stop()
