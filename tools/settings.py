@@ -86,7 +86,7 @@ PLACE_KEYS = {
     "memory": "A memory limit, such as `16G`. There is none by default.",
     "cpus": "A limit on CPUs, a number. There is none by default.",
     "agent_on": "If the session is kept on that host (`--keeper there`), the place where the host runs "
-    "the agent, such as `slurm:batch`.",
+    "the agent, as the host names it, such as `slurm:batch`.",
     "idle_after": "End the agent of a session there after this long without a turn. The default is 30s in a "
     "place with slots (`slurm`), and `session.idle_after` elsewhere.",
     "writable_git": "Whether a container may write `.git/hooks` and `.git/config`. The default is false.",

@@ -58,7 +58,7 @@ def _requirement(request: str) -> tuple[str, str]:
         return path, _name_of_path(request, path)
     match = _NAME.fullmatch(request)
     if match is None:
-        raise Usage(f"{request!r} is neither a package's name nor a path", hint="agh plugins install --help")
+        raise Usage(f"{request!r} is neither a package name nor a path", hint="agh plugins install --help")
     return request, normalize(match[1])
 
 

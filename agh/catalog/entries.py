@@ -132,7 +132,7 @@ def _read_package(fields: Any, pattern: re.Pattern[str]) -> Package:
         raise ValueError("a distribution is not a JSON object")
     match = pattern.fullmatch(_text(fields.get("package"), "package"))
     if match is None:
-        raise ValueError(f"package {fields['package']!r} is not a package's name")
+        raise ValueError(f"package {fields['package']!r} is not a valid package name")
     command = _match(COMMAND, fields["cmd"], "cmd") if fields.get("cmd") else ""
     return Package(match[1], match[2] or "", command, _read_args(fields), _read_env(fields))
 

@@ -259,7 +259,7 @@ def lent_verb(live: Live, request: dict[str, Any], answer: Answer) -> None:
     """Take what an editor has done. This has no answer: its connection gets the next work."""
     lender = live.agent.lending.lenders.get(str(request["lender"])) if live.agent.lending else None
     if lender is None:
-        raise Usage("there is no lent file or terminal with this id")
+        raise Usage("no editor with this id offers files or terminals")
     if "answer" in request:
         lender.answer(request.get("number"), dict(request["answer"]))
     else:

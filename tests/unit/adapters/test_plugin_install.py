@@ -22,8 +22,8 @@ from tests.support.program import Agh
         (str(ROOT / "docs"), "docs is not a package"),
         ("./nothing", "./nothing is not a package"),
         ("--index-url=x", "no such option"),
-        ("a b", "'a b' is neither a package's name nor a path"),
-        ("a; import_os", "is neither a package's name nor a path"),
+        ("a b", "'a b' is neither a package name nor a path"),
+        ("a; import_os", "is neither a package name nor a path"),
     ],
 )
 def test_what_is_no_plugin_is_refused(agh: Agh, tmp_path: Path, plugin: str, why: str) -> None:
