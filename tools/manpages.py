@@ -82,7 +82,7 @@ def promises() -> str:
 
 
 def _summarise(command: click.Command) -> str:
-    first = re.split(r"(?<=[.:])\s|\n\s*\n", inspect.cleandoc(command.help or ""))[0]
+    first = re.split(r"(?<=[.:])\s(?![^(]*\))|\n\s*\n", inspect.cleandoc(command.help or ""))[0]
     return " ".join(first.split()).rstrip(".:")
 
 

@@ -71,7 +71,7 @@ def get(key: str, workspace: str | None, output: str) -> None:
 @_target_option
 @output_option()
 def set_value(key: str, value: str | None, unset: bool, workspace: str | None, output: str) -> None:
-    """Change one setting in your config.toml.
+    """Change one setting in your config.toml, or in a workspace's.
 
     Keeps the file's comments and layout."""
     if (value is None) != unset:

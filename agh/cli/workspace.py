@@ -49,12 +49,12 @@ def list_workspaces(output: str) -> None:
 
 
 @workspace.command("show", epilog="Example:  agh workspace show shop")
-@click.argument("workspace", metavar="W", default=".")
+@click.argument("workspace", metavar="[W]", default=".")
 @output_option()
 def show(workspace: str, output: str) -> None:
     """Show one workspace: its sessions and its settings.
 
-    W is a name, an id or a path.
+    W is a name, an id or a path (default: here).
     """
     row = describe(workspaces.find_existing(workspace))
     write_result("workspace", row, output, lambda: "\n".join(_lines(row)))
@@ -63,7 +63,7 @@ def show(workspace: str, output: str) -> None:
 
 
 @workspace.command("trust", epilog="Example:  agh workspace trust ~/src/shop")
-@click.argument("workspace", metavar="W", default=".")
+@click.argument("workspace", metavar="[W]", default=".")
 @click.option("--yes", is_flag=True, help="Trust what is shown without asking.")
 @output_option()
 def trust_command(workspace: str, yes: bool, output: str) -> None:
@@ -71,6 +71,8 @@ def trust_command(workspace: str, yes: bool, output: str) -> None:
 
     agh ignores .agh/ until you trust it. Then it uses a copy of what you saw: rules, hooks, agents and MCP
     servers. Later changes in the directory have no effect until you trust it again.
+
+    W is a name, an id or a path (default: here).
     """
     path = workspaces.find_existing(workspace).path
     proposal = trust.propose(path)
@@ -86,10 +88,13 @@ def trust_command(workspace: str, yes: bool, output: str) -> None:
 
 
 @workspace.command("untrust", epilog="Example:  agh workspace untrust ~/src/shop")
-@click.argument("workspace", metavar="W", default=".")
+@click.argument("workspace", metavar="[W]", default=".")
 @output_option()
 def untrust_command(workspace: str, output: str) -> None:
-    """Ignore a workspace's .agh/ from now on."""
+    """Ignore a workspace's .agh/ from now on.
+
+    W is a name, an id or a path (default: here).
+    """
     path = workspaces.find(workspace).path
     record = trust.forget(path)
     write_result("workspace", _trust_of(path), output, lambda: terminal.clean(f"{trust_state(path)}  {path}"))
