@@ -61,10 +61,12 @@ def test_the_one_who_watches_is_told_what_to_do(live: Live) -> None:
     session = live.new()
     with session.start_prompt("/ask path=a.txt Edit a.txt") as watcher:
         (row,) = wait_until(lambda: session.fetch("SELECT request_id FROM permissions"))
+        assert watcher.stdout
+        advice = f"{session.id} {row[0]}".encode()
+        assert any(advice in line for line in watcher.stdout), "it is printed while the request is open"
         session.agh("approve", row[0])
         out, _ = watcher.communicate(timeout=20)
     assert watcher.returncode == 0
-    assert f"{session.id} {row[0]}" in out.decode()
     assert "permission: allow_once" in out.decode()
 
 
