@@ -121,7 +121,7 @@ class Attachment:
             if isinstance(params, dict) and "sessionId" in params:
                 params = {**params, "sessionId": self.session.id}
             return [{"method": notification["method"], "params": params}]
-        return [self._update(update) for update in updates_of(row, self._client, self.hands.terminals)]
+        return [self._update(update) for update in updates_of(row, self._client, self.hands.shown_terminals)]
 
     def _update(self, update: dict[str, Any]) -> Message:
         return {"method": "session/update", "params": {"sessionId": self.session.id, "update": update}}

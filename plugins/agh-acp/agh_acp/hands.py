@@ -32,6 +32,7 @@ class Hands:
 
     def __init__(self, session: Session, wire: Wire, client: Client, directory: str | None) -> None:
         self.terminals: set[str] = set()  # that the client runs for the agent
+        self.shown_terminals: set[str] = set()  # the same, and those released: the client still shows them
         self._session, self._wire, self._offers = session, wire, offers_of(client)
         self._directory = directory  # the workspace, as the client calls it
         self._lock = threading.Lock()
@@ -116,6 +117,7 @@ class Hands:
                     is_late = self._connection is not connection
                     if not is_late:
                         self.terminals.add(name)
+                        self.shown_terminals.add(name)
                 if is_late:
                     self._release(name)
             elif method == "terminal/release":
