@@ -39,7 +39,7 @@ def recap(
     return {
         "session": {key: session.get(key) for key in ("id", "badge", "state")},
         "recent_markers": [redactor.json(_without_role(marker)) for marker in recent_markers],
-        "recent_messages": _redact_messages(talk, redactor)[len(talk) - len(recent_talk) :],
+        "recent_messages": _redact_messages(talk, len(talk) - len(recent_talk), redactor),
         "pending_markers": _count_pending(markers, session, pending_inputs),
         "pending_inputs": pending_inputs,
         "pending_permissions": pending_permissions,
@@ -58,14 +58,18 @@ def recap(
     }
 
 
-def _redact_messages(talk: Sequence[Message], redactor: Redactor) -> list[Message]:
-    """Return the messages without secrets, even a secret that a tool call split across two messages."""
-    clean: list[Message] = [redactor.json(message) for message in talk]
+def _redact_messages(talk: Sequence[Message], first: int, redactor: Redactor) -> list[Message]:
+    """Return the messages from the first that is shown on, without secrets.
+
+    A secret that a tool call split across two messages is hidden too, even if it begins in one not shown.
+    """
+    clean: list[Message] = [redactor.json(message) for message in talk[first:]]
     for key in ("content", "thinking"):
         indexes = [index for index, message in enumerate(talk) if _is_spoken(message, key)]
         texts = redactor.chunks([talk[index][key] for index in indexes], each=True)
         for index, text in zip(indexes, texts, strict=True):
-            clean[index][key] = text
+            if index >= first:
+                clean[index - first][key] = text
     return clean
 
 
