@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.build import ROOT, Home
-from tests.support.live import Live, living
+from tests.support.live import Live, Session, living
 from tests.support.program import Agh
 from tests.support.resume import talked, talked_home
 from tests.support.rounds import rounds, share_out
@@ -130,3 +130,42 @@ def live(private_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("AGH_ECHO_HOME", str(tmp_path / "echo"))
     with living(private_home, tmp_path / "work") as live:
         yield live
+
+
+@pytest.fixture(scope="module")
+def module_live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """Yield a home whose live sessions last for all tests of a module; the tests use `shared_live`."""
+    root = tmp_path_factory.mktemp("module")
+    (root / "user").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        _use_homes(patch, root)
+        with living(root / "agh", root / "work") as live:
+            yield live
+
+
+@pytest.fixture(scope="module")
+def module_session(module_live: Live) -> Session:
+    return module_live.new()
+
+
+@pytest.fixture
+def shared_live(module_live: Live, private_home: Path, monkeypatch: pytest.MonkeyPatch) -> Live:
+    """Return the home that the tests of a module share, for sessions that a fixture of theirs has started."""
+    _use_homes(monkeypatch, module_live.home.parent)
+    return module_live
+
+
+@pytest.fixture
+def shared(shared_live: Live, module_session: Session) -> Iterator[Session]:
+    """Yield a live session of the scripted agent that the tests of a module share.
+
+    For tests that look at a turn of their own: earlier tests have left their events in the log. A test that
+    stops, kills or configures the session, or counts its events, wants `live` instead.
+    """
+    yield module_session
+    module_session.wait_idle()
+
+
+def _use_homes(patch: pytest.MonkeyPatch, root: Path) -> None:
+    for name, folder in {"HOME": "user", "AGH_HOME": "agh", "AGH_ECHO_HOME": "echo"}.items():
+        patch.setenv(name, str(root / folder))

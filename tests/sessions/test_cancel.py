@@ -39,7 +39,7 @@ def test_nothing_to_cancel(live: Live) -> None:
 
 def test_an_agent_that_ignores_it_may_still_end_its_turn(live: Live) -> None:
     session = live.new()
-    session.send("/say begun\n/ignore-cancel\n/sleep 1\n/say ended")
+    session.send("/ignore-cancel\n/say begun\n/sleep 1\n/say ended")
     session.wait_for_text("begun")
     session.agh("cancel", "--grace", "10s")
     session.wait_idle()
@@ -50,7 +50,7 @@ def test_an_agent_that_ignores_it_may_still_end_its_turn(live: Live) -> None:
 
 def test_an_agent_that_ignores_it_beyond_the_grace_is_ended(live: Live) -> None:
     session = live.new()
-    with session.start_prompt("/say begun\n/ignore-cancel\n/sleep 60") as watcher:
+    with session.start_prompt("/ignore-cancel\n/say begun\n/sleep 60") as watcher:
         session.wait_for_text("begun")
         session.agh("cancel", "--grace", "1s")
         watcher.communicate(timeout=20)
@@ -77,7 +77,7 @@ def test_a_hanging_agent_is_ended_soon_after_the_grace(live: Live) -> None:
 
 def test_no_grace_at_all(live: Live) -> None:
     session = live.new()
-    session.send("/say begun\n/ignore-cancel\n/sleep 60")
+    session.send("/ignore-cancel\n/say begun\n/sleep 60")
     session.wait_for_text("begun")
     session.agh("cancel", "--grace", "0")
     wait_until(lambda: session.meta()["state"] != "active")

@@ -204,7 +204,7 @@ def test_ctrl_c_cancels_the_turn_and_the_agent_stays(live: Live) -> None:
 
 def test_a_second_ctrl_c_leaves_the_turn_running(live: Live) -> None:
     session = live.new()
-    with session.start_prompt("/say begun\n/ignore-cancel\n/sleep 0.6\n/say ended") as process:
+    with session.start_prompt("/ignore-cancel\n/say begun\n/sleep 0.6\n/say ended") as process:
         session.wait_for_text("begun")
         live.has_printed(process)
         process.send_signal(signal.SIGINT)

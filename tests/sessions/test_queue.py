@@ -131,7 +131,7 @@ def test_an_interrupt_ends_an_agent_that_does_not_listen(live: Live) -> None:
     """The session stops; the prompt that interrupted is kept, and sent when the session is live again."""
     live.configure("[session]\ncancel_grace = '0.3s'")
     session = live.new()
-    session.send("/say begun\n/ignore-cancel\n/sleep 30")
+    session.send("/ignore-cancel\n/say begun\n/sleep 30")
     session.wait_for_text("begun")
     session.call("prompt", prompt=[{"type": "text", "text": "/say instead"}], mode="interrupt")
     wait_until(lambda: not session.is_live(), what="the session is stopped")

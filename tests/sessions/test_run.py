@@ -156,7 +156,7 @@ def test_cancelled_is_ended_and_removed(live: Live) -> None:
 @pytest.mark.parametrize("keep", [False, True])
 def test_a_second_ctrl_c_does_what_it_says(live: Live, keep: bool) -> None:
     option = ["--keep"] if keep else []
-    text = "/say ready\n/ignore-cancel\n/sleep 60"
+    text = "/ignore-cancel\n/say ready\n/sleep 60"
     process = live.start("run", "--agent", "echo", *option, text, "-o", "jsonl")
     wait_until(live.sessions)
     (session,) = live.sessions()
