@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from agh.config import PERMISSION_MODES
 from agh.errors import AgentInvalid
@@ -18,11 +17,11 @@ from agh.home import home_path
 
 LIMITS = ("max_cost", "max_turns", "max_time", "max_bytes")
 HANDS = ("fs", "terminal")
+EMPTY: Mapping[str, Any] = {}
 SESSION_META = ("system_prompt", "append_system_prompt", "allowed_tools", "fork_at")
 
 
-@dataclass(frozen=True)
-class AgentRecord:
+class AgentRecord(NamedTuple):  # a dataclass of so many fields takes 1.5 ms of every start
     """An agent that can be started. `argv[0]` is looked up on PATH."""
 
     name: str  # its name; an agent defined in a file is named after the file
@@ -32,8 +31,8 @@ class AgentRecord:
     package: str = ""  # the npm package to run with npx if the program is not installed
     python_package: str = ""  # the PyPI package to run with uvx if the program is not installed
     catalog: str = ""  # its id in the public registry of ACP agents, if that is not its name
-    pin: Mapping[str, Any] = field(default_factory=dict)  # the version to run, from `agh agent install`
-    env: Mapping[str, str] = field(default_factory=dict)  # variables to add to the user's environment
+    pin: Mapping[str, Any] = EMPTY  # the version to run, from `agh agent install`
+    env: Mapping[str, str] = EMPTY  # variables to add to the user's environment
     drop_env: tuple[str, ...] = ()  # variables to hide from the agent
     crosses: tuple[str, ...] = ()  # variables to forward to another place, such as KEY or PREFIX_*
     login: str = ""  # the command that logs in
@@ -46,8 +45,8 @@ class AgentRecord:
     error_log: str = ""  # a pattern for errors it writes only to stderr; its group is the text of the error
     hands: tuple[str, ...] = HANDS  # what agh offers to do for it: fs, terminal
     permissions: str = ""  # the permission mode for sessions that set none
-    session_meta: Mapping[str, str] = field(default_factory=dict)  # where in `_meta` it expects options
-    limits: Mapping[str, float] = field(default_factory=dict)  # its max_cost, max_turns and so on
+    session_meta: Mapping[str, str] = EMPTY  # where in `_meta` it expects options
+    limits: Mapping[str, float] = EMPTY  # its max_cost, max_turns and so on
     source: str = "built-in"  # where the record came from; set by agh
 
     def command(self, search: str | None = None) -> list[str] | None:
@@ -144,7 +143,7 @@ def _check_pattern(source: str, pattern: str) -> None:
 
 def parse_agent(fields: Mapping[str, Any], source: str) -> AgentRecord:
     """Check the fields that a plugin or a file defines; raise an error that names the source and the key."""
-    allowed = set(AgentRecord.__dataclass_fields__) - {"source"}
+    allowed = set(AgentRecord._fields) - {"source"}
     values: dict[str, Any] = {}
     for key, value in fields.items():
         if key not in allowed:
@@ -218,7 +217,7 @@ def _extend(base: AgentRecord, own: AgentRecord, fields: Mapping[str, Any]) -> A
     """Return the agent of a file with what the file leaves out taken from `base`; variables add up."""
     values = {key: getattr(own, key) for key in fields}
     values |= {"name": own.name, "source": own.source, "env": {**base.env, **own.env}}
-    return replace(base, **values)
+    return base._replace(**values)
 
 
 def find_program(name: str, search: str | None = None) -> str | None:

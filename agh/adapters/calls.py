@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import wraps
-from inspect import isgeneratorfunction
+from inspect import isgeneratorfunction, isroutine
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,9 +41,13 @@ class GuardedPlugin:
 
     def __init__(self, name: str, module: ModuleType, manager: pluggy.PluginManager) -> None:
         self.module = module
-        for attribute in dir(module):
-            if manager.parse_hookimpl_opts(module, attribute) is not None:
-                setattr(self, attribute, _guard(name, getattr(module, attribute)))
+        for attribute, value in list(vars(module).items()):
+            if isroutine(value) and manager.parse_hookimpl_opts(module, attribute) is not None:
+                setattr(self, attribute, _guard(name, value))
+
+    def __dir__(self) -> Iterable[str]:
+        """Name the hook implementations alone; pluggy examines every name, at 10 µs each."""
+        return vars(self).keys() - {"module"}
 
     def __repr__(self) -> str:
         return repr(self.module)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -272,7 +271,7 @@ def _read_agent(path: str, workspace: str | None) -> AgentRecord:
     agent, folder = read_agent(path, offered_agents), os.path.dirname(os.path.dirname(path))
     if folder == home_path() or folder == trust.folder_of(workspace):
         return agent
-    return replace(agent, argv=tuple(trust.rebase(list(agent.argv), workspace, folder)))
+    return agent._replace(argv=tuple(trust.rebase(list(agent.argv), workspace, folder)))
 
 
 def _in_directory(directory: str) -> Iterator[Plugin]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict
 from typing import Any
 
 import click
@@ -71,7 +70,7 @@ def doctor(name: str | None, command: str | None, place: str | None, output: str
 
 def describe(record: AgentRecord) -> dict[str, Any]:
     return {
-        **asdict(record),
+        **record._asdict(),
         "state": record.state(),
         "version": record.pin.get("version"),
         "command": record.command(),
