@@ -6,7 +6,7 @@ PLUGINS := $(wildcard plugins/*/pyproject.toml)
 STAMP := $(VENV)/.installed
 WORKERS ?= 6
 
-.PHONY: demo test lint docs picture pictures bench bench-against peers soak fuzz mutants real-agents catalog schema schema-names \
+.PHONY: demo test races lint docs picture pictures bench bench-against peers soak fuzz mutants real-agents catalog schema schema-names \
 	userlands slurm podman docker systemd place-kills editors acp-sdk acp-jupyter acp-emacs acp-neovim acp-marimo acp-tck acp-kills browser serve-ai serve-fuzz serve-load install-test datasette clean
 
 demo: $(STAMP)
@@ -17,6 +17,12 @@ demo: $(STAMP)
 test: $(STAMP)
 	@$(BIN)/python -m compileall -q agh plugins
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q $(ARGS)
+
+# The suite twice: with keepers that write their metadata late, and with processes that start and exit late.
+races: $(STAMP)
+	@$(BIN)/python -m compileall -q agh plugins
+	for mode in metadata processes; do LATE=$$mode PYTHONPATH=$(CURDIR)/tests/support/late \
+		$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q $(ARGS) || exit 1; done
 
 lint: $(STAMP)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
