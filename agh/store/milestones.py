@@ -46,17 +46,36 @@ def tail(
 ) -> tuple[Milestone, list[Message]]:
     """Return the last messages of the transcript, and the milestone where they start.
 
-    At least `count` messages, if there are that many; no markers. `clean` redacts their rows. Call it in a
+    More than `count` messages, if there are that many; no markers. `clean` redacts their rows. Call it in a
     snapshot to get both from the same moment.
     """
     last = _newest(reader)
     end = reader.last_sequence()
     rows = _rows(reader, last.sequence, end)
     messages = _without_markers(transcript(rows))
-    if len(messages) < count and last != START:
-        last = _newest(reader, last.messages + len(messages) - count)
+    if len(messages) <= count and last != START:
+        last = _newest(reader, last.messages + len(messages) - count - 1)
         rows = _rows(reader, last.sequence, end)
-    return last, _without_markers(transcript(clean(rows)))
+        messages = _without_markers(transcript(rows))
+    start = _start_of_last(rows, count)
+    talk = _without_markers(transcript(clean(rows[start:])))
+    if start:
+        last = Milestone(rows[start - 1].sequence, last.messages + len(messages) - len(talk))
+    return last, talk
+
+
+def _start_of_last(rows: list[Row], count: int) -> int:
+    """Return the index of the newest turn with more than `count` messages from there on; or 0.
+
+    More, because a secret may begin in the message before them.
+    """
+    end, messages = len(rows), 0
+    for start in reversed([index for index, row in enumerate(rows) if row.type == "user_message"]):
+        messages += len(_without_markers(transcript(rows[start:end])))
+        if messages > count:
+            return start
+        end = start
+    return 0
 
 
 def markers(reader: Reader) -> list[Message]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agh.core.events import Draft, marker
+from agh.core.events import Draft, Row, marker
 from agh.core.inject import history
 from agh.core.redaction.redact import redactor
 from agh.core.transcript import transcript
@@ -60,6 +60,24 @@ def test_the_tail_is_the_end_of_the_whole(home: Home, seed: int, monkeypatch: py
         # Near the end: the last milestone that leaves enough, and not an earlier one.
         assert len(tail(reader, 1)[1]) < 60
         assert tail(reader, len(whole))[0] == START
+
+
+def test_only_the_last_turns_are_redacted(home: Home) -> None:
+    """A log without milestones has all its turns in the tail."""
+    directory = _log(home, 40, 1)
+    redacted: list[Row] = []
+
+    def clean(rows: list[Row]) -> list[Row]:
+        redacted.extend(rows)
+        return rows
+
+    with Reader(Session.at(directory)) as reader:
+        before, talk = tail(reader, 3, clean)
+        whole = [message for message in transcript(reader.rows()) if message["role"] != "marker"]
+    starts = [row.sequence for row in redacted if row.type == "user_message"]
+    assert starts[0] == redacted[0].sequence == before.sequence + 1, "whole turns"
+    assert len(redacted) < 40 and len(talk) > 3
+    assert talk == whole[before.messages :]
 
 
 def test_a_recap_and_a_history_do_not_depend_on_milestones(
