@@ -119,6 +119,18 @@ class Session:
         wait_until(lambda: not {status for status, _ in self.inputs()} & {"queued", "dispatching"}, limit)
         self.wait_for_metadata()
 
+    def cancel_all(self) -> None:
+        """Cancel whatever is running or queued in the live session."""
+
+        def is_idle() -> bool:
+            if busy := {status for status, _ in self.inputs()} & {"queued", "dispatching"}:
+                with suppress(AghError):  # it has ended by itself
+                    self.call("cancel")
+            return not busy
+
+        wait_until(is_idle)
+        self.wait_for_metadata()
+
     def wait_for_metadata(self) -> None:
         """Wait until meta.json has what the log has; the keeper writes it a moment later."""
         ((last,),) = self.fetch("SELECT max(sequence) FROM events WHERE type IN ('done', 'error')")

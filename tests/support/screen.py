@@ -34,11 +34,15 @@ class Screen:
         self._screen.write_process_input = self.type  # what the terminal itself answers
         self._stream = pyte.ByteStream(self._screen)
         self.raw = b""  # everything that was written
+        self._lines: list[str] = []
 
     @property
     def lines(self) -> list[str]:
         """The lines of the screen, without spaces at their ends."""
-        return [line.rstrip() for line in self._screen.display]
+        if self._screen.dirty:  # to draw every cell takes long, and most waits look at an unchanged screen
+            self._lines = [line.rstrip() for line in self._screen.display]
+            self._screen.dirty.clear()
+        return self._lines
 
     @property
     def text(self) -> str:
