@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.build import ROOT, Home
-from tests.support.live import Live, Session, living
+from tests.support.live import Live, Session, Share, living
 from tests.support.program import Agh
 from tests.support.resume import talked, talked_home
 from tests.support.rounds import rounds, share_out
 from tests.support.site import site
+from tests.support.wait import wait_until
 
 __all__ = ["rounds", "site", "talked", "talked_home"]
 
@@ -159,11 +160,40 @@ def shared_live(module_live: Live, private_home: Path, monkeypatch: pytest.Monke
 def shared(shared_live: Live, module_session: Session) -> Iterator[Session]:
     """Yield a live session of the scripted agent that the tests of a module share.
 
-    For tests that look at a turn of their own: earlier tests have left their events in the log. A test that
-    stops, kills or configures the session, or counts its events, wants `live` instead.
+    For tests that look at a turn of their own: earlier tests have left their events in the log, though the
+    methods of `Session` do not return them. A test that stops, kills or changes the session wants `live`.
     """
-    yield module_session
-    module_session.wait_idle()
+    session = module_session.from_now()
+    yield session
+    session.cancel_all()
+
+
+@pytest.fixture(scope="module")
+def module_sessions(module_live: Live) -> dict[object, Session]:
+    return {}
+
+
+@pytest.fixture
+def shared_with(
+    shared_live: Live, module_sessions: dict[object, Session]
+) -> Iterator[Share]:
+    """Yield a function that returns a shared session like `shared`, with these settings and options."""
+    sessions = list[Session]()
+
+    def share(settings: str = "", *args: object) -> Session:
+        key = settings, args
+        if key not in module_sessions or not module_sessions[key].is_live():
+            shared_live.configure(settings)
+            module_sessions[key] = shared_live.new(args=args)
+            shared_live.configure("")
+        wait_until(lambda: not module_sessions[key].meta()["attach"], what="nobody is attached")
+        sessions.append(module_sessions[key].from_now())
+        return sessions[-1]
+
+    yield share
+    for session in sessions:
+        if session.is_live():
+            session.cancel_all()
 
 
 def _use_homes(patch: pytest.MonkeyPatch, root: Path) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.live import Live, Session
+from tests.support.live import Live, Session, Share
+from tests.support.permissions import requests
 from tests.support.wait import wait_until
 
 
@@ -57,21 +58,21 @@ def test_answered_from_another_process(live: Live) -> None:
     assert pending(session) == []
 
 
-def test_the_one_who_watches_is_told_what_to_do(live: Live) -> None:
-    session = live.new()
+def test_the_one_who_watches_is_told_what_to_do(shared_with: Share) -> None:
+    session = shared_with()
     with session.start_prompt("/ask path=a.txt Edit a.txt") as watcher:
-        (row,) = wait_until(lambda: session.fetch("SELECT request_id FROM permissions"))
+        request = wait_until(lambda: requests(session))[0].request_id
         assert watcher.stdout
-        advice = f"{session.id} {row[0]}".encode()
+        advice = f"{session.id} {request}".encode()
         assert any(advice in line for line in watcher.stdout), "it is printed while the request is open"
-        session.agh("approve", row[0])
+        session.agh("approve", request)
         out, _ = watcher.communicate(timeout=20)
     assert watcher.returncode == 0
     assert "permission: allow_once" in out.decode()
 
 
-def test_no_option_that_was_not_meant_is_chosen(live: Live) -> None:
-    session = live.new()
+def test_no_option_that_was_not_meant_is_chosen(shared_with: Share) -> None:
+    session = shared_with()
     asking(session, "/ask-reject-only path=a.txt")
     assert session.error("approve", code=2)["code"] == "permission_not_offered"
     session.agh("deny")
@@ -112,8 +113,8 @@ def test_no_answer_in_time_is_a_rejection(live: Live) -> None:
     assert session.events("permission")[-1].content["decided_by"] == "timeout"
 
 
-def test_a_cancel_answers_it_first(live: Live) -> None:
-    session = live.new()
+def test_a_cancel_answers_it_first(shared_with: Share) -> None:
+    session = shared_with()
     asking(session, "/ask path=a.txt\n/sleep 30")
     session.agh("cancel")
     session.wait_idle()
@@ -169,7 +170,7 @@ def test_no_ask_refuses_at_once_what_the_mode_leaves_open(live: Live) -> None:
     assert list(live.workspace.iterdir()) == []
 
 
-def test_with_nothing_to_answer_the_session_is_named(live: Live) -> None:
-    session = live.new()
+def test_with_nothing_to_answer_the_session_is_named(shared_with: Share) -> None:
+    session = shared_with()
     result = session.agh("approve", code=4)
     assert result.stderr.startswith(f"agh: there is no open permission request in session {session.id}\n")

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
-from tests.support.live import Live, Session
+from tests.support.live import Live, Session, Share
 from tests.support.permissions import STAYS, outcomes, pending, raw, raw_request, requests
 from tests.support.wait import wait_until
 
 APPROVE_ALL = ("--permissions", "approve-all")
-SHORT = "[permissions]\ntimeout = '0.2s'\n"
+STRICT = "[permissions]\ntimeout = '0.2s'\n" + "".join(
+    f"[[permissions.rules]]\ndecision = 'deny'\n{rule}\n"
+    for rule in ("path = '.env'", "path = 'secrets/*'", "command = 'rm *'")
+)
 
 
 def update(tool: dict[str, Any], call: str = "raw", kind: str = "tool_call") -> str:
@@ -51,15 +54,14 @@ KEYS = (
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_a_path_under_any_name(live: Live, tmp_path: Path, key: str) -> None:
+def test_a_path_under_any_name(shared_with: Share, tmp_path: Path, key: str) -> None:
     """Outside, it is asked about; denied, it is denied."""
-    live.configure(SHORT + "[[permissions.rules]]\ndecision = 'deny'\npath = '.env'\n")
-    session = live.new(args=APPROVE_ALL)
+    session = shared_with(STRICT, *APPROVE_ALL)
     prefix = "file://" if key == "uri" else ""
     inputs = [
         f"{prefix}{tmp_path}/outside.txt",
-        f"{prefix}{live.workspace}/.env",
-        f"{prefix}{live.workspace}/a",
+        f"{prefix}{session.live.workspace}/.env",
+        f"{prefix}{session.live.workspace}/a",
     ]
     steps = [raw_request({"kind": "edit", "rawInput": {"nested": [{key: path}]}}) for path in inputs]
     session.send("\n".join(steps) + STAYS)
@@ -77,35 +79,36 @@ def test_a_path_under_any_name(live: Live, tmp_path: Path, key: str) -> None:
         {"rawInput": {"paths": ["a", "{}"]}},
     ],
 )
-def test_a_path_in_any_field(live: Live, tool: dict[str, Any]) -> None:
-    live.configure(SHORT + "[[permissions.rules]]\ndecision = 'deny'\npath = '.env'\n")
-    session = live.new(args=APPROVE_ALL)
+def test_a_path_in_any_field(shared_with: Share, tool: dict[str, Any]) -> None:
+    session = shared_with(STRICT, *APPROVE_ALL)
     text = json.dumps({"kind": "edit", **tool})
-    path = str(live.workspace / ".env")
+    path = str(session.live.workspace / ".env")
     text = text.replace("{{", "{").replace("{}", path).replace('\\"}}', '\\"}')
     session.send(raw_request(json.loads(text)) + STAYS)
     assert decided(session, 1) == [("denied", "rule")]
 
 
-def test_a_request_is_joined_with_its_tool_call(live: Live) -> None:
+def test_a_request_is_joined_with_its_tool_call(shared_with: Share) -> None:
     """Agents may say nothing but the id, or something harmless, in the request itself."""
-    live.configure(SHORT + "[[permissions.rules]]\ndecision = 'deny'\ncommand = 'rm *'\n")
-    session = live.new(args=APPROVE_ALL)
+    session = shared_with(STRICT, *APPROVE_ALL)
     steps = [update({"kind": "execute", "rawInput": {"command": "rm -rf x"}}), raw_request({})]
     steps.append(raw_request({"kind": "read", "locations": [{"path": "a.txt"}]}))
     session.send("\n".join(steps) + STAYS)
     assert decided(session, 2) == [("denied", "rule")] * 2
 
 
-def test_a_request_that_says_nothing_is_judged_by_the_open_tool_calls(live: Live, tmp_path: Path) -> None:
-    live.configure(SHORT)
-    session = live.new(args=APPROVE_ALL)
+def test_a_request_that_says_nothing_is_judged_by_the_open_tool_calls(
+    shared_with: Share, tmp_path: Path
+) -> None:
+    session = shared_with(STRICT, *APPROVE_ALL)
     silent = {"toolCallId": "unrelated"}
     session.send(
         "\n".join(
             [
                 raw_request(silent),
-                update({"kind": "edit", "locations": [{"path": str(live.workspace / "a.txt")}]}, "one"),
+                update(
+                    {"kind": "edit", "locations": [{"path": str(session.live.workspace / "a.txt")}]}, "one"
+                ),
                 raw_request(silent),
                 update({"kind": "edit", "locations": [{"path": str(tmp_path / "b.txt")}]}, "two"),
                 raw_request(silent),
@@ -127,8 +130,8 @@ def test_a_request_that_says_nothing_is_judged_by_the_open_tool_calls(live: Live
         {"locations": [{"path": "a.txt"}, {"path": "../b.txt"}]},
     ],
 )
-def test_reading_that_is_not_only_reading_is_asked(live: Live, tool: dict[str, Any]) -> None:
-    session = live.new()
+def test_reading_that_is_not_only_reading_is_asked(shared_with: Share, tool: dict[str, Any]) -> None:
+    session = shared_with()
     session.send(raw_request({"kind": "read", "locations": [{"path": "a.txt"}]}) + STAYS)
     assert decided(session, 1) == [("allowed", "mode")]
     session.call("cancel")
@@ -156,9 +159,8 @@ def test_a_rule_without_a_path_does_not_allow_what_is_outside(live: Live, tmp_pa
     assert pending(session).resource == str(tmp_path / "other")
 
 
-def test_the_words_of_a_command_are_not_paths_but_what_is_denied_is_seen(live: Live) -> None:
-    live.configure(SHORT + "[[permissions.rules]]\ndecision = 'deny'\npath = 'secrets/*'\n")
-    session = live.new(args=APPROVE_ALL)
+def test_the_words_of_a_command_are_not_paths_but_what_is_denied_is_seen(shared_with: Share) -> None:
+    session = shared_with(STRICT, *APPROVE_ALL)
     commands = (
         "ls /etc",
         "cat secrets/key",
@@ -173,23 +175,23 @@ def test_the_words_of_a_command_are_not_paths_but_what_is_denied_is_seen(live: L
     assert decided(session, 5) == [("allowed", "mode"), denied, denied, denied, ("denied", "timeout")]
 
 
-def test_what_is_shown(live: Live) -> None:
+def test_what_is_shown(shared_with: Share) -> None:
     """In agh's own words first; what the agent calls it comes last and is marked as such."""
-    (live.workspace / "a.txt").write_text("one\ntwo\n")
-    session = live.new()
+    session = shared_with()
+    (session.live.workspace / "a.txt").write_text("one\ntwo\n")
     diff = {
         "type": "diff",
-        "path": str(live.workspace / "a.txt"),
+        "path": str(session.live.workspace / "a.txt"),
         "oldText": "one\ntwo\n",
         "newText": "one\n2\n",
     }
-    paths = [{"path": str(live.workspace / "a.txt")}, {"path": "/etc/hosts"}]
+    paths = [{"path": str(session.live.workspace / "a.txt")}, {"path": "/etc/hosts"}]
     tool = {"kind": "edit", "title": "Read README", "locations": paths, "content": [diff]}
     session.send(raw_request(tool) + STAYS)
     row = shown(session)
-    about = f"edit: /etc/hosts (outside the workspace), {live.workspace}/a.txt"
+    about = f"edit: /etc/hosts (outside the workspace), {session.live.workspace}/a.txt"
     assert (row["about"], row["title"], row["outside"]) == (about, "Read README", ["/etc/hosts"])
-    assert row["paths"] == ["/etc/hosts", f"{live.workspace}/a.txt"]
+    assert row["paths"] == ["/etc/hosts", f"{session.live.workspace}/a.txt"]
     assert row["diff"].splitlines()[-2:] == ["-two", "+2"]
     lines = session.agh("permissions").stdout.splitlines()
     assert lines[0].endswith(about) and lines[-1].strip() == "the agent calls it: Read README"
@@ -200,8 +202,8 @@ def test_what_is_shown(live: Live) -> None:
     }
 
 
-def test_the_whole_command_is_shown(live: Live) -> None:
-    session = live.new()
+def test_the_whole_command_is_shown(shared_with: Share) -> None:
+    session = shared_with()
     command = "true " + "x" * 500 + " && rm -rf /"
     session.send(
         raw_request({"kind": "execute", "title": "List files", "rawInput": {"command": command}}) + STAYS
@@ -210,17 +212,17 @@ def test_the_whole_command_is_shown(live: Live) -> None:
     assert "rm -rf /" in session.agh("permissions").stdout.splitlines()[0]
 
 
-def test_a_write_shows_what_it_changes(live: Live) -> None:
-    (live.workspace / "a.txt").write_text("one\n")
-    session = live.new()
+def test_a_write_shows_what_it_changes(shared_with: Share) -> None:
+    session = shared_with()
+    (session.live.workspace / "a.txt").write_text("one\n")
     session.send("/write a.txt two" + STAYS)
     assert shown(session)["diff"].splitlines()[-2:] == ["-one", "+two"]
 
 
-def test_a_grant_is_for_what_was_shown_and_that_tool_call(live: Live) -> None:
+def test_a_grant_is_for_what_was_shown_and_that_tool_call(shared_with: Share) -> None:
     """Reading and writing the file is part of it; another file, or the same one later, is not."""
-    session = live.new()
-    shown_call = {"kind": "edit", "locations": [{"path": str(live.workspace / "a.txt")}]}
+    session = shared_with()
+    shown_call = {"kind": "edit", "locations": [{"path": str(session.live.workspace / "a.txt")}]}
     session.send(
         update(shown_call) + "\n" + raw_request(shown_call) + "\n/sleep 0.5\n/write a.txt x\n/write b.txt x"
     )
@@ -229,11 +231,11 @@ def test_a_grant_is_for_what_was_shown_and_that_tool_call(live: Live) -> None:
     assert outcomes(session) == [("allowed", "user"), ("allowed", "this turn"), (None, None)]
     session.decide("deny")
     session.wait_idle()
-    assert (live.workspace / "a.txt").exists() and not (live.workspace / "b.txt").exists()
+    assert (session.live.workspace / "a.txt").exists() and not (session.live.workspace / "b.txt").exists()
 
 
-def test_a_grant_ends_with_its_tool_call(live: Live) -> None:
-    session = live.new()
+def test_a_grant_ends_with_its_tool_call(shared_with: Share) -> None:
+    session = shared_with()
     session.send("/change a.txt x\n/write a.txt y")
     session.decide("allow")
     wait_until(lambda: len(requests(session)) == 3)
@@ -252,8 +254,10 @@ def test_a_grant_ends_with_its_tool_call(live: Live) -> None:
         ("touch a", {"command": "touch", "args": ["a"], "env": [{"name": "NO_COLOR", "value": "1"}]}, True),
     ],
 )
-def test_a_grant_for_a_command(live: Live, shown_command: str, run: dict[str, Any], is_covered: bool) -> None:
-    session = live.new()
+def test_a_grant_for_a_command(
+    shared_with: Share, shown_command: str, run: dict[str, Any], is_covered: bool
+) -> None:
+    session = shared_with()
     tool = {"kind": "execute", "rawInput": {"command": shown_command}}
     session.send(
         update(tool) + "\n" + raw_request(tool) + "\n/sleep 0.5\n" + raw("terminal/create", run) + STAYS

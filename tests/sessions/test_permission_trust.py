@@ -11,7 +11,7 @@ import pytest
 
 from agh.errors import AghError
 from tests.sessions.test_permission_subjects import shown, update
-from tests.support.live import ECHO, Live, Session
+from tests.support.live import ECHO, Live, Session, Share
 from tests.support.permissions import STAYS, answers, outcomes, pending, raw_request, requests
 from tests.support.terminal import open_terminal
 from tests.support.wait import wait_until
@@ -41,8 +41,8 @@ while frame := read():
 """
 
 
-def test_an_answer_without_a_request_is_refused(live: Live) -> None:
-    session = live.new()
+def test_an_answer_without_a_request_is_refused(shared_with: Share) -> None:
+    session = shared_with()
     session.send("/ask path=a.txt")
     pending(session)
     for request_id in (None, "", 7):
@@ -51,8 +51,8 @@ def test_an_answer_without_a_request_is_refused(live: Live) -> None:
     assert pending(session).decision is None
 
 
-def test_of_several_none_is_picked(live: Live) -> None:
-    session = live.new()
+def test_of_several_none_is_picked(shared_with: Share) -> None:
+    session = shared_with()
     session.send("\n".join(raw_request({"kind": kind}) for kind in ("move", "delete")) + STAYS)
     wait_until(lambda: len(requests(session)) == 2)
     process = session.agh("approve", code=2)
@@ -61,8 +61,8 @@ def test_of_several_none_is_picked(live: Live) -> None:
     assert outcomes(session) == [(None, None)] * 2
 
 
-def test_a_request_that_changed_after_it_was_shown_is_another_one(live: Live) -> None:
-    session = live.new()
+def test_a_request_that_changed_after_it_was_shown_is_another_one(shared_with: Share) -> None:
+    session = shared_with()
     first = {"kind": "execute", "rawInput": {"command": "ls"}}
     change = update({"rawInput": {"command": "rm -rf x"}}, kind="tool_call_update")
     session.send("\n".join([update(first), raw_request({}), "/sleep 0.5", change]) + STAYS)
@@ -79,8 +79,8 @@ def test_a_request_that_changed_after_it_was_shown_is_another_one(live: Live) ->
     assert outcomes(session)[1] == ("allowed", "user")
 
 
-def test_only_what_the_agent_offers_can_be_answered(live: Live) -> None:
-    session = live.new()
+def test_only_what_the_agent_offers_can_be_answered(shared_with: Share) -> None:
+    session = shared_with()
     session.send(raw_request({"kind": "edit"}, ("allow_once", "reject_once")) + STAYS)
     pending(session)
     for verb in ("approve", "deny"):
@@ -90,10 +90,10 @@ def test_only_what_the_agent_offers_can_be_answered(live: Live) -> None:
     assert outcomes(session) == [("denied", "user")]
 
 
-def test_the_question_has_only_the_choices_that_are_offered(live: Live) -> None:
-    session = live.new()
+def test_the_question_has_only_the_choices_that_are_offered(shared_with: Share) -> None:
+    session = shared_with()
     step = raw_request({"kind": "edit"}, ("allow_once", "reject_once"))
-    with open_terminal(live, "session", "prompt", session.id, step + STAYS) as terminal:
+    with open_terminal(session.live, "session", "prompt", session.id, step + STAYS) as terminal:
         terminal.shows("allow it? [y] allow once “allow_once” · [n] deny “reject_once”:")
         terminal.type("a\ny\n")
         wait_until(lambda: outcomes(session) == [("allowed", "terminal")])
@@ -143,12 +143,11 @@ def answering(session: Session) -> str:
 
 
 @pytest.mark.parametrize("how", ["a child", "a daemon without an environment"])
-def test_the_agent_cannot_answer_for_its_user(live: Live, how: str) -> None:
-    live.configure("[[permissions.rules]]\ndecision = 'allow'\nkind = 'execute'\n")
-    session = live.new()
+def test_the_agent_cannot_answer_for_its_user(shared_with: Share, how: str) -> None:
+    session = shared_with("[[permissions.rules]]\ndecision = 'allow'\nkind = 'execute'\n")
     line = answering(session)
     if how != "a child":
-        home = f"AGH_HOME={live.home} PATH={os.environ['PATH']}"
+        home = f"AGH_HOME={session.live.home} PATH={os.environ['PATH']}"
         line = f"env -i {home} setsid sh -c '({line}) > out & sleep 0.1'; "
         line += "while ! grep -q exit out; do sleep 0.1; done; cat out"
     session.send(
@@ -161,9 +160,8 @@ def test_the_agent_cannot_answer_for_its_user(live: Live, how: str) -> None:
     assert "tried to answer perm-" in warning.content["text"]
 
 
-def test_nor_can_it_loosen_its_own_permissions(live: Live) -> None:
-    live.configure("[[permissions.rules]]\ndecision = 'allow'\nkind = 'execute'\n")
-    session = live.new()
+def test_nor_can_it_loosen_its_own_permissions(shared_with: Share) -> None:
+    session = shared_with("[[permissions.rules]]\ndecision = 'allow'\nkind = 'execute'\n")
     line = f"{sys.executable} -m agh session set {session.id} permissions=approve-all 2>&1; echo exit $?"
     assert "exit 5" in session.tell(f"/run {line}")
     assert session.meta()["permissions"] is None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.live import ECHO, Live
+from tests.support.live import ECHO, Live, Share
 from tests.support.permissions import STAYS, answers, outcomes, pending, raw, raw_request, received, requests
 from tests.support.wait import wait_until
 
@@ -41,8 +41,8 @@ def test_answered_from_another_terminal_though_the_viewer_was_killed(live: Live)
     wait_until(lambda: session.status()["phase"] == "idle")
 
 
-def test_two_wait_and_each_has_its_own_answer(live: Live) -> None:
-    session = live.new()
+def test_two_wait_and_each_has_its_own_answer(shared_with: Share) -> None:
+    session = shared_with()
     session.send("\n".join(raw_request({"kind": kind}) for kind in ("move", "delete")) + STAYS)
     wait_until(lambda: len(requests(session)) == 2)
     _, newer = requests(session)
@@ -51,11 +51,11 @@ def test_two_wait_and_each_has_its_own_answer(live: Live) -> None:
     assert outcomes(session) == [("allowed", "user"), ("denied", "user")]
 
 
-def test_of_two_answers_at_once_one_counts(live: Live) -> None:
-    session = live.new()
+def test_of_two_answers_at_once_one_counts(shared_with: Share) -> None:
+    session = shared_with()
     session.send("/ask path=a.txt")
     request = pending(session).request_id
-    racers = [live.start("session", verb, session.id, request) for verb in ("approve", "deny")]
+    racers = [session.live.start("session", verb, session.id, request) for verb in ("approve", "deny")]
     for racer in racers:
         racer.communicate(timeout=20)
     codes = [racer.returncode for racer in racers]
@@ -217,21 +217,23 @@ def test_always_for_an_edit_of_two_files(live: Live) -> None:
     assert outcomes(session)[1] == ("allowed", "session")
 
 
-def test_an_approved_edit_is_not_asked_for_again_when_it_is_written(live: Live) -> None:
-    session = live.new()
+def test_an_approved_edit_is_not_asked_for_again_when_it_is_written(shared_with: Share) -> None:
+    session = shared_with()
     session.send("/change a.txt written\n/write b.txt other")
     pending(session)
     session.agh("approve")
     wait_until(lambda: len(requests(session)) == 3)
     other = pending(session)
-    assert other.resource == str(live.workspace / "b.txt")
-    assert (live.workspace / "a.txt").read_text() == "written"
+    assert other.resource == str(session.live.workspace / "b.txt")
+    assert (session.live.workspace / "a.txt").read_text() == "written"
     session.agh("deny")
     session.wait_idle()
     assert outcomes(session) == [("allowed", "user"), ("allowed", "this turn"), ("denied", "user")]
-    assert not (live.workspace / "b.txt").exists()
+    assert not (session.live.workspace / "b.txt").exists()
     session.send("/write a.txt again")
-    assert pending(session).resource == str(live.workspace / "a.txt"), "the consent was for that tool call"
+    assert pending(session).resource == str(session.live.workspace / "a.txt"), (
+        "the consent was for that tool call"
+    )
 
 
 def test_nor_when_a_rule_says_ask(live: Live) -> None:
@@ -371,8 +373,8 @@ def test_the_agent_learns_only_what_was_decided(live: Live) -> None:
     assert received(session) == ["/ask path=a.txt\n/say x"]
 
 
-def test_what_nobody_answered_is_closed_with_its_turn(live: Live) -> None:
-    session = live.new()
+def test_what_nobody_answered_is_closed_with_its_turn(shared_with: Share) -> None:
+    session = shared_with()
     session.tell(raw_request({"kind": "edit"}) + "\n/say done already")
     assert outcomes(session) == [("cancelled", "turn_end")]
     wait_until(lambda: session.status()["phase"] == "idle")

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.support.live import Live
+from tests.support.live import Live, Share
 from tests.support.permissions import outcomes, pending, requests
 from tests.support.terminal import open_terminal
 from tests.support.wait import wait_until
@@ -38,19 +38,19 @@ def test_answered_where_it_was_asked(live: Live, typed: str, outcome: str, remem
 
 
 @pytest.mark.parametrize("term", ["dumb", "xterm"])
-def test_no_command_above_the_question(live: Live, term: str) -> None:
-    session = live.new()
+def test_no_command_above_the_question(shared_with: Share, term: str) -> None:
+    session = shared_with()
     prompt = ("session", "prompt", session.id, "/ask path=a.txt Edit a.txt")
-    with open_terminal(live, *prompt, TERM=term) as terminal:
+    with open_terminal(session.live, *prompt, TERM=term) as terminal:
         terminal.shows(QUESTION)
         terminal.type("y\n")
         assert terminal.ends() == 0
     assert "agh session approve" not in terminal.printed
 
 
-def test_what_is_no_answer_is_asked_again(live: Live) -> None:
-    session = live.new()
-    with open_terminal(live, "session", "prompt", session.id, "/ask path=a.txt") as terminal:
+def test_what_is_no_answer_is_asked_again(shared_with: Share) -> None:
+    session = shared_with()
+    with open_terminal(session.live, "session", "prompt", session.id, "/ask path=a.txt") as terminal:
         terminal.shows(QUESTION)
         terminal.type("\nmaybe\ny\n")
         assert terminal.ends() == 0
@@ -58,10 +58,10 @@ def test_what_is_no_answer_is_asked_again(live: Live) -> None:
     assert "permission: allow_once" in terminal.printed
 
 
-def test_answered_elsewhere_meanwhile(live: Live) -> None:
-    session = live.new()
+def test_answered_elsewhere_meanwhile(shared_with: Share) -> None:
+    session = shared_with()
     prompt = ("session", "prompt", session.id, "/ask path=a.txt\n/say went on")
-    with open_terminal(live, *prompt, TERM="xterm") as terminal:
+    with open_terminal(session.live, *prompt, TERM="xterm") as terminal:
         terminal.shows(QUESTION)
         session.agh("approve", pending(session).request_id)
         assert terminal.ends() == 0
@@ -70,9 +70,11 @@ def test_answered_elsewhere_meanwhile(live: Live) -> None:
     assert outcomes(session) == [("allowed", "user")]
 
 
-def test_the_terminal_is_closed_and_the_answer_comes_from_elsewhere(live: Live) -> None:
-    session = live.new()
-    with open_terminal(live, "session", "prompt", session.id, "/ask path=a.txt\n/say went on") as terminal:
+def test_the_terminal_is_closed_and_the_answer_comes_from_elsewhere(shared_with: Share) -> None:
+    session = shared_with()
+    with open_terminal(
+        session.live, "session", "prompt", session.id, "/ask path=a.txt\n/say went on"
+    ) as terminal:
         terminal.shows(QUESTION)
         terminal.process.kill()
         terminal.ends()
@@ -81,9 +83,11 @@ def test_the_terminal_is_closed_and_the_answer_comes_from_elsewhere(live: Live) 
     assert "went on" in session.text()
 
 
-def test_ctrl_c_at_the_question_cancels_the_turn(live: Live) -> None:
-    session = live.new()
-    with open_terminal(live, "session", "prompt", session.id, "/ask path=a.txt\n/sleep 30") as terminal:
+def test_ctrl_c_at_the_question_cancels_the_turn(shared_with: Share) -> None:
+    session = shared_with()
+    with open_terminal(
+        session.live, "session", "prompt", session.id, "/ask path=a.txt\n/sleep 30"
+    ) as terminal:
         terminal.shows(QUESTION)
         terminal.type("\x03")
         terminal.process.send_signal(2)  # the terminal is nobody's controlling one
@@ -92,9 +96,11 @@ def test_ctrl_c_at_the_question_cancels_the_turn(live: Live) -> None:
     assert session.events("done")[0].content["stop_reason"] == "cancelled"
 
 
-def test_what_the_mode_decides_is_no_question(live: Live) -> None:
-    session = live.new()
-    with open_terminal(live, "session", "prompt", session.id, "/ask kind=read path=a.txt") as terminal:
+def test_what_the_mode_decides_is_no_question(shared_with: Share) -> None:
+    session = shared_with()
+    with open_terminal(
+        session.live, "session", "prompt", session.id, "/ask kind=read path=a.txt"
+    ) as terminal:
         assert terminal.ends() == 0
     assert "permission: allow_once" in terminal.printed
     assert QUESTION not in terminal.printed
@@ -104,20 +110,20 @@ def test_what_the_mode_decides_is_no_question(live: Live) -> None:
     assert "asked" not in terminal.printed
 
 
-def test_what_the_mode_decides_is_shown_as_decided_on_a_capable_terminal(live: Live) -> None:
-    session = live.new()
+def test_what_the_mode_decides_is_shown_as_decided_on_a_capable_terminal(shared_with: Share) -> None:
+    session = shared_with()
     prompt = ("session", "prompt", session.id, "/ask kind=read path=a.txt")
-    with open_terminal(live, *prompt, TERM="xterm") as terminal:
+    with open_terminal(session.live, *prompt, TERM="xterm") as terminal:
         assert terminal.ends() == 0
     assert "agh session approve" not in terminal.printed
     assert "allowed (by mode): read:" in terminal.printed
 
 
 @pytest.mark.parametrize("term", ["dumb", "xterm"])
-def test_what_no_ask_refuses_is_shown_as_refused(live: Live, term: str) -> None:
-    session = live.new()
+def test_what_no_ask_refuses_is_shown_as_refused(shared_with: Share, term: str) -> None:
+    session = shared_with()
     prompt = ("session", "prompt", session.id, "/ask path=a.txt\n/say went on", "--no-ask")
-    with open_terminal(live, *prompt, TERM=term) as terminal:
+    with open_terminal(session.live, *prompt, TERM=term) as terminal:
         assert terminal.ends() == 0
     assert "agh session approve" not in terminal.printed
     assert "denied (by no-ask): edit:" in terminal.printed
@@ -137,21 +143,21 @@ def test_the_prompts_timeout_counts_while_the_question_stands(live: Live) -> Non
     assert outcomes(session) == [("cancelled", "cancel")]
 
 
-def test_one_who_attaches_is_asked_what_waits(live: Live) -> None:
-    session = live.new()
+def test_one_who_attaches_is_asked_what_waits(shared_with: Share) -> None:
+    session = shared_with()
     session.send("/ask path=a.txt Edit a.txt")
     pending(session)
-    with open_terminal(live, "session", "attach", session.id, TERM="xterm") as terminal:
+    with open_terminal(session.live, "session", "attach", session.id, TERM="xterm") as terminal:
         terminal.shows(QUESTION, 10)
         terminal.type("y\n")
         terminal.shows("permission: allow_once")
     assert outcomes(session) == [("allowed", "terminal")]
 
 
-def test_what_was_typed_before_the_question_approves_nothing(live: Live) -> None:
-    session = live.new()
+def test_what_was_typed_before_the_question_approves_nothing(shared_with: Share) -> None:
+    session = shared_with()
     script = "/say wait\n/sleep 1\n/ask path=a.txt"
-    with open_terminal(live, "session", "prompt", session.id, script) as terminal:
+    with open_terminal(session.live, "session", "prompt", session.id, script) as terminal:
         terminal.shows("wait")
         terminal.type("y\n")
         terminal.shows(QUESTION)
@@ -162,8 +168,8 @@ def test_what_was_typed_before_the_question_approves_nothing(live: Live) -> None
         assert "reject_once" in session.text()
 
 
-def test_the_lines_of_a_command_stay_apart(live: Live) -> None:
-    session = live.new()
+def test_the_lines_of_a_command_stay_apart(shared_with: Share) -> None:
+    session = shared_with()
     command = {"command": "echo hi\nrm -rf x"}
     tool = {"toolCallId": "t", "kind": "execute", "title": "echo", "rawInput": command}
     ask = {"toolCall": tool, "options": [{"optionId": "y", "name": "Yes", "kind": "allow_once"}]}

@@ -14,7 +14,7 @@ import shlex
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,12 +55,28 @@ class Event(NamedTuple):
     content: dict[str, Any]
 
 
+class Since(NamedTuple):
+    """The last rows that a test of a shared session does not look at."""
+
+    event: int = 0
+    prompt: int = 0
+    permission: int = 0
+
+
 class Session:
     """A session of the test's home, seen from outside."""
 
     def __init__(self, live: Live, session_id: str) -> None:
         self.live, self.id = live, session_id
         self.directory = live.home / "sessions" / session_id
+        self.since = Since()
+
+    def from_now(self) -> Session:
+        """Return the same session without the events, prompts and requests that it has had so far."""
+        session = Session(self.live, self.id)
+        tables = ("max(sequence) FROM events", "max(id) FROM inputs", "max(rowid) FROM permissions")
+        session.since = Since(*(self.fetch(f"SELECT {table}")[0][0] or 0 for table in tables))
+        return session
 
     # What the program says and does.
 
@@ -169,13 +185,14 @@ class Session:
     def events(self, *types: str, turn: str | None = None) -> list[Event]:
         terms = [f"type IN ({','.join('?' * len(types))})" if types else "1", "turn_id = ?" if turn else "1"]
         columns = "sequence, turn_id, type, content"
-        sql = f"SELECT {columns} FROM events WHERE {' AND '.join(terms)} ORDER BY sequence"
-        rows = self.fetch(sql, *types, *([turn] if turn else []))
+        sql = f"SELECT {columns} FROM events WHERE {' AND '.join(terms)} AND sequence > ? ORDER BY sequence"
+        rows = self.fetch(sql, *types, *([turn] if turn else []), self.since.event)
         return [Event(number, turn_id, type, json.loads(text)) for number, turn_id, type, text in rows]
 
     def count(self, *types: str) -> int:
         marks = ",".join("?" * len(types))
-        return int(self.fetch(f"SELECT count(*) FROM events WHERE type IN ({marks})", *types)[0][0])
+        sql = f"SELECT count(*) FROM events WHERE type IN ({marks}) AND sequence > ?"
+        return int(self.fetch(sql, *types, self.since.event)[0][0])
 
     def text(self, turn: str | None = None) -> str:
         """Return everything that the agent said."""
@@ -183,7 +200,7 @@ class Session:
 
     def inputs(self) -> list[tuple[str, str]]:
         """Return each input's status and text, oldest first."""
-        rows = self.fetch("SELECT status, prompt FROM inputs ORDER BY id")
+        rows = self.fetch("SELECT status, prompt FROM inputs WHERE id > ? ORDER BY id", self.since.prompt)
         return [(status, json.loads(prompt)[0]["text"]) for status, prompt in rows]
 
     def markers(self) -> list[str]:
@@ -235,12 +252,16 @@ class Session:
     def check_log(self) -> None:
         """Check what must hold of every log at every time."""
         events = self.events()
-        assert [event.sequence for event in events] == list(range(1, len(events) + 1))
+        first = self.since.event + 1
+        assert [event.sequence for event in events] == list(range(first, first + len(events)))
         for kind in ("user_message", "done", "error"):
             turns = [event.turn_id for event in events if event.type == kind]
             assert len(turns) == len(set(turns)), f"two {kind} events in one turn"
         ends = [event.turn_id for event in events if event.type in ("done", "error")]
         assert len(ends) == len(set(ends)), "a turn ended twice"
+
+
+Share = Callable[..., Session]  # the fixture `shared_with`
 
 
 class Live:

@@ -27,7 +27,8 @@ class Request(NamedTuple):
 
 def requests(session: Session) -> list[Request]:
     """Return every request of the session, oldest first."""
-    rows = session.fetch(f"SELECT {', '.join(Request._fields)} FROM permissions ORDER BY rowid")
+    sql = f"SELECT {', '.join(Request._fields)} FROM permissions WHERE rowid > ? ORDER BY rowid"
+    rows = session.fetch(sql, session.since.permission)
     return list(map(Request._make, rows))
 
 
