@@ -194,6 +194,8 @@ def shared_with(
     for session in sessions:
         if session.is_live():
             session.cancel_all()
+            if lease := session.meta()["attach"]:
+                session.call("detach", holder=lease["attached_to"])
 
 
 def _use_homes(patch: pytest.MonkeyPatch, root: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agh.errors import AghError
-from tests.support.live import Live, Session, living
+from tests.support.live import Live, Session, Share, living
 from tests.support.processes import is_alive, memory_of
 from tests.support.wait import wait_until
 
@@ -62,8 +62,8 @@ def ask(session: Session, line: bytes) -> dict[str, Any]:
         return document
 
 
-def test_the_socket_is_private(live: Live) -> None:
-    session = live.new()
+def test_the_socket_is_private(shared_with: Share) -> None:
+    session = shared_with()
     about = (session.directory / "keeper.sock").lstat()
     assert stat.S_ISSOCK(about.st_mode)
     assert stat.S_IMODE(about.st_mode) == 0o600
@@ -93,8 +93,8 @@ def test_a_path_longer_than_a_socket_address(tmp_path: Path, monkeypatch: pytest
         session.agh("stop")
 
 
-def test_nonsense_is_answered_with_an_error(live: Live) -> None:
-    session = live.new()
+def test_nonsense_is_answered_with_an_error(shared_with: Share) -> None:
+    session = shared_with()
     before = session.hello()
     for line, code in (
         (b"", "usage"),
@@ -164,8 +164,8 @@ def is_settled(session: Session) -> bool:
     return not {status for status, _ in session.inputs()} & {"queued", "dispatching"}
 
 
-def test_many_messages_on_one_connection(live: Live) -> None:
-    session = live.new()
+def test_many_messages_on_one_connection(shared_with: Share) -> None:
+    session = shared_with()
     with session.connect() as connection:
         connection.sendall(b'{"v":1,"verb":"hello"}\nnonsense\n{"v":1,"verb":"hello"}\n{"v":1,')
         lines = connection.makefile("rb")
@@ -175,8 +175,8 @@ def test_many_messages_on_one_connection(live: Live) -> None:
     assert ["ok" in answer for answer in answers] == [True, False, True, True]
 
 
-def test_those_who_come_and_go_do_no_harm(live: Live) -> None:
-    session = live.new()
+def test_those_who_come_and_go_do_no_harm(shared_with: Share) -> None:
+    session = shared_with()
     idle = [session.connect() for _ in range(100)]
     for connection in idle[:50]:
         connection.send(b'{"v":1,"verb":"he')
@@ -189,8 +189,8 @@ def test_those_who_come_and_go_do_no_harm(live: Live) -> None:
         connection.close()
 
 
-def test_an_oversize_message_is_cut_off(live: Live) -> None:
-    session = live.new()
+def test_an_oversize_message_is_cut_off(shared_with: Share) -> None:
+    session = shared_with()
     before = session.hello()["pid"]
     block = b"x" * (1 << 20)
     with session.connect() as connection:
@@ -205,8 +205,8 @@ def test_an_oversize_message_is_cut_off(live: Live) -> None:
     assert session.tell("hello") == "echo: hello"
 
 
-def test_one_who_leaves_before_the_answer_has_still_prompted(live: Live) -> None:
-    session = live.new()
+def test_one_who_leaves_before_the_answer_has_still_prompted(shared_with: Share) -> None:
+    session = shared_with()
     request = {"v": 1, "verb": "prompt", "prompt": [{"type": "text", "text": "/say done"}]}
     with session.connect() as connection:
         connection.sendall(json.dumps(request).encode() + b"\n")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.live import Live
+from tests.support.live import Live, Share
 from tests.support.permissions import raw_request
 from tests.support.wait import wait_until
 
@@ -31,11 +31,15 @@ REQUEST = raw_request({"kind": "execute", "rawInput": {"command": "make"}})
         ("/crash", "process_exit"),
     ],
 )
-def test_a_turn_that_failed_says_what_kind_of_failure_it_was(live: Live, text: str, kind: str) -> None:
-    session = live.new(args=("--permissions", "deny-all"))
+def test_a_turn_that_failed_says_what_kind_of_failure_it_was(
+    shared_with: Share, text: str, kind: str
+) -> None:
+    session = shared_with("", "--permissions", "deny-all")
     session.prompt(text, code=None)
     wait_until(lambda: session.events("error"))
     assert session.events("error")[0].content["failure_kind"] == kind
+    if text == "/crash":
+        wait_until(lambda: not session.is_live())
 
 
 AGENT = """

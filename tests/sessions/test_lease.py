@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.live import Live, Session
+from tests.support.live import Live, Session, Share
 
 
 def attach(session: Session, holder: str, *args: object) -> dict[str, Any]:
@@ -22,8 +22,8 @@ def seconds(lease: dict[str, Any]) -> float:
     return (ends - begun).total_seconds()
 
 
-def test_one_holder_at_a_time(live: Live) -> None:
-    session = live.new()
+def test_one_holder_at_a_time(shared_with: Share) -> None:
+    session = shared_with()
     assert attach(session, "anna")["attached_to"] == "anna"
     status = session.status()
     assert (status["attached_to"], status["attachable"]) == ("anna", False)
@@ -36,30 +36,30 @@ def test_one_holder_at_a_time(live: Live) -> None:
     assert [event.content["attached_to"] for event in session.events("session_attached")] == ["anna", "bert"]
 
 
-def test_the_same_holder_renews(live: Live) -> None:
-    session = live.new()
+def test_the_same_holder_renews(shared_with: Share) -> None:
+    session = shared_with()
     first = attach(session, "anna", "--ttl", "1m")
     second = attach(session, "anna", "--ttl", "2h")
     assert second["attach_expires_at"] > first["attach_expires_at"]
     assert session.count("session_attached") == 1
 
 
-def test_the_lease_has_an_end(live: Live) -> None:
-    session = live.new()
+def test_the_lease_has_an_end(shared_with: Share) -> None:
+    session = shared_with()
     for ttl, length in ((None, 900), ("90s", 90), ("3d", 86400)):
         lease = attach(session, "anna", *(("--ttl", ttl) if ttl else ()))
         assert seconds(lease) == pytest.approx(length, abs=0.01)
 
 
-def test_an_expired_lease_binds_nobody(live: Live) -> None:
-    session = live.new()
+def test_an_expired_lease_binds_nobody(shared_with: Share) -> None:
+    session = shared_with()
     attach(session, "anna", "--ttl", "0")
     assert session.status()["attachable"] is True
     assert attach(session, "bert")["attached_to"] == "bert"
 
 
-def test_detach_gives_it_back_and_the_agent_goes_on(live: Live) -> None:
-    session = live.new()
+def test_detach_gives_it_back_and_the_agent_goes_on(shared_with: Share) -> None:
+    session = shared_with()
     attach(session, "anna")
     session.send("/sleep 1\n/say done")
     error = session.error("detach", "--holder", "bert", code=6)
@@ -75,15 +75,15 @@ def test_detach_gives_it_back_and_the_agent_goes_on(live: Live) -> None:
     assert session.count("session_detached") == 1
 
 
-def test_anyone_may_free_it_by_force(live: Live) -> None:
-    session = live.new()
+def test_anyone_may_free_it_by_force(shared_with: Share) -> None:
+    session = shared_with()
     attach(session, "anna")
     session.agh("detach", "--holder", "bert", "--force")
     assert attach(session, "bert")["attached_to"] == "bert"
 
 
-def test_a_script_is_one_holder_for_all_its_commands(live: Live) -> None:
-    session = live.new()
+def test_a_script_is_one_holder_for_all_its_commands(shared_with: Share) -> None:
+    session = shared_with()
     first = json.loads(session.agh("resume", "-o", "json").stdout)["attach"]
     second = json.loads(session.agh("resume", "-o", "json").stdout)["attach"]
     assert first["attached_to"] == second["attached_to"]

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.live import Live
+from tests.support.live import Live, Share
 from tests.support.wait import wait_until
 
 
-def test_text_is_only_the_agents_words(live: Live) -> None:
-    session = live.new()
+def test_text_is_only_the_agents_words(shared_with: Share) -> None:
+    session = shared_with()
     result = session.prompt("/think hm\n/tool Read path=a.txt\n/say two words", "-o", "text")
     assert result.stdout == "two words\n"
     assert result.stderr == ""
 
 
-def test_for_people_tools_have_a_line(live: Live) -> None:
-    session = live.new()
+def test_for_people_tools_have_a_line(shared_with: Share) -> None:
+    session = shared_with()
     printed = session.prompt(
         "/think hm\n/say first\n/tool Read kind=read ok\n/tool-fail Build\n/say last"
     ).stdout
@@ -32,8 +32,8 @@ def test_for_people_tools_have_a_line(live: Live) -> None:
     assert "\x1b" not in printed
 
 
-def test_json_is_one_object_at_the_end(live: Live) -> None:
-    session = live.new()
+def test_json_is_one_object_at_the_end(shared_with: Share) -> None:
+    session = shared_with()
     turn = session.turn("/say hello\n/usage 10 20 0.5")
     assert turn["session_id"] == session.id
     assert turn["stop_reason"] == "end_turn"
@@ -44,12 +44,12 @@ def test_json_is_one_object_at_the_end(live: Live) -> None:
     assert turn["turn_id"] == session.events("done")[0].turn_id
 
 
-def test_json_lines_are_the_stored_envelopes(live: Live) -> None:
-    session = live.new()
+def test_json_lines_are_the_stored_envelopes(shared_with: Share) -> None:
+    session = shared_with()
     session.tell("/say an older turn")
     result = session.prompt("/say hello\n/tool Read ok", "-o", "jsonl")
     lines = result.stdout.splitlines()
-    printed = live.agh("session", "events", session.id, "-o", "jsonl").stdout.splitlines()
+    printed = session.live.agh("session", "events", session.id, "-o", "jsonl").stdout.splitlines()
     assert lines
     assert lines == [line for line in printed if line in set(lines)]
     assert {json.loads(line)["turn_id"] for line in lines} == {json.loads(lines[0])["turn_id"]}
@@ -59,21 +59,21 @@ def test_json_lines_are_the_stored_envelopes(live: Live) -> None:
     assert {"agent_message", "tool_call", "tool_result"} <= set(types)
 
 
-def test_from_standard_input(live: Live) -> None:
-    session = live.new()
+def test_from_standard_input(shared_with: Share) -> None:
+    session = shared_with()
     result = session.prompt("-", "-o", "text", input="piped in", stdin=None)
     assert result.stdout == "echo: piped in\n"
 
 
-def test_from_a_file(live: Live, tmp_path: Path) -> None:
-    session = live.new()
+def test_from_a_file(shared_with: Share, tmp_path: Path) -> None:
+    session = shared_with()
     (tmp_path / "ask.txt").write_text("from a file, ünïcode\n", encoding="utf-8")
-    result = live.agh("session", "prompt", session.id, "--file", tmp_path / "ask.txt", "-o", "text")
+    result = session.live.agh("session", "prompt", session.id, "--file", tmp_path / "ask.txt", "-o", "text")
     assert result.stdout == "echo: from a file, ünïcode\n"
 
 
-def test_what_is_no_prompt_is_a_usage_error(live: Live, tmp_path: Path) -> None:
-    session = live.new()
+def test_what_is_no_prompt_is_a_usage_error(shared_with: Share, tmp_path: Path) -> None:
+    session = shared_with()
     (tmp_path / "ask.txt").write_text("x")
     (tmp_path / "empty.txt").write_text("")
     for args in (
@@ -85,14 +85,14 @@ def test_what_is_no_prompt_is_a_usage_error(live: Live, tmp_path: Path) -> None:
         ("x", "--file", tmp_path / "ask.txt"),
     ):
         given = (args,) if isinstance(args, str) else args
-        live.agh("session", "prompt", session.id, *given, code=2)
+        session.live.agh("session", "prompt", session.id, *given, code=2)
     session.prompt("x", "--timeout", "soon", code=2)
     assert session.events() == []
     assert session.inputs() == []
 
 
-def test_a_prompt_beyond_the_limit_is_refused_and_not_stored(live: Live) -> None:
-    session = live.new()
+def test_a_prompt_beyond_the_limit_is_refused_and_not_stored(shared_with: Share) -> None:
+    session = shared_with()
     result = session.prompt("-", input="x" * (65 << 10), stdin=None, code=2)
     assert "65" in result.stderr or "66" in result.stderr
     assert session.inputs() == []
@@ -103,8 +103,8 @@ def test_no_such_session(live: Live) -> None:
     live.agh("session", "prompt", "nobody", "hello", code=4)
 
 
-def test_the_exit_number_tells_how_the_turn_ended(live: Live) -> None:
-    session = live.new()
+def test_the_exit_number_tells_how_the_turn_ended(shared_with: Share) -> None:
+    session = shared_with()
     for text, reason in (
         ("/refuse", "refusal"),
         ("/stop max_tokens", "max_tokens"),
@@ -128,15 +128,15 @@ def test_an_agent_that_dies_gives_7_and_what_to_do(live: Live) -> None:
     assert f"agh session queue retry {session.id} 1" in result.stderr
 
 
-def test_an_empty_turn_is_completed_with_a_warning(live: Live) -> None:
-    session = live.new()
+def test_an_empty_turn_is_completed_with_a_warning(shared_with: Share) -> None:
+    session = shared_with()
     assert session.turn("/empty")["stop_reason"] == "end_turn"
     (warning,) = session.events("runtime_warning")
     assert "without answering" in warning.content["text"]
 
 
-def test_timeout_cancels_the_turn_and_exits_3(live: Live) -> None:
-    session = live.new()
+def test_timeout_cancels_the_turn_and_exits_3(shared_with: Share) -> None:
+    session = shared_with()
     result = session.prompt("/say begun\n/sleep 30\n/say ended", "--timeout", "0.3s", "-o", "json", code=3)
     assert json.loads(result.stderr)["error"]["code"] == "timed_out"
     assert session.events("done")[0].content["stop_reason"] == "cancelled"
@@ -144,8 +144,8 @@ def test_timeout_cancels_the_turn_and_exits_3(live: Live) -> None:
     assert session.tell("and now?") == "echo: and now?"
 
 
-def test_a_detached_prompt_returns_once_it_is_on_disk(live: Live) -> None:
-    session = live.new()
+def test_a_detached_prompt_returns_once_it_is_on_disk(shared_with: Share) -> None:
+    session = shared_with()
     result = session.prompt("/sleep 0.3\n/say late", "--detach", "-o", "json")
     receipt = json.loads(result.stdout)["input"]
     (message,) = session.events("user_message")
@@ -170,8 +170,8 @@ def test_an_idempotency_key_is_sent_once(live: Live) -> None:
     assert session.count("user_message") == 2
 
 
-def test_a_repeated_key_while_the_turn_runs_shows_that_turn(live: Live) -> None:
-    session = live.new()
+def test_a_repeated_key_while_the_turn_runs_shows_that_turn(shared_with: Share) -> None:
+    session = shared_with()
     text = "/say one\n/sleep 1\n/say two"
     first = session.start_prompt(text, "--idempotency-key", "k", "-o", "text")
     session.wait_for_text("one")
@@ -181,18 +181,18 @@ def test_a_repeated_key_while_the_turn_runs_shows_that_turn(live: Live) -> None:
     assert session.count("user_message") == 1
 
 
-def test_a_repeated_key_shows_nothing_but_its_turn(live: Live) -> None:
-    session = live.new()
+def test_a_repeated_key_shows_nothing_but_its_turn(shared_with: Share) -> None:
+    session = shared_with()
     session.agh("resume", "--holder", "me")
-    first = session.prompt("/say once", "--idempotency-key", "k", "-o", "jsonl").stdout
-    assert session.prompt("/say once", "--idempotency-key", "k", "-o", "jsonl").stdout == first
+    first = session.prompt("/say once", "--idempotency-key", "k3", "-o", "jsonl").stdout
+    assert session.prompt("/say once", "--idempotency-key", "k3", "-o", "jsonl").stdout == first
 
 
-def test_ctrl_c_cancels_the_turn_and_the_agent_stays(live: Live) -> None:
-    session = live.new()
+def test_ctrl_c_cancels_the_turn_and_the_agent_stays(shared_with: Share) -> None:
+    session = shared_with()
     with session.start_prompt("/say begun\n/sleep 30", "-o", "text") as process:
         session.wait_for_text("begun")
-        live.has_printed(process)
+        session.live.has_printed(process)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
     assert process.returncode == 130
@@ -202,11 +202,11 @@ def test_ctrl_c_cancels_the_turn_and_the_agent_stays(live: Live) -> None:
     assert session.tell("hello") == "echo: hello"
 
 
-def test_a_second_ctrl_c_leaves_the_turn_running(live: Live) -> None:
-    session = live.new()
+def test_a_second_ctrl_c_leaves_the_turn_running(shared_with: Share) -> None:
+    session = shared_with()
     with session.start_prompt("/ignore-cancel\n/say begun\n/sleep 0.6\n/say ended") as process:
         session.wait_for_text("begun")
-        live.has_printed(process)
+        session.live.has_printed(process)
         process.send_signal(signal.SIGINT)
         wait_until(lambda: "prompt_cancel" in session.markers())
         process.send_signal(signal.SIGINT)
@@ -217,8 +217,8 @@ def test_a_second_ctrl_c_leaves_the_turn_running(live: Live) -> None:
     assert session.text() == "begun\nended"
 
 
-def test_a_reader_that_leaves_does_not_end_the_turn(live: Live) -> None:
-    session = live.new()
+def test_a_reader_that_leaves_does_not_end_the_turn(shared_with: Share) -> None:
+    session = shared_with()
     with session.start_prompt("/stream 20 0.02", "-o", "jsonl") as process:
         assert process.stdout
         process.stdout.readline()
