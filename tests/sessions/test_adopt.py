@@ -57,9 +57,20 @@ class OwnAgent:
         self._process.stdout.close()
 
 
-def talk(live: Live, *prompts: str, cwd: Path | None = None) -> str:
-    with OwnAgent(live.workspace) as agent:
-        return agent.talk(*prompts, cwd=cwd)
+_TALKS: dict[tuple[str, ...], tuple[str, str]] = {}  # the id and the memory of an agent's session
+
+
+def talk(live: Live, *prompts: str) -> str:
+    """Return the id of a session that the agent has had, with these turns: made once, and then copied."""
+    folder, own_workspace = Path(os.environ["AGH_ECHO_HOME"]), json.dumps(str(live.workspace))
+    if prompts not in _TALKS:
+        with OwnAgent(live.workspace) as agent:
+            own_id = agent.talk(*prompts)
+        _TALKS[prompts] = own_id, (folder / f"{own_id}.jsonl").read_text().replace(own_workspace, "WORKSPACE")
+    own_id, memory = _TALKS[prompts]
+    folder.mkdir(exist_ok=True)
+    (folder / f"{own_id}.jsonl").write_text(memory.replace("WORKSPACE", own_workspace))
+    return own_id
 
 
 def adopt(live: Live, *args: object, code: int | None = 0, options: str = "") -> Any:

@@ -18,7 +18,7 @@ from tests.support.wait import wait_until
 
 # Messages with tool calls between them: some are printed for good while the next one is still being drawn.
 PROMPT = "\n".join(["/stream 40 0.004\n/tool read"] * 30)
-ROUNDS, CHAT_ROUNDS = 10, 7  # a chat takes longer to start
+ROUNDS, CHAT_ROUNDS = 5, 3  # a chat takes longer to start; `make soak` has many more of both
 
 
 def numbers(text: str) -> list[int]:

@@ -172,13 +172,13 @@ def test_a_pause_by_hand_goes_on_without_more_ado(live: Live) -> None:
 
 
 def test_max_bytes_of_a_session(live: Live) -> None:
-    session = live.new(args=("--max-bytes", "3000000"))
+    session = live.new(args=("--max-bytes", "750000"))
     session.tell("/say small")
-    session.send("/stream 8000 0 4000\n/say never\n/sleep 60")
+    session.send("/stream 2000 0 4000\n/say never\n/sleep 60")
     stored = paused(session)
     assert (stored["stop_reason"], stored["stop_detail"]) == ("max_bytes", "max_bytes")
     assert "never" not in session.text()
-    assert sum(path.stat().st_size for path in session.directory.glob("events.db*")) < 15_000_000
+    assert sum(path.stat().st_size for path in session.directory.glob("events.db*")) < 3_750_000
     assert [one for one in session.events("runtime_warning") if "not recorded" in one.content["text"]]
     refused(session, "resume", option="--max-bytes")
     session.agh("resume", "--max-bytes", "90000000")
@@ -189,12 +189,12 @@ def test_max_bytes_of_a_session(live: Live) -> None:
 @pytest.mark.slow
 def test_bytes_of_a_turn(live: Live) -> None:
     """An agent that ignores the cancel cannot fill the disk either."""
-    live.configure("[session]\ncancel_grace = '1s'\n[session.limits]\nmax_turn_bytes = 2_000_000")
+    live.configure("[session]\ncancel_grace = '1s'\n[session.limits]\nmax_turn_bytes = 500_000")
     session = live.new()
     for _ in range(3):
-        session.tell("/stream 400 0 1000")
-    session.send("/ignore-cancel\n/stream 20000 0 1000\n/sleep 60")
+        session.tell("/stream 200 0 1000")
+    session.send("/ignore-cancel\n/stream 10000 0 1000\n/sleep 60")
     stored = paused(session)
     assert (stored["stop_reason"], stored["stop_detail"]) == ("max_bytes", "max_turn_bytes")
-    assert sum(path.stat().st_size for path in session.directory.glob("events.db*")) < 12_000_000
+    assert sum(path.stat().st_size for path in session.directory.glob("events.db*")) < 6_000_000
     assert session.say("/say again") == "again"

@@ -16,7 +16,8 @@ import pytest
 from agh import home
 from agh.store.views import session_view
 from tests.support.clock import Clock
-from tests.support.live import Live, Session
+from tests.support.live import Live, Session, Share
+from tests.support.permissions import received
 from tests.support.processes import kill
 from tests.support.receiver import receiver
 from tests.support.resume import define
@@ -39,7 +40,7 @@ def view(session: Session) -> dict[str, Any]:
 
 def start(live: Live, clock: Clock, toml: str = NO_JITTER, *args: str) -> Session:
     live.configure(toml)
-    return live.new(env=clock.env, args=args)
+    return clock.new(live, *args)
 
 
 def wake(session: Session) -> None:
@@ -55,6 +56,12 @@ def prompts(session: Session) -> list[str]:
 def park(session: Session, text: str = LIMIT + "\n/say done") -> None:
     result = session.prompt(text, "--park", code=10)
     assert "has reached a usage limit" in result.stderr
+
+
+def next_limit(session: Session, text: str) -> str:
+    """Return a prompt that meets a limit once, whatever the agent of the session has met before."""
+    earlier = sum("/limit" in prompt for prompt in received(session))
+    return text.replace("/limit 1", f"/limit {earlier + 1}")
 
 
 def test_a_parked_prompt_is_sent_when_the_limit_has_reset(live: Live, clock: Clock) -> None:
@@ -89,9 +96,9 @@ def test_an_agent_that_had_begun_is_asked_to_continue(live: Live, clock: Clock) 
     assert prompts(session)[1:] == ["/say going on"]
 
 
-def test_without_park_the_turn_fails_and_says_when(live: Live) -> None:
-    session = live.new()
-    error = session.error("prompt", LIMIT, code=1)
+def test_without_park_the_turn_fails_and_says_when(shared_with: Share) -> None:
+    session = shared_with(NO_JITTER)
+    error = session.error("prompt", next_limit(session, LIMIT), code=1)
     assert "usage limit" in error["message"]
     assert "--park" in error["hint"]
     assert session.events("error")[0].content["failure_kind"] == "usage_limit"
@@ -103,18 +110,16 @@ def test_the_setting_parks_too(live: Live, clock: Clock) -> None:
     session.prompt(LIMIT, code=10)
 
 
-def test_wait_blocks_until_the_prompt_is_done(live: Live) -> None:
-    live.configure(NO_JITTER)
-    session = live.new()
-    result = session.prompt(SOON + "\n/say done", "--wait", "-o", "text")
+def test_wait_blocks_until_the_prompt_is_done(shared_with: Share) -> None:
+    session = shared_with(NO_JITTER)
+    result = session.prompt(next_limit(session, SOON) + "\n/say done", "--wait", "-o", "text")
     assert result.stdout.strip().endswith("done")
     assert "has reached a usage limit" in result.stderr
 
 
-def test_wait_prints_one_document(live: Live) -> None:
-    live.configure(NO_JITTER)
-    session = live.new()
-    result = session.prompt(SOON + "\n/say done", "--wait", "-o", "json")
+def test_wait_prints_one_document(shared_with: Share) -> None:
+    session = shared_with(NO_JITTER)
+    result = session.prompt(next_limit(session, SOON) + "\n/say done", "--wait", "-o", "json")
     assert json.loads(result.stdout)["turn"]["text"] == "done"
 
 
@@ -227,7 +232,7 @@ def test_a_reboot_while_parked_and_five_crons_at_once(live: Live, clock: Clock) 
     outputs = [cron.communicate(timeout=60) for cron in crons]
     assert [cron.returncode for cron in crons] == [0] * 5, outputs
     session.wait_for_text("done")
-    live.agh("session", "wait", session.id, env=clock.env)
+    session.wait_idle()
     assert len(prompts(session)) == 2
     assert [status for status, _ in session.inputs()] == ["sent"]
     session.check_log()
@@ -306,7 +311,7 @@ def test_what_is_missing_is_said(live: Live, clock: Clock) -> None:
 def test_a_start_that_fails_is_notified_once(live: Live, clock: Clock) -> None:
     with receiver() as hook:
         live.configure(f"{NO_JITTER}\n[notify]\nwebhook = '{hook.url}'\nevents = ['failed']")
-        session = live.new(env=clock.env, args=("--name", "work"))
+        session = clock.new(live, "--name", "work")
         park(session)
         session.agh("stop")
         clock.set(7300)
@@ -328,8 +333,7 @@ def start_waiting(live: Live, clock: Clock) -> Session:
     """Start an agent that waits for a reset by itself and says so only on stderr, as OpenCode does."""
     define(live, "waiter", error_log='level=ERROR error="(.*)"')
     live.configure(NO_JITTER)
-    made = live.agh("session", "new", "--agent", "waiter", env=clock.env)
-    return live.session(made.stdout.strip())
+    return clock.new(live, "--agent", "waiter")
 
 
 def test_an_agent_that_would_wait_by_itself_is_parked(live: Live, clock: Clock) -> None:
@@ -380,11 +384,11 @@ def test_wait_blocks_for_a_stopped_session_too(live: Live, clock: Clock) -> None
 
 def test_the_jitter_is_added(live: Live) -> None:
     live.configure("[session.limits]\njitter = '1h'")
-    times = set()
+    session, times = live.new(), set()
     for _ in range(3):
-        session = live.new()
-        park(session)
+        park(session, next_limit(session, LIMIT))
         times.add(session.meta()["resumes_at"])
+        session.agh("cancel")
     assert len(times) == 3
     assert all(at >= time.strftime("%Y-%m-%dT%H", time.gmtime(time.time() + 7100)) for at in times)
 
@@ -407,9 +411,8 @@ BODY = {"error": {"type": "usage_limit_reached", "message": "The usage limit has
         "/limit 1 weekly usage limit reached. It will reset in 5 days 10 hours.",
     ],
 )
-def test_the_forms_of_the_vendors_park(live: Live, text: str) -> None:
-    live.configure(NO_JITTER)
-    session = live.new()
-    park(session, text if text.startswith("/") else f"/say {text}")
+def test_the_forms_of_the_vendors_park(shared_with: Share, text: str) -> None:
+    session = shared_with(NO_JITTER)
+    park(session, next_limit(session, text) if text.startswith("/") else f"/say {text}")
     assert session.meta()["limited"]["begun"] is False
     assert view(session)["badge"] == "limited"

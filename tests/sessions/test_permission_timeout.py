@@ -40,7 +40,7 @@ def test_the_time_depends_on_who_is_there(waits: float, expected: float) -> None
 
 def test_a_request_waits_for_whoever_is_at_the_terminal(live: Live, tmp_path: Path) -> None:
     clock = Clock(tmp_path / "clock")
-    session = live.new(env=clock.env)
+    session = clock.new(live)
     with open_terminal(live, "session", "prompt", session.id, "/ask path=a.txt Edit a.txt") as terminal:
         terminal.shows("allow it?")
         clock.set(400)
@@ -52,7 +52,7 @@ def test_a_request_waits_for_whoever_is_at_the_terminal(live: Live, tmp_path: Pa
 
 def test_a_request_that_nobody_watches_is_refused_after_five_minutes(live: Live, tmp_path: Path) -> None:
     clock = Clock(tmp_path / "clock")
-    session = live.new(env=clock.env)
+    session = clock.new(live)
     session.send("/ask path=a.txt")
     pending(session)
     clock.set(290)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
+from tests.support.live import Live, Session
+
 SHIFTED = str(Path(__file__).with_name("shifted"))
 
 
@@ -16,6 +20,13 @@ class Clock:
         self.set(0)
         paths = os.pathsep.join(filter(None, [SHIFTED, os.environ.get("PYTHONPATH")]))
         self.env = {"PYTHONPATH": paths, "AGH_TEST_CLOCK": str(path)}
+
+    def new(self, live: Live, *args: object) -> Session:
+        """Create a live session whose keeper and agent have this clock, without a process of its own."""
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in self.env.items():
+                patch.setenv(name, value)
+            return live.new(args=args)
 
     def set(self, seconds: float) -> None:
         """Set the clocks so far ahead of the true one."""
