@@ -174,9 +174,7 @@ def module_sessions(module_live: Live) -> dict[object, Session]:
 
 
 @pytest.fixture
-def shared_with(
-    shared_live: Live, module_sessions: dict[object, Session]
-) -> Iterator[Share]:
+def shared_with(shared_live: Live, module_sessions: dict[object, Session]) -> Iterator[Share]:
     """Yield a function that returns a shared session like `shared`, with these settings and options."""
     sessions = list[Session]()
 

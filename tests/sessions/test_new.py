@@ -74,7 +74,7 @@ def test_bad_input_is_a_usage_error_and_leaves_nothing(live: Live) -> None:
         ("--name", "sess-x"),
         ("--name", ""),
     ):
-        result = live.agh("session", "new", option, value, code=2)
+        result = live.agh("session", "new", option, value, code=2, by_exec=option == "--permissions")
         assert result.stderr.startswith("agh: ")
     live.agh("session", "new", "--agent", "nobody", code=4)
     assert live.sessions() == []
@@ -165,7 +165,7 @@ def test_a_limit_below_nothing_is_refused(live: Live) -> None:
         ("--max-turns", "-1"),
         ("--max-time", "-1s"),
     ):
-        live.agh("session", "new", "--agent", "echo", option, value, code=2)
+        live.agh("session", "new", "--agent", "echo", option, value, code=2, by_exec=value == "nan")
     assert live.sessions() == []
     session = live.new(args=("--max-cost", "0", "--max-turns", "0"))
     session.agh("resume", "--max-cost", "-1", code=2)

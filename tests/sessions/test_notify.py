@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.live import Live
 from tests.support.permissions import STAYS, raw_request
+from tests.support.program import in_process
 from tests.support.questions import form
 from tests.support.receiver import Receiver, receiver
 from tests.support.terminal import open_terminal
@@ -128,7 +129,7 @@ def test_a_redirect_is_not_followed(live: Live, hook: Receiver, status: int) -> 
     with receiver() as elsewhere:
         hook.status, hook.location = status, f"{elsewhere.url}/taken"
         notify(live, f'ntfy = "{hook.url}/my-topic"\nntfy_token = "tk_1"')
-        result = live.agh("notify", "test", code=None)
+        result = in_process("notify", "test", cwd=live.workspace)
         assert result.returncode != 0
         assert f"HTTP {status}; use the address that it redirects to" in result.stdout + result.stderr
         assert elsewhere.received == []
@@ -323,7 +324,8 @@ def test_a_watched_inbox_rings_for_what_comes_in(live: Live) -> None:
 
 
 def test_notify_test_says_what_works(live: Live, hook: Receiver) -> None:
-    assert "no notifier is configured" in live.agh("notify", "test", code=2).stderr
+    result = in_process("notify", "test", cwd=live.workspace)
+    assert result.returncode == 2 and "no notifier is configured" in result.stderr
     notify(live, f'webhook = "{hook.url}"\ncommand = "exit 3"\nbell = true')
     result = live.agh("notify", "test", code=1)
     assert result.stdout.splitlines() == [
@@ -335,4 +337,5 @@ def test_notify_test_says_what_works(live: Live, hook: Receiver) -> None:
     assert hook.next().content["title"] == "agh notify test"
     hook.status = 500
     notify(live, f'webhook = "{hook.url}"')
-    assert live.agh("notify", "test", code=1).stdout == "webhook  failed: HTTP 500\n"
+    result = in_process("notify", "test", cwd=live.workspace)
+    assert (result.returncode, result.stdout) == (1, "webhook  failed: HTTP 500\n")
