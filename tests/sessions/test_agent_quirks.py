@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.answering import Answering
-from tests.support.live import Live
+from tests.support.live import Live, Session
 
 INITIALIZED = {"protocolVersion": 1, "agentCapabilities": {"loadSession": True}}
 
@@ -119,6 +119,17 @@ def test_an_option_that_is_refused_at_the_start_is_an_error(live: Live) -> None:
     assert "no plan today" in result.stderr
 
 
+@pytest.fixture(scope="module")
+def embedding(module_live: Live) -> tuple[Answering, dict[bool, Session]]:
+    """Return an agent with a session in which it takes texts, and another in which it does not."""
+    agent, sessions = Answering(module_live), {}
+    for embeds in (True, False):
+        caps = {"promptCapabilities": {"embeddedContext": embeds}}
+        agent.write({"initialize": {"result": {"protocolVersion": 1, "agentCapabilities": caps}}})
+        sessions[embeds] = agent.new()
+    return agent, sessions
+
+
 @pytest.mark.parametrize(
     ("embeds", "data", "kind"),
     [
@@ -130,15 +141,13 @@ def test_an_option_that_is_refused_at_the_start_is_an_error(live: Live) -> None:
     ],
 )
 def test_a_text_is_embedded_where_the_agent_takes_it(
-    live: Live, embeds: bool, data: bytes, kind: str
+    shared_live: Live, embedding: tuple[Answering, dict[bool, Session]], embeds: bool, data: bytes, kind: str
 ) -> None:
-    caps = {"promptCapabilities": {"embeddedContext": embeds}}
-    agent = Answering(live, {"initialize": {"result": {"protocolVersion": 1, "agentCapabilities": caps}}})
-    session = agent.new()
-    path = live.workspace / "notes.txt"
+    agent, sessions = embedding
+    path = shared_live.workspace / "notes.txt"
     path.write_bytes(data)
-    session.prompt("read this", "--attach", path, "-o", "text")
-    block = agent.requests("session/prompt")[0]["prompt"][1]
+    sessions[embeds].prompt("read this", "--attach", path, "-o", "text")
+    block = agent.requests("session/prompt")[-1]["prompt"][1]
     assert block["type"] == kind
     if kind == "resource":
         assert block["resource"] == {"uri": f"file://{path}", "mimeType": "text/plain", "text": "café\n"}

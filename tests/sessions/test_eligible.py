@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agh.home import new_session_id
 from tests.support.live import Live, Session
+from tests.support.resume import edit_meta
 
 
 def _why(live: Live) -> dict[str, str | None]:
@@ -23,27 +26,23 @@ def _resumable(live: Live, *args: str) -> list[str]:
     return [view["id"] for view in json.loads(result.stdout)["sessions"]]
 
 
-def _stopped(live: Live, *args: object) -> Session:
-    session = live.new(args=args)
-    session.tell("hello")
-    session.stop()
-    return session
+def _copy(session: Session, **changes: Any) -> Session:
+    """Return another stopped session like this, but for these changes of its metadata."""
+    copy = session.live.session(new_session_id())
+    shutil.copytree(session.directory, copy.directory)
+    edit_meta(copy, id=copy.id, **changes)
+    return copy
 
 
-def _rewrite(session: Session, **changes: Any) -> None:
-    (session.directory / "meta.json").write_text(json.dumps(session.meta() | changes))
-
-
-def test_what_cannot_be_resumed_is_left_out_and_why_says_so(live: Live, tmp_path: Path) -> None:
-    fine = _stopped(live)
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    in_gone = _stopped(live, "--workspace", gone)
-    gone.rmdir()
-    no_log, empty_log, no_agent, damaged = (_stopped(live) for _ in range(4))
+def test_what_cannot_be_resumed_is_left_out_and_why_says_so(
+    live: Live, talked: Session, tmp_path: Path
+) -> None:
+    fine, gone = talked, tmp_path / "gone"
+    in_gone = _copy(fine, workspace_path=str(gone))
+    no_log, empty_log, damaged = (_copy(fine) for _ in range(3))
     (no_log.directory / "events.db").unlink()
     (empty_log.directory / "events.db").write_bytes(b"")
-    _rewrite(no_agent, agent_name="nobody", command=None)
+    no_agent = _copy(fine, agent_name="nobody", command=None)
     (damaged.directory / "meta.json").write_text("{")
     assert _resumable(live) == [fine.id]
     assert _why(live) == {
@@ -61,16 +60,17 @@ def test_what_cannot_be_resumed_is_left_out_and_why_says_so(live: Live, tmp_path
     assert no_log.id in result.stderr and "events.db is missing" in result.stderr
 
 
-def test_nothing_is_eligible(live: Live) -> None:
-    session = _stopped(live)
-    (session.directory / "events.db").unlink()
+def test_nothing_is_eligible(live: Live, talked: Session) -> None:
+    log, elsewhere = talked.directory / "events.db", talked.live.home / "elsewhere"
+    log.rename(elsewhere)
     result = live.agh("session", "resume", "--latest", "-o", "json")
     assert json.loads(result.stdout) == {"resumed": None, "reason": "no_eligible_sessions"}
     assert _resumable(live) == []
+    elsewhere.rename(log)
 
 
-def test_a_lease_of_another_holder(live: Live) -> None:
-    older, newer = _stopped(live), live.new()
+def test_a_lease_of_another_holder(live: Live, talked: Session) -> None:
+    older, newer = talked, live.new()
     newer.call("attach", holder="somebody", ttl=600)
     assert _resumable(live) == [older.id]
     assert _why(live)[newer.id] == "session_not_attachable"
@@ -89,11 +89,11 @@ def test_why_needs_something_to_explain(live: Live) -> None:
 
 
 @pytest.mark.parametrize("spoil", ["file", "loop"])
-def test_a_workspace_that_cannot_be_resolved_has_an_error(live: Live, tmp_path: Path, spoil: str) -> None:
-    workspace = tmp_path / "place"
-    workspace.mkdir()
-    session = _stopped(live, "--workspace", workspace)
-    workspace.rmdir()
+def test_a_workspace_that_cannot_be_resolved_has_an_error(
+    live: Live, talked: Session, tmp_path: Path, spoil: str
+) -> None:
+    session, workspace = talked, tmp_path / "place"
+    edit_meta(session, workspace_path=str(workspace))
     workspace.write_text("a file") if spoil == "file" else os.symlink(workspace, workspace)
     before = session.events()
     error = session.error("resume", code=4)

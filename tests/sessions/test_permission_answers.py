@@ -27,8 +27,8 @@ def asking(session: Session, text: str = "/ask path=a.txt Edit a.txt") -> str:
     return str(row[0])
 
 
-def test_answered_from_another_process(live: Live) -> None:
-    session = live.new()
+def test_answered_from_another_process(shared_with: Share) -> None:
+    session = shared_with()
     for number, (verb, *args, outcome, decision) in enumerate(
         [
             ("approve", "allow_once", "allowed"),
@@ -42,7 +42,7 @@ def test_answered_from_another_process(live: Live) -> None:
         )
         (row,) = pending(session)
         assert (row["request_id"], row["status"]) == (request, "pending")
-        assert row["resource"] == str(live.workspace / f"{number}.txt")
+        assert row["resource"] == str(session.live.workspace / f"{number}.txt")
         assert row["title"] == "Change it"
         done = session.agh(verb, *args, "-o", "json")
         receipt = json.loads(done.stdout)["permission"]

@@ -191,8 +191,8 @@ def test_always_is_not_told_to_other_sessions(live: Live) -> None:
     assert pending(second).status == "pending"
 
 
-def test_always_for_one_command_is_not_for_all_commands(live: Live) -> None:
-    session = live.new()
+def test_always_for_one_command_is_not_for_all_commands(shared_with: Share) -> None:
+    session = shared_with()
     session.send(raw_request({"kind": "execute", "rawInput": {"command": ["bash", "-lc", "ls"]}}) + STAYS)
     assert pending(session).resource == "bash -lc ls"
     session.decide("allow_always")
@@ -204,9 +204,9 @@ def test_always_for_one_command_is_not_for_all_commands(live: Live) -> None:
     assert pending(session).status == "pending"
 
 
-def test_always_for_an_edit_of_two_files(live: Live) -> None:
-    session = live.new()
-    paths = [{"path": str(live.workspace / name)} for name in ("a.txt", "b.txt")]
+def test_always_for_an_edit_of_two_files(shared_with: Share) -> None:
+    session = shared_with()
+    paths = [{"path": str(session.live.workspace / name)} for name in ("c.txt", "d.txt")]
     both = raw_request({"kind": "edit", "locations": paths})
     session.send(both + STAYS)
     pending(session)
@@ -385,10 +385,10 @@ def test_what_nobody_answered_is_closed_with_its_turn(shared_with: Share) -> Non
     session.error("approve", code=4)
 
 
-def test_approve_says_what_it_allowed_and_by_which_option(live: Live) -> None:
-    session = live.new()
-    session.send("/ask path=a.txt Edit a.txt")
+def test_approve_says_what_it_allowed_and_by_which_option(shared_with: Share) -> None:
+    session = shared_with()
+    session.send("/ask path=e.txt Edit e.txt")
     request_id = pending(session).request_id
     printed = session.agh("approve", "--always").stdout
     option = "with the agent's option “allow always”"
-    assert printed == f"{request_id}  allowed, always {option}: edit: {live.workspace}/a.txt\n"
+    assert printed == f"{request_id}  allowed, always {option}: edit: {session.live.workspace}/e.txt\n"
