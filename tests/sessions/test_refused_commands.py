@@ -190,14 +190,15 @@ def _git(directory: Path, *args: str) -> str:
     ).stdout
 
 
-@pytest.fixture
-def sessions(live: Live, tmp_path: Path) -> dict[str, Session]:
+@pytest.fixture(scope="module")
+def module_sessions(module_live: Live) -> dict[str, Session]:
     """Sessions in a repository: one live and attached to, the others stopped for different reasons."""
+    live = module_live
     live.configure("[session]\ninput_bytes = 1000\n")
     _git(live.workspace, "init", "-q", "-b", "main")
     _git(live.workspace, "commit", "-q", "--allow-empty", "-m", "first")
     workspaces = dict.fromkeys(("archived", "stopped", "live"), live.workspace)
-    workspaces["gone"] = tmp_path / "gone"
+    workspaces["gone"] = live.home.parent / "gone"
     workspaces["gone"].mkdir()
     sessions_by_name = {name: live.new(args=("--workspace", path)) for name, path in workspaces.items()}
     for name, session in sessions_by_name.items():
@@ -208,9 +209,15 @@ def sessions(live: Live, tmp_path: Path) -> dict[str, Session]:
     sessions_by_name["archived"].agh("archive")
     sessions_by_name["stopped"].agh("rename", "stopped-one")
     sessions_by_name["live"].agh("rename", "live-one")
-    sessions_by_name["live"].agh("resume", "--holder", "me")
+    sessions_by_name["live"].agh("resume", "--holder", "me", "--ttl", "1h")
     workspaces["gone"].rmdir()
     return sessions_by_name
+
+
+@pytest.fixture
+def sessions(shared_live: Live, module_sessions: dict[str, Session]) -> dict[str, Session]:
+    """Return the sessions that the tests share: whatever they ask for is refused and changes nothing."""
+    return module_sessions
 
 
 def check(live: Live, tmp_path: Path, cases: Cases, session: Session | None = None, other: str = "") -> None:
@@ -225,8 +232,8 @@ def check(live: Live, tmp_path: Path, cases: Cases, session: Session | None = No
         args = [words.get(word, word) for word in shlex.split(line)]
         if session:
             ended = in_process("session", *args, cwd=live.workspace)
-        else:  # a keeper may be started ahead
-            ended = live.agh(*args, code=None, by_exec=True)
+        else:  # a keeper may be started ahead, which must be waited for
+            ended = live.agh(*args, code=None)
         after = snapshot(live)
         changed = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
         if ended.returncode != code:
@@ -238,40 +245,42 @@ def check(live: Live, tmp_path: Path, cases: Cases, session: Session | None = No
     assert existing.read_text() == "mine"
 
 
-def test_what_a_live_session_refuses(live: Live, sessions: dict[str, Session], tmp_path: Path) -> None:
-    check(live, tmp_path, ANY | LIVE, sessions["live"], other="stopped-one")
+def test_what_a_live_session_refuses(shared_live: Live, sessions: dict[str, Session], tmp_path: Path) -> None:
+    check(shared_live, tmp_path, ANY | LIVE, sessions["live"], other="stopped-one")
 
 
-def test_what_a_stopped_session_refuses(live: Live, sessions: dict[str, Session], tmp_path: Path) -> None:
-    check(live, tmp_path, ANY | STOPPED, sessions["stopped"], other="live-one")
+def test_what_a_stopped_session_refuses(
+    shared_live: Live, sessions: dict[str, Session], tmp_path: Path
+) -> None:
+    check(shared_live, tmp_path, ANY | STOPPED, sessions["stopped"], other="live-one")
 
 
-def test_what_an_archived_session_refuses(live: Live, sessions: dict[str, Session], tmp_path: Path) -> None:
-    check(live, tmp_path, ARCHIVED, sessions["archived"])
+def test_what_an_archived_session_refuses(
+    shared_live: Live, sessions: dict[str, Session], tmp_path: Path
+) -> None:
+    check(shared_live, tmp_path, ARCHIVED, sessions["archived"])
 
 
 def test_what_a_session_without_its_workspace_refuses(
-    live: Live, sessions: dict[str, Session], tmp_path: Path
+    shared_live: Live, sessions: dict[str, Session], tmp_path: Path
 ) -> None:
-    check(live, tmp_path, GONE, sessions["gone"])
+    check(shared_live, tmp_path, GONE, sessions["gone"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(2))
 def test_a_session_that_cannot_be_had(
-    live: Live, sessions: dict[str, Session], tmp_path: Path, part: int
+    shared_live: Live, sessions: dict[str, Session], tmp_path: Path, part: int
 ) -> None:
-    check(live, tmp_path, dict([*NEW.items()][part::2]))
+    check(shared_live, tmp_path, dict([*NEW.items()][part::2]))
 
 
 @pytest.mark.parametrize("end", ["well", "killed"])
-def test_keys_that_others_can_read_are_refused(live: Live, tmp_path: Path, end: str) -> None:
+def test_keys_that_others_can_read_are_refused(talked: Session, tmp_path: Path, end: str) -> None:
     """Nothing changes but the keeper's log, which says why."""
-    session = live.new()
-    session.tell("hello")
-    if end == "well":
-        session.stop()
-    else:
+    session, live = talked, talked.live
+    if end == "killed":
+        session.revive()
         session.kill_keeper()
     keys = tmp_path / "keys"
     keys.write_text("KEY=secret\n")
