@@ -19,38 +19,27 @@ def resumed(session: Session, *args: object, **options: Any) -> dict[str, Any]:
     return document
 
 
-def stopped_session(live: Live, *options: str) -> Session:
-    """Return a stopped session that was told "remember me"."""
-    session = live.new(*options)
-    session.tell("remember me")
-    session.stop()
-    return session
-
-
-def test_a_stopped_session_goes_on_where_it_was(live: Live) -> None:
-    session = stopped_session(live)
-    token = session.meta()["acp_session_id"]
-    process = resumed(session)
-    assert process["session"]["id"] == session.id
+def test_a_stopped_session_goes_on_where_it_was(talked: Session) -> None:
+    token = talked.meta()["acp_session_id"]
+    process = resumed(talked)
+    assert process["session"]["id"] == talked.id
     assert (process["session"]["state"], process["session"]["badge"]) == ("active", "idle")
     assert process["restore"]["strategy"] == "native_resume"
     assert process["restore"]["context_lost"] is False
     assert process["attach"]["attached_to"]
-    (event,) = session.events("session_resumed")
+    (event,) = talked.events("session_resumed")
     assert event.turn_id == ""
     assert event.content["strategy"] == "native_resume"
     assert event.content["acp_session_id"] == event.content["previous_acp_session_id"] == token
-    assert session.meta()["restore"]["strategy"] == "native_resume"
-    assert session.tell("what did I say?") == 'SEEN 2 user texts: "remember me" | "what did I say?"'
-    assert session.markers() == []
-    session.check_log()
+    assert talked.meta()["restore"]["strategy"] == "native_resume"
+    assert talked.tell("what did I say?") == 'SEEN 2 user texts: "remember me" | "what did I say?"'
+    assert talked.markers() == []
+    talked.check_log()
 
 
-def test_the_strategy_is_said_to_people(live: Live) -> None:
-    session = live.new()
-    session.stop()
-    result = session.agh("resume")
-    assert result.stdout == f"{session.id}  idle\n"
+def test_the_strategy_is_said_to_people(talked: Session) -> None:
+    result = talked.agh("resume")
+    assert result.stdout == f"{talked.id}  idle\n"
     assert "native_resume" in result.stderr
 
 
@@ -94,15 +83,14 @@ def test_nothing_to_resume_is_no_error(live: Live) -> None:
     live.agh("session", "resume", "nobody", code=4)
 
 
-def test_fresh_drops_the_agents_session_and_says_so(live: Live) -> None:
-    session = stopped_session(live)
-    token = session.meta()["acp_session_id"]
-    process = resumed(session, "--fresh")
+def test_fresh_drops_the_agents_session_and_says_so(talked: Session) -> None:
+    token = talked.meta()["acp_session_id"]
+    process = resumed(talked, "--fresh")
     assert process["restore"]["strategy"] == "inject_history"
-    meta = session.meta()
+    meta = talked.meta()
     assert meta["acp_session_id"] != token
     assert meta["acp_session_ids"] == [token, meta["acp_session_id"]]
-    reply = session.tell("what did I say?")
+    reply = talked.tell("what did I say?")
     assert reply.startswith("SEEN 1 user texts")
     assert "RESUME CONTEXT FOR CONTINUING TASK" in reply
     assert "remember me" in reply
@@ -117,58 +105,54 @@ LADDER = [
 
 
 @pytest.mark.parametrize(("options", "strategy", "lost"), LADDER)
-def test_the_ladder(live: Live, options: str, strategy: str, lost: bool) -> None:
-    session = stopped_session(live)
-    before = session.count("user_message", "agent_message")
-    result = session.agh("resume", "-o", "json", env={"AGH_ECHO_OPTIONS": options})
+def test_the_ladder(talked: Session, options: str, strategy: str, lost: bool) -> None:
+    before = talked.count("user_message", "agent_message")
+    result = talked.agh("resume", "-o", "json", env={"AGH_ECHO_OPTIONS": options})
     restore = json.loads(result.stdout)["restore"]
     assert (restore["strategy"], restore["context_lost"]) == (strategy, lost)
-    assert session.events("session_resumed")[0].content["strategy"] == strategy
-    assert session.markers() == (["context_reset"] if lost else [])
+    assert talked.events("session_resumed")[0].content["strategy"] == strategy
+    assert talked.markers() == (["context_reset"] if lost else [])
     assert ("lost its memory" in result.stderr) is lost
-    assert session.count("user_message", "agent_message") == before, "a replay is not stored again"
-    reply = session.tell("what did I say?")
+    assert talked.count("user_message", "agent_message") == before, "a replay is not stored again"
+    reply = talked.tell("what did I say?")
     assert "remember me" in reply
     assert reply.startswith("SEEN 1" if lost else "SEEN 2")
     if lost:
-        assert session.tell("what did I say?").count("RESUME CONTEXT") == 1, "injected once"
+        assert talked.tell("what did I say?").count("RESUME CONTEXT") == 1, "injected once"
 
 
 @pytest.mark.parametrize("outcome", ["error", "die"])
-def test_any_other_failure_changes_nothing(live: Live, outcome: str) -> None:
-    session = stopped_session(live)
-    token = session.meta()["acp_session_id"]
-    error = session.error("resume", code=1, env={"AGH_ECHO_OPTIONS": f"--on-resume {outcome}"})
+def test_any_other_failure_changes_nothing(talked: Session, outcome: str) -> None:
+    token = talked.meta()["acp_session_id"]
+    error = talked.error("resume", code=1, env={"AGH_ECHO_OPTIONS": f"--on-resume {outcome}"})
     assert "--fresh" in error["hint"]
-    wait_until(lambda: not session.is_live())
-    meta = session.meta()
+    wait_until(lambda: not talked.is_live())
+    meta = talked.meta()
     assert (meta["state"], meta["acp_session_id"]) == ("stopped", token)
     assert meta["failure"]["kind"] in ("load_session_failure", "startup_failure")
-    assert session.count("session_resumed") == 0
-    assert session.markers() == []
-    assert resumed(session)["restore"]["strategy"] == "native_resume"
-    assert "remember me" in session.tell("what did I say?")
+    assert talked.count("session_resumed") == 0
+    assert talked.markers() == []
+    assert resumed(talked)["restore"]["strategy"] == "native_resume"
+    assert "remember me" in talked.tell("what did I say?")
 
 
-def test_a_load_that_never_ends_is_given_up(live: Live) -> None:
-    live.configure("[timeouts]\nload = '1s'")
-    session = stopped_session(live)
-    token = session.meta()["acp_session_id"]
-    result = session.agh("resume", code=1, env={"AGH_ECHO_OPTIONS": "--on-resume hang"})
+def test_a_load_that_never_ends_is_given_up(talked: Session) -> None:
+    talked.live.configure("[timeouts]\nload = '1s'")
+    token = talked.meta()["acp_session_id"]
+    result = talked.agh("resume", code=1, env={"AGH_ECHO_OPTIONS": "--on-resume hang"})
     assert "1 s" in result.stderr
-    wait_until(lambda: not live.processes())
-    assert session.meta()["acp_session_id"] == token
+    wait_until(lambda: not talked.live.processes())
+    assert talked.meta()["acp_session_id"] == token
 
 
-def test_required_context_that_is_gone_refuses_and_starts_nothing(live: Live) -> None:
-    session = stopped_session(live)
-    token = session.meta()["acp_session_id"]
+def test_required_context_that_is_gone_refuses_and_starts_nothing(talked: Session) -> None:
+    token = talked.meta()["acp_session_id"]
     gone = {"AGH_ECHO_OPTIONS": "--on-resume not-found"}
-    assert session.error("resume", "--require-context", code=1, env=gone)["code"] == "context_lost"
-    assert token in session.meta()["acp_session_ids"]
-    assert session.meta()["state"] == "stopped"
-    assert session.count("session_resumed") == 0
-    assert resumed(session, "--require-context")["restore"]["strategy"] == "native_resume"
+    assert talked.error("resume", "--require-context", code=1, env=gone)["code"] == "context_lost"
+    assert token in talked.meta()["acp_session_ids"]
+    assert talked.meta()["state"] == "stopped"
+    assert talked.count("session_resumed") == 0
+    assert resumed(talked, "--require-context")["restore"]["strategy"] == "native_resume"
 
 
 def test_a_session_that_was_never_prompted_starts_again(live: Live) -> None:
@@ -191,33 +175,29 @@ def test_a_workspace_that_is_gone_is_refused(live: Live, tmp_path: Path) -> None
     resumed(session)
 
 
-def test_a_log_that_is_gone_is_refused(live: Live) -> None:
-    session = stopped_session(live)
-    log = session.directory / "events.db"
+def test_a_log_that_is_gone_is_refused(talked: Session) -> None:
+    log = talked.directory / "events.db"
     whole = log.read_bytes()
     log.unlink()
-    assert session.error("resume", code=8)["code"] == "events_missing"
+    assert talked.error("resume", code=8)["code"] == "events_missing"
     log.write_bytes(b"")
-    assert session.error("resume", code=8)["code"] == "events_empty"
+    assert talked.error("resume", code=8)["code"] == "events_empty"
     log.write_bytes(whole)
-    resumed(session)
+    resumed(talked)
 
 
-def test_an_agent_that_is_gone_is_refused(live: Live) -> None:
-    session = live.new()
-    session.stop()
-    result = session.agh("resume", code=None, env={"AGH_PLUGINS": ""})
+def test_an_agent_that_is_gone_is_refused(talked: Session) -> None:
+    result = talked.agh("resume", code=None, env={"AGH_PLUGINS": ""})
     assert result.returncode in (4, 9)
     assert "echo" in result.stderr
-    resumed(session)
+    resumed(talked)
 
 
-def test_prompting_a_stopped_session_resumes_it_first(live: Live) -> None:
-    session = stopped_session(live)
-    result = session.prompt("what did I say?", "-o", "text")
+def test_prompting_a_stopped_session_resumes_it_first(talked: Session) -> None:
+    result = talked.prompt("what did I say?", "-o", "text")
     assert result.stdout.startswith("SEEN 2 user texts")
     assert "native_resume" in result.stderr
-    assert session.count("session_resumed") == 1
+    assert talked.count("session_resumed") == 1
 
 
 def test_a_resume_while_it_stops_waits_for_the_end(live: Live) -> None:
