@@ -48,6 +48,12 @@ def ask(session: Session, text: str = FORM) -> str:
     return pending(session).request_id
 
 
+def turn_of(session: Session, request_id: str) -> str:
+    """Return the id of the turn in which the agent asked."""
+    ((turn_id,),) = session.fetch("SELECT turn_id FROM questions WHERE request_id = ?", request_id)
+    return str(turn_id)
+
+
 def raw_form(number: int) -> str:
     """Return a step that asks an empty form and does not wait for the answer."""
     shape = {"type": "object", "properties": {}}
@@ -97,54 +103,52 @@ def test_a_question_is_a_row_an_event_and_a_badge(live: Live) -> None:
     wait_until(lambda: session.status()["badge"] == "idle")
 
 
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (["colour=green", "size=4"], "'green' is not one of r, b"),
-        (["colour=r", "size=2"], "size: it must be at least 3"),
-        (["colour=r", "size=10"], "size: it must be at most 9"),
-        (["colour=r", "size=4.5"], "not a whole number"),
-        (["colour=r", "size=four"], "not a number"),
-        (["colour=r"], "size is required"),
-        (["colour=r", "size=4", "shape=round"], "no field 'shape'"),
-        (["colour=r", "size=4", "sure=perhaps"], "yes or no"),
-        (["colour=r", "size=4", "tags=one,two,three"], "at most 2 items"),
-    ],
-)
-def test_an_answer_that_does_not_fit_changes_nothing(live: Live, words: list[str], reason: str) -> None:
+MISFITS = [
+    (["colour=green", "size=4"], "'green' is not one of r, b"),
+    (["colour=r", "size=2"], "size: it must be at least 3"),
+    (["colour=r", "size=10"], "size: it must be at most 9"),
+    (["colour=r", "size=4.5"], "not a whole number"),
+    (["colour=r", "size=four"], "not a number"),
+    (["colour=r"], "size is required"),
+    (["colour=r", "size=4", "shape=round"], "no field 'shape'"),
+    (["colour=r", "size=4", "sure=perhaps"], "yes or no"),
+    (["colour=r", "size=4", "tags=one,two,three"], "at most 2 items"),
+]
+
+
+def test_an_answer_that_does_not_fit_changes_nothing(live: Live) -> None:
     session = live.new()
-    ask(session)
-    error = session.error("answer", *words, code=2)
-    assert error["code"] == "answer_invalid"
-    assert reason in error["message"]
-    content = dict(word.split("=") for word in words)
-    with pytest.raises(AghError, match="does not fit"):  # the keeper checks for itself
-        session.call("answer", request_id=pending(session).request_id, decision="accepted", content=content)
-    assert outcomes(session) == [(None, None)]
+    request_id = ask(session)
+    for words, reason in MISFITS:
+        error = session.error("answer", *words, code=2)
+        assert error["code"] == "answer_invalid", words
+        assert reason in error["message"]
+        content = dict(word.split("=") for word in words)
+        with pytest.raises(AghError, match="does not fit"):  # the keeper checks for itself
+            session.call("answer", request_id=request_id, decision="accepted", content=content)
+        assert outcomes(session) == [(None, None)], words
 
 
 @pytest.mark.parametrize(
     ("flag", "action", "decision"),
     [("--decline", "decline", "declined"), ("--cancel", "cancel", "cancelled")],
 )
-def test_declined_and_cancelled(live: Live, flag: str, action: str, decision: str) -> None:
-    session = live.new()
-    ask(session)
-    assert session.error("answer", "size=4", flag, code=2)["code"] == "usage"
-    session.agh("answer", flag)
-    session.wait_idle()
-    assert f"form: {action} {{}}" in session.text()
-    assert outcomes(session) == [(decision, "user")]
+def test_declined_and_cancelled(shared: Session, flag: str, action: str, decision: str) -> None:
+    request_id = ask(shared)
+    assert shared.error("answer", "size=4", flag, code=2)["code"] == "usage"
+    shared.agh("answer", flag)
+    shared.wait_idle()
+    assert f"form: {action} {{}}" in shared.text(turn_of(shared, request_id))
+    assert outcomes(shared)[-1] == (decision, "user")
 
 
-def test_without_an_answer_nothing_is_accepted(live: Live) -> None:
-    session = live.new()
-    ask(session, form("All optional", sure=SURE))
-    assert "say what to answer" in session.error("answer", code=2)["message"]
-    assert outcomes(session) == [(None, None)]
-    session.agh("answer", "--accept")
-    session.wait_idle()
-    assert 'form: accept {"sure": false}' in session.text()
+def test_without_an_answer_nothing_is_accepted(shared: Session) -> None:
+    request_id = ask(shared, form("All optional", sure=SURE))
+    assert "say what to answer" in shared.error("answer", code=2)["message"]
+    assert outcomes(shared)[-1] == (None, None)
+    shared.agh("answer", "--accept")
+    shared.wait_idle()
+    assert 'form: accept {"sure": false}' in shared.text(turn_of(shared, request_id))
 
 
 def test_of_several_none_is_picked(live: Live) -> None:
@@ -181,28 +185,25 @@ def test_nobody_answers_in_time(live: Live) -> None:
     assert "question_timeout" in session.markers()
 
 
-def test_no_ask_declines_and_says_so(live: Live) -> None:
-    session = live.new()
-    process = session.prompt("/elicit Which one?", "--no-ask")
+def test_no_ask_declines_and_says_so(shared: Session) -> None:
+    process = shared.prompt("/elicit Which one?", "--no-ask")
     assert "declined a question from the agent, because of --no-ask: Which one?" in process.stderr
     assert "elicit: decline {}" in process.stdout
-    assert outcomes(session) == [("declined", "no-ask")]
+    assert outcomes(shared)[-1] == ("declined", "no-ask")
 
 
-def test_the_end_of_the_turn_closes_it(live: Live) -> None:
-    session = live.new()
-    ask(session, "/elicit Still there?")
-    session.call("cancel")
-    session.wait_idle()
-    assert outcomes(session) == [("cancelled", "cancel")]
-    assert session.status()["badge"] == "idle"
+def test_the_end_of_the_turn_closes_it(shared: Session) -> None:
+    ask(shared, "/elicit Still there?")
+    shared.call("cancel")
+    shared.wait_idle()
+    assert outcomes(shared)[-1] == ("cancelled", "cancel")
+    assert shared.status()["badge"] == "idle"
 
 
-def test_what_the_agent_takes_back_is_closed(live: Live) -> None:
-    session = live.new()
-    assert session.tell("/form-withdrawn") == "form: error -32800 cancelled {}"
-    assert session.tell("/link-done https://example.org/login") == "link: cancel {}"
-    assert outcomes(session) == [("cancelled", "agent"), ("cancelled", "completed")]
+def test_what_the_agent_takes_back_is_closed(shared: Session) -> None:
+    assert shared.tell("/form-withdrawn") == "form: error -32800 cancelled {}"
+    assert shared.tell("/link-done https://example.org/login") == "link: cancel {}"
+    assert outcomes(shared)[-2:] == [("cancelled", "agent"), ("cancelled", "completed")]
 
 
 def test_a_link_is_opened_only_after_a_yes(live: Live, tmp_path: Path) -> None:
@@ -320,18 +321,16 @@ def test_an_orphaned_permission_is_only_shown(live: Live) -> None:
     assert row["decision"] == "expired"
 
 
-def test_a_session_of_an_earlier_version_has_no_questions(live: Live) -> None:
-    session = live.new()
-    session.stop()
-    with sqlite3.connect(session.directory / "events.db") as db:
+def test_a_session_of_an_earlier_version_has_no_questions(talked: Session) -> None:
+    with sqlite3.connect(talked.directory / "events.db") as db:
         db.executescript(
             "DROP TABLE questions; ALTER TABLE inputs DROP COLUMN park; PRAGMA user_version = 2;"
         )
     db.close()
-    assert listed(session, "--all") == []
-    assert session.error("answer", "--decline", code=4)["code"] == "question_unknown"
-    session.agh("recap")
-    export = live.workspace / "old.db"
-    session.agh("export", "--format", "db", "--to", str(export))
-    assert session.say("hello") == "echo: hello"
-    assert ask(session)
+    assert listed(talked, "--all") == []
+    assert talked.error("answer", "--decline", code=4)["code"] == "question_unknown"
+    talked.agh("recap")
+    export = talked.live.workspace / "old.db"
+    talked.agh("export", "--format", "db", "--to", str(export))
+    assert talked.say("hello") == "echo: hello"
+    assert ask(talked)
