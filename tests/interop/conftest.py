@@ -200,8 +200,10 @@ def launches(state: Path) -> list[tuple[list[Any], list[Any]]]:
 class World:
     """A home, the sessions in it, and a cookie that all their processes carry."""
 
-    def __init__(self, agh: Agh, root: Path) -> None:
-        self._agh, self.root, self.home = agh, root, root / "agh"
+    def __init__(self, root: Path) -> None:
+        self.root, self.home = root, root / "agh"
+        self.keepers: list[int] = []  # those that are our children
+        self._agh = Agh(self.keepers)
         self.made: list[Path] = []
         self.sessions: list[Session] = []
         value = os.urandom(8).hex()
@@ -246,8 +248,8 @@ class World:
 
 
 @contextmanager
-def open_world(agh: Agh, root: Path) -> Iterator[World]:
-    world = World(agh, root)
+def open_world(root: Path) -> Iterator[World]:
+    world = World(root)
     try:
         yield world
         world.close()
@@ -255,19 +257,27 @@ def open_world(agh: Agh, root: Path) -> Iterator[World]:
         for pid in world.alive():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        for pid in world.keepers:
+            os.waitpid(pid, 0)
 
 
 @pytest.fixture
-def world(agh: Agh, tmp_path: Path) -> Iterator[World]:
+def world(tmp_path: Path) -> Iterator[World]:
     """Yield a home of the test's own."""
-    with open_world(agh, tmp_path) as made:
-        yield made
+    with open_world(tmp_path) as world:
+        yield world
 
 
 @pytest.fixture(scope="session")
-def _permissive(agh: Agh, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    with open_world(agh, tmp_path_factory.mktemp("permissive")) as made:
-        yield made.new("--permissions", "approve-all")
+def _permissive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    with open_world(tmp_path_factory.mktemp("permissive")) as world:
+        yield world.new("--permissions", "approve-all")
+
+
+@pytest.fixture(scope="session")
+def _asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    with open_world(tmp_path_factory.mktemp("asking")) as world:
+        yield world.new()
 
 
 @pytest.fixture
@@ -276,3 +286,13 @@ def permissive(_permissive: Session) -> Iterator[Session]:
     before = _permissive.world.alive()
     yield _permissive
     wait_until(lambda: _permissive.world.alive() <= before, GONE)
+
+
+@pytest.fixture
+def asking(_asking: Session) -> Iterator[Session]:
+    """Yield a live session that asks for permissions, shared by tests that look at turns of their own."""
+    before = _asking.world.alive()
+    yield _asking
+    for prompt in _asking.prompts:
+        prompt.end()
+    wait_until(lambda: _asking.world.alive() <= before, GONE)

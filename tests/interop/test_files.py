@@ -40,10 +40,9 @@ def test_files(permissive: Session) -> None:
     assert [code for code, _ in errors] == [-32002, -32603, -32603]
 
 
-def test_nothing_outside_the_workspace_is_read_or_written(world: World) -> None:
+def test_nothing_outside_the_workspace_is_read_or_written(permissive: Session) -> None:
     """Whatever the mode is, and whatever a person says."""
-    session = world.new("--permissions", "approve-all")
-    place, outside = session.workspace, session.workspace.with_name("workspace-sibling")
+    place, outside = permissive.workspace, permissive.workspace.with_name("workspace-sibling")
     outside.mkdir()
     secret = outside / "secret.txt"
     secret.write_text("secret")
@@ -58,15 +57,15 @@ def test_nothing_outside_the_workspace_is_read_or_written(world: World) -> None:
         f"{place}/file-link",
     ]
     new = [f"{place}/dangling", f"{place}/dir-link/deep/new.txt", f"{outside}/new.txt"]
-    running = session.start(
+    running = permissive.start(
         *(step("read", path=path) for path in paths),
         *(step("write", path=path, content="overwritten") for path in paths + new),
         step("read", path="file.txt"),
         step("create", command="true", args=["x"], cwd=str(outside)),
         step("create", command="true", args=["x"], cwd=f"{place}/dir-link"),
     )
-    while session.pause():
-        session.decide("allow")
+    while permissive.pause():
+        permissive.decide("allow")
     turn = running.end()
     assert secret.read_text() == "secret"
     assert [file.name for file in outside.iterdir()] == ["secret.txt"]

@@ -9,7 +9,6 @@ import pytest
 
 from tests.interop import wire
 from tests.interop.conftest import open_world, step
-from tests.support.program import Agh
 
 
 class Recording(NamedTuple):
@@ -21,9 +20,9 @@ class Recording(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def recordings(agh: Agh, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Recording]]:
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Recording]]:
     """Yield a session that makes use of everything, and its launches by what each is for."""
-    with open_world(agh, tmp_path_factory.mktemp("frames")) as world:
+    with open_world(tmp_path_factory.mktemp("frames")) as world:
         session = world.new("--permissions", "approve-all", "--mode", "code", "--model", "large", tap=True)
         recorded = {}
 

@@ -8,10 +8,9 @@ from tests.support.wait import PATIENCE
 APPROVED, REFUSED = "the-allow_once", "the-reject_once"
 
 
-def test_permission_from_another_process(world: World) -> None:
-    session = world.new()
-    path = session.workspace / "made.txt"
-    running = session.start(
+def test_permission_from_another_process(asking: Session) -> None:
+    path = asking.workspace / "made.txt"
+    running = asking.start(
         step("ask", kind="edit", path=str(path)),
         step("write", path=str(path), content="allowed with the tool call"),
         step("ask", kind="delete", offer=["allow_once", "reject_once"]),
@@ -20,12 +19,12 @@ def test_permission_from_another_process(world: World) -> None:
         step("create", command="touch", args=["ran.txt"]),
     )
     asked = []
-    session.await_permission()
-    assert session.do("status")["session"]["phase"] == "waiting_for_permission"
+    asking.await_permission()
+    assert asking.do("status")["session"]["phase"] == "waiting_for_permission"
     for verb, *args in (["approve"], ["deny"], ["approve", "--always"], ["deny"], ["deny"]):
-        row = session.await_permission()
+        row = asking.await_permission()
         asked.append(row)
-        decided = session.do(verb, row["request_id"], *args)["permission"]
+        decided = asking.do(verb, row["request_id"], *args)["permission"]
         assert decided["request_id"] == row["request_id"]
         running.wait_for(f'"decision":"{decided["decision"]}"')
     turn = running.end()
@@ -36,42 +35,41 @@ def test_permission_from_another_process(world: World) -> None:
     assert always == "the-allow_always"
     assert unmeant == "cancelled"  # no refusal was offered
     assert terminal[1] == "not allowed to run touch ran.txt"
-    assert not (session.workspace / "ran.txt").exists()
+    assert not (asking.workspace / "ran.txt").exists()
     assert (turn.code, turn.stop_reason) == (0, "end_turn")
     assert [row["action"] for row in asked] == ["edit", "delete", "move", "fetch", "execute"]
     assert asked[0]["resource"] == str(path)
     events = turn.of("permission")
     assert [event.get("decision") for event in events[:2]] == [None, "allowed"]
     assert events[0]["request_id"] == events[1]["request_id"] == asked[0]["request_id"]
-    assert session.do("approve", code=4)["error"]["code"] == "permission_unknown"
+    assert asking.do("approve", code=4)["error"]["code"] == "permission_unknown"
 
 
-def test_the_answer_arrives_though_the_viewer_is_gone(world: World) -> None:
+def test_the_answer_arrives_though_the_viewer_is_gone(asking: Session) -> None:
     """And a shell line that was allowed as a tool call is not asked for again when it is run."""
-    session = world.new()
     line = "printf one; printf two"
-    running = session.start(
+    running = asking.start(
         step("ask", kind="execute", command=line), step("create", command=line), step("wait"), step("output")
     )
     running.wait_for('"type":"permission"')
     running.process.kill()
     running.end()
-    session.do("approve")
-    session.do("wait", "--until", "idle", "--timeout", f"{PATIENCE:g}s")
-    assert session.do("permissions")["permissions"] == []
-    first, *_, last = session.events("agent_message")
+    asking.do("approve")
+    asking.do("wait", "--until", "idle", "--timeout", f"{PATIENCE:g}s")
+    assert asking.do("permissions")["permissions"] == []
+    messages = asking.events("agent_message")
+    first, *_, last = [message for message in messages if message["turn_id"] == messages[-1]["turn_id"]]
     assert APPROVED in first["text"]
     assert "onetwo" in last["text"]
 
 
-def test_a_question_that_the_agent_withdraws_waits_for_nobody(world: World) -> None:
-    session = world.new()
-    running = session.start(step("withdraw"))
+def test_a_question_that_the_agent_withdraws_waits_for_nobody(asking: Session) -> None:
+    running = asking.start(step("withdraw"))
     running.wait_for("$/cancel_request", '"type":"done"')
-    assert session.do("permissions")["permissions"] == []
+    assert asking.do("permissions")["permissions"] == []
     ((code, _),) = running.end().results
     assert code == -32800
-    (row,) = session.do("permissions", "--all")["permissions"]
+    *_, row = asking.do("permissions", "--all")["permissions"]
     assert row["decision"] == "cancelled"
 
 

@@ -6,13 +6,12 @@ import signal
 
 import pytest
 
-from tests.interop.conftest import World, launches, step
+from tests.interop.conftest import Session, World, launches, step
 from tests.support.wait import PATIENCE
 
 
-def test_prompt(world: World) -> None:
-    session = world.new()
-    turn = session.prompt(
+def test_prompt(asking: Session) -> None:
+    turn = asking.prompt(
         step("think", text="let me see"),
         step("plan", entries=["look", "change"]),
         step("edit", path="/a.txt", old="one\n", new="two\n"),
@@ -58,16 +57,16 @@ def test_prompt(world: World) -> None:
     assert events["stop_reason"] == "end_turn"
     assert events["usage"]["total_tokens"] == 30
     assert "thought_tokens" not in events["usage"], "as the agent did not say"
-    assert {event["content"]["session_id"] for event in turn.events} == {session.meta["acp_session_id"]}
-    assert session.meta["title"] == "A small change"
-    (opened,) = session.seen("session/new")
-    assert opened["cwd"] == str(session.workspace)
-    (asked,) = session.seen("initialize")
+    assert {event["content"]["session_id"] for event in turn.events} == {asking.meta["acp_session_id"]}
+    assert asking.meta["title"] == "A small change"
+    (opened,) = asking.seen("session/new")
+    assert opened["cwd"] == str(asking.workspace)
+    (asked,) = asking.seen("initialize")
     assert asked["clientCapabilities"]["fs"] == {"readTextFile": True, "writeTextFile": True}
     assert asked["clientCapabilities"]["terminal"] is True
 
     for reason in ("max_tokens", "max_turn_requests", "refusal"):  # only a completed turn is a success
-        turn = session.prompt(step("stop", reason=reason), code=1)
+        turn = asking.prompt(step("stop", reason=reason), code=1)
         assert turn.stop_reason == reason
         assert reason in turn.errors
 
@@ -202,47 +201,51 @@ def test_only_a_conversation_that_is_gone_is_given_up(world: World) -> None:
 # Cancel
 
 
-def test_cancel(world: World) -> None:
-    session = world.new()
-    running = session.start(step("slow"))
+def test_cancel(asking: Session) -> None:
+    cancels, markers = (len(rows) for rows in (asking.seen("session/cancel"), marker_kinds(asking)))
+    running = asking.start(step("slow"))
     running.wait_for("working")
-    turn_id = session.do("cancel")["turn"]["turn_id"]
+    turn_id = asking.do("cancel")["turn"]["turn_id"]
     turn = running.end()
     assert turn.code == 1
     assert turn.stop_reason == "cancelled"
     assert "cancelled" in turn.errors
     assert {event["turn_id"] for event in turn.events if event["type"] == "done"} == {turn_id}
-    token = session.meta["acp_session_id"]
-    assert session.seen("session/cancel") == [{"sessionId": token}]
+    token = asking.meta["acp_session_id"]
+    assert asking.seen("session/cancel")[cancels:] == [{"sessionId": token}]
 
-    pressed = session.start(step("slow"))
+    pressed = asking.start(step("slow"))
     pressed.wait_for("working")
     pressed.process.send_signal(signal.SIGINT)
     turn = pressed.end()
     assert turn.code == 130
     assert turn.stop_reason == "cancelled"
 
-    asking = session.start(step("ask", kind="edit"), step("echo", text="went on"))
-    session.do("wait", "--until", "permission", "--timeout", f"{PATIENCE:g}s")
-    session.do("cancel")
-    turn = asking.end()
+    waiting = asking.start(step("ask", kind="edit"), step("echo", text="went on"))
+    asking.do("wait", "--until", "permission", "--timeout", f"{PATIENCE:g}s")
+    asking.do("cancel")
+    turn = waiting.end()
     assert turn.results == ["cancelled"]
     assert turn.stop_reason == "cancelled"
-    (row,) = session.do("permissions", "--all")["permissions"]
+    *_, row = asking.do("permissions", "--all")["permissions"]
     assert (row["status"], row["decision"]) == ("decided", "cancelled")
-    ((received, _),) = launches(session.state)  # the agent hears of the cancel first, or it would go on
+    ((received, _),) = launches(asking.state)  # the agent hears of the cancel first, or it would go on
     assert [message.get("method", "answer") for message in received][-2:] == ["session/cancel", "answer"]
 
-    crossing = session.start(step("slow", then_ask=True))  # asks when it is already cancelled
+    crossing = asking.start(step("slow", then_ask=True))  # asks when it is already cancelled
     crossing.wait_for("working")
-    session.do("cancel")
+    asking.do("cancel")
     turn = crossing.end()
     assert turn.results == ["cancelled"]
     assert turn.stop_reason == "cancelled"
 
-    assert session.prompt(step("echo", text="still here")).results == ["still here"]
-    assert session.do("cancel", code=6)["error"]["code"] == "no_turn"
-    assert [marker["kind"] for marker in session.events("transcript_marker.created")] == ["prompt_cancel"] * 4
+    assert asking.prompt(step("echo", text="still here")).results == ["still here"]
+    assert asking.do("cancel", code=6)["error"]["code"] == "no_turn"
+    assert marker_kinds(asking)[markers:] == ["prompt_cancel"] * 4
+
+
+def marker_kinds(session: Session) -> list[str]:
+    return [marker["kind"] for marker in session.events("transcript_marker.created")]
 
 
 def test_stop_in_the_middle_of_a_turn(world: World) -> None:
@@ -293,14 +296,13 @@ WRONG: list[tuple[str, dict[str, object]]] = [
 ]
 
 
-def test_no_wrong_parameter_ends_the_keeper(world: World) -> None:
-    session = world.new("--permissions", "approve-all")
-    (session.workspace / "file").write_text("one\n")
-    keeper = session.meta["keeper"]
-    turn = session.prompt(
+def test_no_wrong_parameter_ends_the_keeper(permissive: Session) -> None:
+    (permissive.workspace / "file").write_text("one\n")
+    keeper = permissive.meta["keeper"]
+    turn = permissive.prompt(
         *(
             step("notify" if method == "session/update" else "request", method=method, params=params).replace(
-                "WORKSPACE", str(session.workspace)
+                "WORKSPACE", str(permissive.workspace)
             )
             for method, params in WRONG
         ),
@@ -309,4 +311,4 @@ def test_no_wrong_parameter_ends_the_keeper(world: World) -> None:
     requests = [method for method, _ in WRONG if method != "session/update"]
     assert len(turn.results) == len(requests) + 1
     assert turn.results[-1] == "still here"
-    assert session.meta["keeper"] == keeper
+    assert permissive.meta["keeper"] == keeper
