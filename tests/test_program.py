@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.build import Home, conversation
-from tests.support.live import Live, Session
+from tests.support.live import Session
 from tests.support.program import AGH, WORKING_ALONE, Agh, can_run_here, in_process
 
 COMMANDS = [
@@ -87,14 +87,15 @@ def test_the_same_output_and_exit_number(agh: Agh, home: Home, tmp_path: Path, a
 
 @pytest.mark.parametrize("output", ["text", "json", "jsonl", "human"])
 @pytest.mark.parametrize("is_live", [True, False])
-def test_a_prompt_is_shown_the_same(live: Live, output: str, is_live: bool) -> None:
-    session, results = live.new(), []
+def test_a_prompt_is_shown_the_same(request: pytest.FixtureRequest, output: str, is_live: bool) -> None:
+    session: Session = request.getfixturevalue("shared" if is_live else "talked")
+    results = []
     words = ["session", "prompt", session.id, "/say one\n/tool Read id=call\n/say two", "-o", output]
     for by_exec in (False, True):
-        if not is_live:
+        if not is_live and session.is_live():
             session.stop()
         assert can_run_here(words, {}) is is_live
-        results.append(neutral(live.agh(*words, by_exec=by_exec)))
+        results.append(neutral(session.live.agh(*words, by_exec=by_exec)))
     assert results[0] == results[1]
     assert "two" in results[0][1]
 

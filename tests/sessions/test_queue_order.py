@@ -41,26 +41,24 @@ def test_a_full_queue_refuses_and_stores_nothing(live: Live) -> None:
     assert len(session.inputs()) == 11
 
 
-def test_idle_means_that_nothing_is_queued(live: Live) -> None:
-    session = live.new()
-    session.send("/ask path=a.txt")
+def test_idle_means_that_nothing_is_queued(shared: Session) -> None:
+    shared.send("/ask path=a.txt")
     for _ in range(5):
-        session.send("/sleep 0.05")
-    with live.start("session", "wait", session.id, "--until", "idle", "--timeout", "20s") as waiting:
-        live.reads_the_log(waiting, session)
-        session.decide("allow")
+        shared.send("/sleep 0.05")
+    with shared.live.start("session", "wait", shared.id, "--until", "idle", "--timeout", "20s") as waiting:
+        shared.live.reads_the_log(waiting, shared)
+        shared.decide("allow")
         waiting.communicate(timeout=30)
-    assert {status for status, _ in session.inputs()} == {"sent"}
+    assert {status for status, _ in shared.inputs()[-6:]} == {"sent"}
 
 
-def test_a_cancel_ends_one_turn_and_the_next_prompt_runs(live: Live) -> None:
-    session = live.new()
-    session.send("/sleep 30")
-    session.send("/say next")
-    session.agh("cancel")
-    session.wait_idle()
-    assert [event.content["stop_reason"] for event in session.events("done")] == ["cancelled", "end_turn"]
-    assert session.text() == "next"
+def test_a_cancel_ends_one_turn_and_the_next_prompt_runs(shared: Session) -> None:
+    turns = [shared.send(text) for text in ("/sleep 30", "/say next")]
+    shared.agh("cancel")
+    shared.wait_idle()
+    ends = [event for turn_id in turns for event in shared.events("done", turn=turn_id)]
+    assert [event.content["stop_reason"] for event in ends] == ["cancelled", "end_turn"]
+    assert [shared.text(turn_id) for turn_id in turns] == ["", "next"]
 
 
 def killed_keeper(session: Session) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 
-from tests.support.live import Live
+from tests.support.live import Live, Session
 from tests.support.wait import wait_until
 
 
@@ -77,12 +77,11 @@ def test_the_row_of_a_turn_has_its_context_and_cost(live: Live) -> None:
     assert cost == 0.25
 
 
-def test_a_title_is_shown(live: Live) -> None:
-    session = live.new()
-    session.tell("/title A fine title")
-    wait_until(lambda: session.meta()["title"] == "A fine title")
-    assert "A fine title" in live.agh("session", "list").stdout
-    assert "A fine title" in session.agh("status").stdout
+def test_a_title_is_shown(shared: Session) -> None:
+    shared.tell("/title A fine title")
+    wait_until(lambda: shared.meta()["title"] == "A fine title")
+    assert "A fine title" in shared.live.agh("session", "list").stdout
+    assert "A fine title" in shared.agh("status").stdout
 
 
 def test_what_comes_after_the_answer_is_kept(live: Live) -> None:
@@ -116,19 +115,18 @@ def test_what_comes_between_turns_does_not_open_one(live: Live) -> None:
     assert session.count("error") == 0
 
 
-def test_ten_thousand_chunks(live: Live) -> None:
-    session = live.new()
+def test_ten_thousand_chunks(shared: Session) -> None:
     started = time.monotonic()
-    result = session.prompt("/stream 10000", "-o", "text", timeout=100)
+    result = shared.prompt("/stream 10000", "-o", "text", timeout=100)
     print(f"10,000 chunks: {time.monotonic() - started:.2f} s")
     assert result.stdout == "".join(f"chunk {number} " for number in range(1, 10_001)) + "\n"
-    texts = [event.content["text"] for event in session.events("agent_message")]
+    turn_id = shared.events("done")[-1].turn_id
+    texts = [event.content["text"] for event in shared.events("agent_message", turn=turn_id)]
     assert texts == [f"chunk {number} " for number in range(1, 10_001)]
-    session.check_log()
+    shared.check_log()
 
 
-def test_odd_text_survives(live: Live) -> None:
-    session = live.new()
+def test_odd_text_survives(shared: Session) -> None:
     text = 'NUL-free: é 😀 \u202e \x1b[31m \t "quoted" \\ </script>'
-    assert session.say(f"/say {text}") == text
-    assert session.events("agent_message")[0].content["raw"]["content"]["type"] == "text"
+    assert shared.say(f"/say {text}") == text
+    assert shared.events("agent_message")[-1].content["raw"]["content"]["type"] == "text"

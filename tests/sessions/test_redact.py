@@ -110,10 +110,10 @@ def test_the_log_keeps_it_and_the_rest_stays(live: Live) -> None:
 @pytest.mark.parametrize("which", ["question", "answer"])
 def test_a_question_and_its_answer(live: Live, tmp_path: Path, which: str) -> None:
     session = live.new()
-    turn = session.start_prompt(f"/elicit do you know {SECRET}?")
+    session.send(f"/elicit do you know {SECRET}?")
     wait_until(lambda: session.count("question") == 1)
     session.agh("answer", f"answer=it is {SECRET}")
-    turn.communicate(timeout=30)
+    session.wait_idle()
     session.stop()
     events = session.events("question")
     assert [SECRET in json.dumps(event.content) for event in events] == [True, True]
@@ -160,11 +160,10 @@ def test_a_marker(live: Live) -> None:
 
 
 @pytest.mark.parametrize("event", ["evt-999999", "evt-x", "0", "done"])
-def test_what_cannot_be_redacted(live: Live, event: str) -> None:
-    session = live.new()
-    session.tell("hello")
+def test_what_cannot_be_redacted(shared: Session, event: str) -> None:
+    shared.tell("hello")
     if event == "done":
-        event = f"evt-{session.events('done')[0].sequence:06d}"
-    before = session.events()
-    assert session.error("redact", event, code=2)["code"] == "usage"
-    assert session.events() == before
+        event = f"evt-{shared.events('done')[0].sequence:06d}"
+    before = shared.events()
+    assert shared.error("redact", event, code=2)["code"] == "usage"
+    assert shared.events() == before

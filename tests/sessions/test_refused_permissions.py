@@ -4,17 +4,39 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Iterator
 
 import pytest
 
 from tests.sessions.test_compare import compare
-from tests.support.live import Live
+from tests.support.live import Live, Session
 from tests.support.permissions import raw_request
 from tests.support.wait import wait_until
 
 # Requests that the agent makes without a word about the answer.
 SILENT = raw_request({"kind": "execute", "rawInput": {"command": "rm -rf x"}, "toolCallId": "c1"})
 ASKING = "/ask kind=execute command=make"
+
+
+@pytest.fixture(scope="module")
+def module_denying(module_live: Live) -> Session:
+    return module_live.new(args=("--permissions", "deny-all"))
+
+
+@pytest.fixture
+def denying(shared_live: Live, module_denying: Session) -> Iterator[Session]:
+    """Yield a live session that refuses everything, for tests that look at their own turns."""
+    yield module_denying
+    module_denying.wait_idle()
+
+
+def wait_for_refusal(session: Session, before: int) -> None:
+    """Wait until the agent has said that it was refused; `before` is how often it had spoken."""
+    wait_until(
+        lambda: any(
+            "reject_once" in said.content["text"] for said in session.events("agent_message")[before:]
+        )
+    )
 
 
 @pytest.mark.parametrize("output", ["human", "text", "jsonl"])
@@ -34,13 +56,12 @@ def test_a_mode_that_refuses(live: Live, output: str) -> None:
         assert refused.stderr == f"agh: {message}\nhint: {hint}\n"
 
 
-def test_the_turn_is_printed_all_the_same(live: Live) -> None:
-    session = live.new(args=("--permissions", "deny-all"))
-    refused = session.prompt(f"/say before\n{SILENT}", "-o", "json", code=5)
+def test_the_turn_is_printed_all_the_same(denying: Session) -> None:
+    refused = denying.prompt(f"/say before\n{SILENT}", "-o", "json", code=5)
     turn = json.loads(refused.stdout)["turn"]
     assert (turn["text"], turn["stop_reason"], turn["error"]) == ("before", "end_turn", None)
     assert json.loads(refused.stderr)["error"]["code"] == "permission_refused"
-    (row,) = json.loads(session.agh("permissions", "--all", "-o", "json").stdout)["permissions"]
+    *_, row = json.loads(denying.agh("permissions", "--all", "-o", "json").stdout)["permissions"]
     assert (row["resource"], row["decision"]) == ("rm -rf x", "denied"), "where the hint leads"
 
 
@@ -52,14 +73,16 @@ def test_the_turn_is_printed_all_the_same(live: Live) -> None:
         ("", ("--no-ask",), "--no-ask"),
     ],
 )
-@pytest.mark.parametrize("ending", ["/refuse", "/stop cancelled"])
 def test_an_agent_that_stops_for_a_refusal(
-    live: Live, settings: str, options: tuple[str, ...], reason: str, ending: str
+    live: Live, settings: str, options: tuple[str, ...], reason: str
 ) -> None:
     live.configure(settings)
     session = live.new()
-    refused = session.prompt(f"{ASKING}\n{ending}", *options, code=5)
-    assert refused.stderr.startswith(f"agh: execute 'make' was refused ({reason}); the turn ended")
+    for ending in ("/refuse", "/stop cancelled"):
+        refused = session.prompt(f"{ASKING}\n{ending}", *options, code=5)
+        assert refused.stderr.startswith(f"agh: execute 'make' was refused ({reason}); the turn ended"), (
+            ending
+        )
 
 
 def test_a_person_refuses_from_another_terminal(live: Live) -> None:
@@ -72,17 +95,15 @@ def test_a_person_refuses_from_another_terminal(live: Live) -> None:
     assert b"execute 'make' was refused (by the user)" in error
 
 
-def test_an_agent_that_answers_after_a_refusal_exits_0(live: Live) -> None:
-    session = live.new(args=("--permissions", "deny-all"))
-    assert session.say(ASKING) == "permission: reject_once"
-    session.prompt(f"{SILENT}\n/tool look kind=read")
+def test_an_agent_that_answers_after_a_refusal_exits_0(denying: Session) -> None:
+    assert denying.say(ASKING) == "permission: reject_once"
+    denying.prompt(f"{SILENT}\n/tool look kind=read")
 
 
-def test_queue_retry_exits_5_too(live: Live) -> None:
-    session = live.new(args=("--permissions", "deny-all"))
-    session.prompt(f"/flaky 1\n{SILENT}", code=1)
-    ((number,),) = session.fetch("SELECT id FROM inputs")
-    refused = live.agh("session", "queue", "retry", session.id, number, code=5)
+def test_queue_retry_exits_5_too(denying: Session) -> None:
+    denying.prompt(f"/flaky 1\n{SILENT}", code=1)
+    ((number,),) = denying.fetch("SELECT max(id) FROM inputs")
+    refused = denying.live.agh("session", "queue", "retry", denying.id, number, code=5)
     assert "execute 'rm -rf x' was refused" in refused.stderr
 
 
@@ -92,22 +113,22 @@ def test_a_refusal_is_the_row_of_a_comparison(live: Live) -> None:
     assert row["error"]["details"]["resource"] == "make"
 
 
-def test_ctrl_c_and_a_timeout_keep_their_exits(live: Live) -> None:
-    session = live.new(args=("--permissions", "deny-all"))
-    with session.start_prompt(f"{ASKING}\n/sleep 30") as process:
-        session.wait_for_text("reject_once")
-        live.has_printed(process)
+def test_ctrl_c_and_a_timeout_keep_their_exits(denying: Session) -> None:
+    before = denying.count("agent_message")
+    with denying.start_prompt(f"{ASKING}\n/sleep 30") as process:
+        wait_for_refusal(denying, before)
+        denying.live.has_printed(process)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=20)
     assert process.returncode == 130
-    session.prompt(f"{ASKING}\n/sleep 30", "--timeout", "0.3s", code=3)
+    denying.prompt(f"{ASKING}\n/sleep 30", "--timeout", "0.3s", code=3)
 
 
-def test_a_turn_that_someone_else_cancelled_was_not_refused(live: Live) -> None:
-    session = live.new(args=("--permissions", "deny-all"))
-    with session.start_prompt(f"{ASKING}\n/sleep 30") as process:
-        session.wait_for_text("reject_once")
-        session.agh("cancel")
+def test_a_turn_that_someone_else_cancelled_was_not_refused(denying: Session) -> None:
+    before = denying.count("agent_message")
+    with denying.start_prompt(f"{ASKING}\n/sleep 30") as process:
+        wait_for_refusal(denying, before)
+        denying.agh("cancel")
         _, error = process.communicate(timeout=20)
     assert process.returncode == 1
     assert b"the turn ended early: cancelled" in error

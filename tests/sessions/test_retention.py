@@ -108,13 +108,10 @@ def test_delete(live: Live) -> None:
     assert left == [kept.id]
 
 
-def test_delete_leaves_the_agents_own_copy_if_asked(live: Live) -> None:
-    session = live.new()
-    session.tell("hello")
-    session.stop()
-    session.agh("delete", "--keep-agent-session")
-    assert len(agent_files(live)) == 1
-    assert live.sessions() == []
+def test_delete_leaves_the_agents_own_copy_if_asked(talked: Session) -> None:
+    talked.agh("delete", "--keep-agent-session")
+    assert len(agent_files(talked.live)) == 1
+    assert talked.live.sessions() == []
 
 
 def test_delete_says_what_could_not_be_deleted(live: Live) -> None:
@@ -132,29 +129,23 @@ def test_delete_says_what_could_not_be_deleted(live: Live) -> None:
     assert not session.directory.exists()
 
 
-def test_delete_takes_every_conversation_that_the_session_had(live: Live) -> None:
-    session = live.new()
-    session.tell("hello")
-    session.stop()
-    session.agh("resume", "--fresh")
-    session.tell("hello again")
-    session.stop()
-    assert len(agent_files(live)) == 2
-    session.agh("delete")
-    assert agent_files(live) == []
+def test_delete_takes_every_conversation_that_the_session_had(talked: Session) -> None:
+    talked.agh("resume", "--fresh")
+    talked.tell("hello again")
+    talked.stop()
+    assert len(agent_files(talked.live)) == 2
+    talked.agh("delete")
+    assert agent_files(talked.live) == []
 
 
-def test_delete_takes_the_conversation_though_an_older_one_is_gone(live: Live) -> None:
-    session = live.new()
-    session.tell("hello")
-    session.stop()
-    (own,) = agent_files(live)
-    (live.home.parent / "echo" / own).unlink()
-    session.say("hello again")
-    session.stop()
-    assert len(agent_files(live)) == 1
-    session.agh("delete")
-    assert agent_files(live) == []
+def test_delete_takes_the_conversation_though_an_older_one_is_gone(talked: Session) -> None:
+    (own,) = agent_files(talked.live)
+    (talked.live.home.parent / "echo" / own).unlink()
+    talked.say("hello again")
+    talked.stop()
+    assert len(agent_files(talked.live)) == 1
+    talked.agh("delete")
+    assert agent_files(talked.live) == []
 
 
 def test_delete_of_a_session_that_lost_its_keeper(live: Live) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.build import ROOT, child
 from tests.support.database import contents, select
-from tests.support.live import Live
+from tests.support.live import Live, Session
 from tests.support.wait import PATIENCE, wait_until
 
 PAGE = (ROOT / "man/man7/agh-events.7").read_text()
@@ -31,25 +31,24 @@ def test_the_page_shows_both_programs() -> None:
 
 
 @pytest.mark.parametrize("line", lines(), ids=("sqlite3", "sqlite3-json", "sqlite-utils", "memory"))
-def test_a_line_of_the_manual_works_on_a_live_log(live: Live, line: str) -> None:
+def test_a_line_of_the_manual_works_on_a_live_log(shared: Session, line: str) -> None:
     if line.startswith("sqlite3") and shutil.which("sqlite3") is None:
         pytest.skip("sqlite3 is not installed")
-    session = live.new()
-    session.tell("/tool README.md kind=read\n/say hello")
-    turn = session.send("/say going\n/sleep 60")
-    session.wait_for_text("going")
-    before = session.count()
-    home = str(session.directory.parents[1])
-    command = line.replace("~/.agh", home).replace("ID", session.id)
+    shared.tell("/tool README.md kind=read\n/say hello")
+    turn = shared.send("/say going\n/sleep 60")
+    wait_until(lambda: shared.text(turn) == "going")
+    before = shared.events()
+    home = str(shared.directory.parents[1])
+    command = line.replace("~/.agh", home).replace("ID", shared.id)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     env = {**os.environ, "PATH": path, "AGH_HOME": home}
     result = subprocess.run(command, shell=True, env=env, capture_output=True, text=True, timeout=PATIENCE)
     assert result.returncode == 0, result.stderr
     assert "user_message" in result.stdout or "README" in result.stdout, result.stdout
-    assert session.count() == before and session.is_live()
-    session.agh("cancel")
-    wait_until(lambda: session.has_ended(turn), what=turn)
-    session.check_log()
+    assert shared.events() == before and shared.is_live()
+    shared.agh("cancel")
+    wait_until(lambda: shared.has_ended(turn), what=turn)
+    shared.check_log()
 
 
 def test_a_database_of_a_session_that_is_working(live: Live, tmp_path: Path) -> None:

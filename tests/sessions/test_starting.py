@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.live import Live
+from tests.support.live import Live, Session
 from tests.support.terminal import leave, open_terminal
 
 SLOW = {"AGH_ECHO_OPTIONS": "--init-delay 1.5"}
@@ -22,11 +22,8 @@ def test_a_new_session(live: Live, words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("words", [("prompt", "hello"), ("resume",), ("attach",), ("fork",)])
-def test_a_stopped_session(live: Live, words: tuple[str, ...]) -> None:
-    session = live.new()
-    session.tell("hello")
-    session.stop()
-    with open_terminal(live, "session", words[0], session.id, *words[1:], **SLOW, **XTERM) as terminal:
+def test_a_stopped_session(talked: Session, words: tuple[str, ...]) -> None:
+    with open_terminal(talked.live, "session", words[0], talked.id, *words[1:], **SLOW, **XTERM) as terminal:
         terminal.shows(" starting echo… ")
         if words == ("attach",):
             leave(terminal)

@@ -38,13 +38,11 @@ def test_an_idle_session(live: Live) -> None:
     assert not (session.directory / "events.db-wal").exists()
 
 
-def test_stopping_what_is_stopped_is_no_error_and_writes_nothing(live: Live) -> None:
-    session = live.new()
-    session.stop()
-    before = session.meta()
-    assert "stopped" in session.agh("stop").stdout
-    assert session.meta() == before
-    assert session.count("session_stopped") == 1
+def test_stopping_what_is_stopped_is_no_error_and_writes_nothing(talked: Session) -> None:
+    before = talked.meta()
+    assert "stopped" in talked.agh("stop").stdout
+    assert talked.meta() == before
+    assert talked.count("session_stopped") == 1
 
 
 def test_in_the_middle_of_a_turn(live: Live) -> None:
@@ -128,12 +126,10 @@ def test_a_session_that_does_not_get_started(live: Live) -> None:
     assert session.say("hello") == "echo: hello"
 
 
-def test_whoever_starts_it_hears_that_it_was_stopped(live: Live) -> None:
-    session = live.new()
-    session.stop()
-    starting = live.start("session", "resume", session.id, env={"AGH_ECHO_OPTIONS": "--init-hang"})
-    wait_until(session.is_live, what="a keeper that may not listen yet")
-    session.agh("stop")
+def test_whoever_starts_it_hears_that_it_was_stopped(talked: Session) -> None:
+    starting = talked.live.start("session", "resume", talked.id, env={"AGH_ECHO_OPTIONS": "--init-hang"})
+    wait_until(talked.is_live, what="a keeper that may not listen yet")
+    talked.agh("stop")
     _, stderr = starting.communicate(timeout=PATIENCE)
     assert starting.returncode == 7
-    assert f"session {session.id} was stopped while it was starting" in stderr.decode()
+    assert f"session {talked.id} was stopped while it was starting" in stderr.decode()

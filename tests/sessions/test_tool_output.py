@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from tests.support.answering import Answering
 from tests.support.live import Live, Session
 
@@ -49,24 +47,35 @@ OPENCODE = [
 ]
 
 
-def only_result(session: Session) -> dict[str, Any]:
-    (event,) = session.events("tool_result")
+PRODUCTS = {"codex": CODEX, "pi": PI, "goose": GOOSE, "opencode": OPENCODE}
+
+
+def only_result(session: Session, turn: str) -> dict[str, Any]:
+    (event,) = session.events("tool_result", turn=turn)
     return event.content
 
 
-@pytest.mark.parametrize("updates", [CODEX, PI, GOOSE, OPENCODE], ids=["codex", "pi", "goose", "opencode"])
-def test_output_of_every_product_is_in_the_record(live: Live, updates: list[dict[str, Any]]) -> None:
-    agent = Answering(live, {"session/prompt": {"updates": updates}})
-    session = agent.new()
-    session.prompt("run the tests", "-o", "text")
-    result = only_result(session)
-    assert (result["tool_name"], result["title"]) == ("exec_command", "make test")
-    assert "41 tests passed" in session.agh("transcript").stdout
-    assert "41 tests passed" in live.agh("session", "search", "41 tests passed").stdout
+def numbered(updates: list[dict[str, Any]], number: int) -> dict[str, Any]:
+    """Return an answer with these updates, whose call and output have this number."""
+    text = json.dumps(updates).replace("41 tests", f"{number} tests").replace('"c1"', f'"c{number}"')
+    return {"updates": json.loads(text)}
+
+
+def test_output_of_every_product_is_in_the_record(live: Live) -> None:
+    answers = [numbered(updates, number) for number, updates in enumerate(PRODUCTS.values(), 41)]
+    session = Answering(live, {"session/prompt": answers}).new()
+    for number, product in enumerate(PRODUCTS, 41):
+        output = f"{number} tests passed"
+        turn = session.turn("run the tests")["turn_id"]
+        result = only_result(session, turn)
+        assert (result["tool_name"], result["title"]) == ("exec_command", "make test"), product
+        assert output in session.agh("transcript").stdout, product
+        assert output in live.agh("session", "search", output).stdout, product
     session.stop()
     page = live.workspace / "page.html"
     session.agh("export", "--format", "html", "--to", page)
-    assert "41 tests passed" in page.read_text()
+    for number, product in enumerate(PRODUCTS, 41):
+        assert f"{number} tests passed" in page.read_text(), product
 
 
 def test_output_is_in_the_history_that_another_agent_gets(live: Live) -> None:
@@ -78,14 +87,14 @@ def test_output_is_in_the_history_that_another_agent_gets(live: Live) -> None:
     assert "41 tests passed" in session.text()
 
 
-@pytest.mark.parametrize("command", ["echo out; echo err >&2", "echo out; echo err >&2; exit 3"])
-def test_our_own_terminal(live: Live, command: str) -> None:
+def test_our_own_terminal(live: Live) -> None:
     """The agent only names the terminal, and releases it before its tool call is completed."""
     session = live.new(args=("--permissions", "approve-all"))
-    session.tell(f"/run {command}")
-    result = only_result(session)
-    assert result["tool_result"]["stdout"] == "out\nerr\n"
-    assert (result["tool_name"], result["title"]) == ("execute", command)
+    for command in ("echo out; echo err >&2", "echo out; echo err >&2; exit 3"):
+        session.tell(f"/run {command}")
+        result = only_result(session, session.events("done")[-1].turn_id)
+        assert result["tool_result"]["stdout"] == "out\nerr\n"
+        assert (result["tool_name"], result["title"]) == ("execute", command)
 
 
 def test_news_that_is_not_chat_does_not_split_a_message(live: Live) -> None:

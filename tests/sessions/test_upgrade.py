@@ -23,7 +23,7 @@ class Installation:
 
     def __init__(self, live: Live, path: Path) -> None:
         self.live, self.path = live, path
-        shutil.copytree(PACKAGE, path / "agh", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(PACKAGE, path / "agh")  # with what was compiled, which is newer than no edit
 
     def run(self, *args: object, code: int = 0) -> str:
         """Run the program as it is installed now; return its output, or its errors if it must fail."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from tests.support.answering import Answering
 from tests.support.live import Live, Session
 
@@ -31,23 +29,25 @@ def spoken(session: Session) -> list[tuple[str, str]]:
     return [(message["role"], message.get("content") or message["summary"]) for message in messages]
 
 
-@pytest.mark.parametrize(
-    "echo",
-    [
-        [chunk("look at the clock")],
-        [chunk("look at "), chunk("the clock")],
-        [chunk("look at\nthe clock\n", messageId="m1")],
-        [chunk("look"), {"sessionUpdate": "session_info_update", "title": "Clock"}, chunk(" at the clock")],
-    ],
-)
-def test_our_own_prompt_is_recognised(live: Live, echo: list[dict[str, Any]]) -> None:
-    session = prompted(live, "look at the clock", *echo, chunk("ok", "agent"))
-    assert spoken(session) == [("user", "look at the clock"), ("assistant", "ok")]
+ECHOES = [
+    [chunk("look at the clock")],
+    [chunk("look at "), chunk("the clock")],
+    [chunk("look at\nthe clock\n", messageId="m1")],
+    [chunk("look"), {"sessionUpdate": "session_info_update", "title": "Clock"}, chunk(" at the clock")],
+]
+
+
+def test_our_own_prompt_is_recognised(live: Live) -> None:
+    answers = [{"updates": [*echo, chunk("ok", "agent")]} for echo in ECHOES]
+    session = Answering(live, {"session/prompt": answers}).new()
+    for count, echo in enumerate(ECHOES, 1):
+        turn_id = session.turn("look at the clock")["turn_id"]
+        assert spoken(session) == [("user", "look at the clock"), ("assistant", "ok")] * count, echo
+        titles = [event.content["title"] for event in session.events("system", turn=turn_id)]
+        assert titles.count("user_message_chunk") == sum(
+            update["sessionUpdate"] == "user_message_chunk" for update in echo
+        ), "nothing is dropped"
     assert not session.markers()
-    titles = [event.content["title"] for event in session.events("system")]
-    assert titles.count("user_message_chunk") == sum(
-        update["sessionUpdate"] == "user_message_chunk" for update in echo
-    ), "nothing is dropped"
 
 
 def test_a_message_of_somebody_else_is_not_the_models_words(live: Live) -> None:

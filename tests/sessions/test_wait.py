@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import time
 
-from tests.support.live import Live
+from tests.support.live import Live, Session
 from tests.support.wait import wait_until
 
 
-def test_until_idle(live: Live) -> None:
-    session = live.new()
-    session.send("/sleep 0.4\n/say done")
-    result = session.agh("wait", "--timeout", "10s", "-o", "json")
+def test_until_idle(shared: Session) -> None:
+    turn_id = shared.send("/sleep 0.4\n/say done")
+    result = shared.agh("wait", "--timeout", "10s", "-o", "json")
     view = json.loads(result.stdout)["session"]
     assert (view["phase"], view["badge"]) == ("idle", "idle")
-    assert session.text() == "done"
+    assert shared.text(turn_id) == "done"
 
 
 def test_until_the_turn_ends_though_another_one_waits(live: Live) -> None:
@@ -41,22 +40,21 @@ def test_until_stopped(live: Live) -> None:
     assert session.agh("wait", "--until", "stopped", "--timeout", "1s").returncode == 0
 
 
-def test_until_permission(live: Live) -> None:
-    session = live.new()
-    session.send("/sleep 0.3\n/ask path=a.txt May I?")
-    result = session.agh("wait", "--until", "permission", "--timeout", "10s", "-o", "json")
+def test_until_permission(shared: Session) -> None:
+    shared.send("/sleep 0.3\n/ask path=a.txt May I?")
+    result = shared.agh("wait", "--until", "permission", "--timeout", "10s", "-o", "json")
     view = json.loads(result.stdout)["session"]
     assert (view["phase"], view["badge"]) == ("waiting_for_permission", "waiting-for-input")
-    session.decide("deny")
+    shared.decide("deny")
 
 
-def test_a_timeout_is_3_and_on_time(live: Live) -> None:
-    session = live.new()
-    session.send("/sleep 30")
+def test_a_timeout_is_3_and_on_time(shared: Session) -> None:
+    shared.send("/sleep 30")
     for until in ("idle", "turn", "stopped", "permission"):
         started = time.monotonic()
-        assert session.error("wait", "--until", until, "--timeout", "0.3s", code=3)["code"] == "timed_out"
+        assert shared.error("wait", "--until", until, "--timeout", "0.3s", code=3)["code"] == "timed_out"
         assert 0.3 <= time.monotonic() - started < 20, "long before the turn ends"
+    shared.call("cancel")
 
 
 def test_what_can_no_longer_happen_is_not_waited_for(live: Live) -> None:
@@ -75,8 +73,7 @@ def test_what_can_no_longer_happen_is_not_waited_for(live: Live) -> None:
     assert session.agh("wait", "--until", "idle", "--timeout", "5s").returncode == 0
 
 
-def test_usage(live: Live) -> None:
-    live.agh("session", "wait", "nobody", code=4)
-    session = live.new()
-    session.agh("wait", "--until", "later", code=2)
-    session.agh("wait", "--timeout", "later", code=2)
+def test_usage(shared: Session) -> None:
+    shared.live.agh("session", "wait", "nobody", code=4)
+    shared.agh("wait", "--until", "later", code=2)
+    shared.agh("wait", "--timeout", "later", code=2)
