@@ -16,7 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from agh.home import Session
+from agh.keeper import client
+from agh.store import lock
 from tests.support.program import AGH
+from tests.support.wait import PATIENCE
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -42,8 +46,9 @@ def user(tmp_path: Path) -> Iterator[dict[str, str]]:
     commit = "git init -q && echo hello > notes && git add notes && git commit -qm 'say hello'"
     subprocess.run(["bash", "-c", commit], cwd=project, env=env, check=True, timeout=30)
     yield env
-    for session in (tmp_path / "agh" / "sessions").glob("sess-*"):
-        subprocess.run([AGH, "session", "stop", session.name], env=env, capture_output=True, timeout=60)
+    for path in (tmp_path / "agh" / "sessions").glob("sess-*"):
+        if lock.is_held(session := Session.at(path)):
+            client.call(session, "stop", limit=PATIENCE)
 
 
 def test_there_are_the_blocks_we_think() -> None:

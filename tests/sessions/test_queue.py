@@ -29,7 +29,10 @@ def generations(session: Session) -> list[int]:
 
 def busy(live: Live, text: str = "/ask path=a.txt") -> Session:
     """Return a live session whose turn waits until its permission is decided."""
-    session = live.new()
+    return occupy(live.new(), text)
+
+
+def occupy(session: Session, text: str = "/ask path=a.txt") -> Session:
     session.send(text)
     pending(session)
     return session
@@ -166,14 +169,14 @@ def test_steering_comes_in_where_a_tool_has_ended(live: Live) -> None:
     assert [status for status, _ in session.inputs()] == ["sent"] * 3
 
 
-def test_steering_without_a_tool_comes_after_the_turn(live: Live) -> None:
-    session = live.new()
-    session.send("/say begun\n/stream 10 0.05\n/say whole")
-    session.wait_for_text("begun")
-    assert session.prompt("/say after", "--steer", "-o", "text").stdout == "after\n"
-    assert "prompt_cancel" not in session.markers()
-    assert [event.content["stop_reason"] for event in session.events("done")] == ["end_turn", "end_turn"]
-    assert "whole" in session.text()
+def test_steering_without_a_tool_comes_after_the_turn(shared: Session) -> None:
+    markers, turn_id = len(shared.markers()), shared.send("/say begun\n/stream 10 0.05\n/say whole")
+    wait_until(lambda: "begun" in shared.text(turn_id))
+    assert shared.prompt("/say after", "--steer", "-o", "text").stdout == "after\n"
+    assert "prompt_cancel" not in shared.markers()[markers:]
+    ends = [event.content["stop_reason"] for event in shared.events("done")[-2:]]
+    assert ends == ["end_turn", "end_turn"]
+    assert "whole" in shared.text(turn_id)
 
 
 def test_the_queue_of_a_live_session(live: Live) -> None:
@@ -278,7 +281,7 @@ def dropped_by_clear(session: Session) -> None:
 
 
 def dropped_by_cancel(session: Session) -> None:
-    queue(session, "cancel", 2)
+    queue(session, "cancel", listed(session)[-1][0])
 
 
 def dropped_by_an_interrupt(session: Session) -> None:
@@ -286,28 +289,29 @@ def dropped_by_an_interrupt(session: Session) -> None:
 
 
 @pytest.mark.parametrize("drop", [dropped_by_clear, dropped_by_cancel, dropped_by_an_interrupt])
-def test_who_waits_for_a_dropped_prompt_is_told(live: Live, drop: Any) -> None:
-    session = busy(live)
-    waiting = session.start_prompt("/say never", "--idempotency-key", "k", "-o", "json")
-    wait_until(lambda: len(session.inputs()) == 2)
-    drop(session)
-    wait_until(lambda: session.inputs()[1] == ("cancelled", "/say never"))
+def test_who_waits_for_a_dropped_prompt_is_told(shared: Session, drop: Any) -> None:
+    count, key = len(occupy(shared).inputs()), f"k-{drop.__name__}"
+    waiting = shared.start_prompt("/say never", "--idempotency-key", key, "-o", "json")
+    wait_until(lambda: len(shared.inputs()) == count + 1)
+    drop(shared)
+    wait_until(lambda: shared.inputs()[count] == ("cancelled", "/say never"))
     assert ended(waiting) not in (0, 70)
     assert b"error" in waiting.communicate(timeout=PATIENCE)[1]
-    again = session.start_prompt("/say never", "--idempotency-key", "k", "-o", "json")
+    again = shared.start_prompt("/say never", "--idempotency-key", key, "-o", "json")
     assert ended(again) not in (0, 70), "and so is the one who asks for it again"
+    go_on(shared)
 
 
-def test_the_timeout_of_a_waiting_prompt_leaves_the_running_turn_alone(live: Live) -> None:
-    session = busy(live)
-    waiting = session.start_prompt("/say never", "--timeout", "0.3s", "-o", "json")
-    wait_until(lambda: len(session.inputs()) == 2)
+def test_the_timeout_of_a_waiting_prompt_leaves_the_running_turn_alone(shared: Session) -> None:
+    count, markers = len(occupy(shared).inputs()), len(shared.markers())
+    waiting = shared.start_prompt("/say never", "--timeout", "0.3s", "-o", "json")
+    wait_until(lambda: len(shared.inputs()) == count + 1)
     assert ended(waiting) == 3
-    assert "prompt_cancel" not in session.markers()
-    assert session.inputs()[1] == ("cancelled", "/say never")
-    go_on(session)
-    session.wait_idle()
-    assert session.text() == "permission: allow_once"
+    assert "prompt_cancel" not in shared.markers()[markers:]
+    assert shared.inputs()[count] == ("cancelled", "/say never")
+    go_on(shared)
+    shared.wait_idle()
+    assert shared.text(shared.events("done")[-1].turn_id) == "permission: allow_once"
 
 
 def test_nothing_overtakes_while_a_hook_runs(live: Live) -> None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from agh.core.events import timestamp
 from tests.support.answering import Answering
+from tests.support.build import Home, user
+from tests.support.files import tree
 from tests.support.live import ECHO, Live
-from tests.support.program import AGH
+from tests.support.program import AGH, in_process
 from tests.support.terminal import run_on_terminal
 from tests.support.wait import wait_until
 
@@ -46,9 +50,8 @@ def test_exits_as_the_turn_ended(live: Live, args: tuple[str, ...], code: int) -
 
 
 def test_what_cannot_run_leaves_no_session(live: Live) -> None:
-    run(live, "", code=2)
-    run(live, code=2)
-    run(live, "hello", "--timeout", "soon", code=2)
+    for args in ([""], [], ["hello", "--timeout", "soon"]):
+        run_error(live, "--agent", "echo", *args)
     assert live.sessions() == []
 
 
@@ -180,16 +183,20 @@ def test_rm_does_not_go_with_keep_or_continue(live: Live) -> None:
     assert live.sessions() == []
 
 
-def run_error(live: Live, *args: object) -> str:
-    return live.agh("run", *args, code=2).stderr
+def run_error(live: Live, *args: str, verb: str = "run", code: int = 2) -> str:
+    """Return the errors of a command that is refused before it starts anything, so that it can run here."""
+    result = in_process(verb, *args, cwd=live.workspace)
+    assert result.returncode == code, result
+    return str(result.stderr)
 
 
 def test_continue_is_the_newest_session_here(live: Live, tmp_path: Path) -> None:
-    first, second, archived = live.new(), live.new(), live.new()
-    first.stop()
+    home = Home(live.home)
+    home.session(workspace_path=str(live.workspace))
+    second = live.new()
     second.stop()
-    archived.stop()
-    archived.agh("archive")
+    now = timestamp(datetime.now(UTC))
+    home.session(workspace_path=str(live.workspace), archived=True, created_at=now, updated_at=now)
     (tmp_path / "elsewhere").mkdir()
     other = live.new(args=("--workspace", str(tmp_path / "elsewhere")))
     result = live.agh("run", "--continue", "hello", "-o", "json")
@@ -207,25 +214,25 @@ def test_continue_is_the_newest_session_here(live: Live, tmp_path: Path) -> None
 
 
 def test_continue_where_there_is_nothing(live: Live) -> None:
-    for command in (["run", "-c"], ["prompt", "-c"]):
-        result = live.agh(*command, "hello", code=4)
-        assert "agh: there is no session here to continue\nhint: agh run TEXT" in result.stderr
+    for verb in ("run", "prompt"):
+        error = run_error(live, "-c", "hello", verb=verb, code=4)
+        assert "agh: there is no session here to continue\nhint: agh run TEXT" in error
     assert live.sessions() == []
 
 
 def test_continue_takes_no_options_of_a_new_session(live: Live) -> None:
-    session = live.new()
+    session = Home(live.home).session([user("hello")], workspace_path=str(live.workspace))
+    before = tree(live.home)
     for option in (["--agent", "echo"], ["--name", "x"], ["--model", "large"], ["--replace"]):
         assert f"{option[0]} is only for a new session" in run_error(live, "-c", *option, "hello")
-    assert "ID" in live.agh("prompt", "-c", session.id, "hello", code=2).stderr
-    session.agh("status")
-    assert session.count("user_message") == 0
+    assert "ID" in run_error(live, "-c", session.name, "hello", verb="prompt")
+    assert tree(live.home) == before
 
 
 def test_a_prompt_without_a_session_offers_the_newest(live: Live) -> None:
-    live.new()
-    result = live.agh("prompt", "why does it fail?", code=2)
-    assert result.stderr.endswith("hint: agh prompt --continue 'why does it fail?'\n")
+    Home(live.home).session(workspace_path=str(live.workspace))
+    error = run_error(live, "why does it fail?", verb="prompt")
+    assert error.endswith("hint: agh prompt --continue 'why does it fail?'\n")
 
 
 def test_the_agent_that_was_chosen_is_said(live: Live, tmp_path: Path) -> None:

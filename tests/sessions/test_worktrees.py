@@ -13,7 +13,9 @@ import pytest
 from agh.errors import WorktreeUnclear
 from agh.sessions import worktree
 from agh.sessions.git import git
+from tests.support.build import Home
 from tests.support.live import Live, Session
+from tests.support.resume import edit_meta
 
 
 class Repository:
@@ -66,9 +68,17 @@ def branched(live: Live, *args: str) -> Session:
     return live.new(args=("--permissions", "approve-all", "--worktree", *args))
 
 
-def stopped(live: Live, *args: str) -> Session:
-    session = branched(live, *args)
-    session.stop()
+def stopped(live: Live, branch: str = "", name: str | None = None) -> Session:
+    """Return a stopped session in a worktree as a new session gets it, but whose agent never ran."""
+    tree, workspace = worktree.add(str(live.workspace), branch, name)
+    directory = Home(live.home).session(name=name, workspace_path=workspace, worktree=tree)
+    return live.session(directory.name)
+
+
+def moved(session: Session, branch: str) -> Session:
+    """Return a stopped session that has talked, now in a worktree as a new session gets it."""
+    tree, workspace = worktree.add(str(session.live.workspace), branch)
+    edit_meta(session, workspace_path=workspace, worktree=tree)
     return session
 
 
@@ -115,8 +125,8 @@ def test_a_worktree_that_is_gone_is_made_again(live: Live, repository: Repositor
     assert "recreated" not in session.agh("resume").stderr
 
 
-def test_it_comes_back_on_the_branch_it_was_last_on(live: Live, repository: Repository) -> None:
-    session = stopped(live, "fix")
+def test_it_comes_back_on_the_branch_it_was_last_on(talked: Session, repository: Repository) -> None:
+    session = moved(talked, "fix")
     repository("switch", "-qc", "other", at=tree_of(session))
     shutil.rmtree(tree_of(session))
     session.agh("resume")
@@ -129,13 +139,15 @@ def test_it_comes_back_on_the_branch_it_was_last_on(live: Live, repository: Repo
     assert repository("rev-parse", "HEAD", at=tree_of(session)) == commit
 
 
-def test_a_branch_that_is_only_on_origin(live: Live, repository: Repository, tmp_path: Path) -> None:
+def test_a_branch_that_is_only_on_origin(
+    live: Live, talked: Session, repository: Repository, tmp_path: Path
+) -> None:
     origin = tmp_path / "origin.git"
     repository("clone", "-q", "--bare", live.workspace, origin)
     repository("remote", "add", "origin", origin)
     repository("push", "-q", "origin", "main:shared", "main:later")
     repository("fetch", "-q", "origin", "shared")
-    session = stopped(live, "shared")
+    session = moved(talked, "shared")
     assert repository("rev-parse", "--abbrev-ref", "shared@{upstream}") == "origin/shared"
     repository("worktree", "remove", tree_of(session))
     repository("branch", "-D", "shared")
@@ -152,8 +164,8 @@ def test_a_branch_that_is_only_on_origin(live: Live, repository: Repository, tmp
     assert session.meta()["state"] == "stopped"
 
 
-def test_what_is_in_the_way_is_moved_aside(live: Live, repository: Repository) -> None:
-    session = stopped(live, "fix")
+def test_what_is_in_the_way_is_moved_aside(talked: Session, repository: Repository) -> None:
+    session = moved(talked, "fix")
     path = tree_of(session)
     repository("worktree", "remove", path)
     path.mkdir(parents=True)
@@ -168,8 +180,10 @@ def test_what_is_in_the_way_is_moved_aside(live: Live, repository: Repository) -
     assert (aside / "precious.txt").read_text() == "mine", "delete leaves it too"
 
 
-def test_a_worktree_that_git_forgot_keeps_its_work(live: Live, repository: Repository) -> None:
-    session = stopped(live, "fix")
+def test_a_worktree_that_git_forgot_keeps_its_work(
+    live: Live, talked: Session, repository: Repository
+) -> None:
+    session = moved(talked, "fix")
     path = tree_of(session)
     (path / "file.txt").write_text("not committed")
     shutil.rmtree(live.workspace / ".git" / "worktrees")
@@ -179,8 +193,8 @@ def test_a_worktree_that_git_forgot_keeps_its_work(live: Live, repository: Repos
     assert (path / "file.txt").read_text() == "first\n"
 
 
-def test_what_cannot_be_told_is_not_missing(live: Live, repository: Repository) -> None:
-    session = stopped(live, "fix")
+def test_what_cannot_be_told_is_not_missing(live: Live, talked: Session, repository: Repository) -> None:
+    session = moved(talked, "fix")
     path = tree_of(session)
     broken = Path(session.directory.parent.parent, "bin")
     broken.mkdir()
@@ -222,7 +236,8 @@ def test_a_path_that_cannot_be_looked_at_is_not_missing(
 
 
 def test_delete_removes_a_clean_one_and_its_branch(live: Live, repository: Repository) -> None:
-    session = stopped(live, "--name", "done")
+    session = branched(live, "--name", "done")
+    session.stop()
     path = tree_of(session)
     assert delete(session) == []
     assert not path.parent.exists()
@@ -232,7 +247,7 @@ def test_delete_removes_a_clean_one_and_its_branch(live: Live, repository: Repos
 
 def test_delete_keeps_commits_and_branches_of_the_users(live: Live, repository: Repository) -> None:
     repository("branch", "theirs")
-    mine, theirs = stopped(live, "--name", "mine"), stopped(live, "theirs")
+    mine, theirs = stopped(live, name="mine"), stopped(live, "theirs")
     for session in (mine, theirs):
         repository.commit("work.txt", "x", at=tree_of(session))
     assert delete(mine) == ["branch agh/mine: 1 commit of its own"]
@@ -291,8 +306,10 @@ def test_git_asks_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert {"GIT_TERMINAL_PROMPT=0", "GIT_SSH_COMMAND=ssh -o BatchMode=yes", "LC_ALL=C"} <= set(output)
 
 
-def test_delete_keeps_a_worktree_that_another_session_uses(live: Live, repository: Repository) -> None:
-    session = stopped(live, "fix")
+def test_delete_keeps_a_worktree_that_another_session_uses(
+    live: Live, talked: Session, repository: Repository
+) -> None:
+    session = moved(talked, "fix")
     path = tree_of(session)
     fork = live.session(session.agh("fork").stdout.strip())
     assert fork.meta()["worktree"]["path"] == str(path)
@@ -319,7 +336,7 @@ def test_prune_says_what_it_kept(live: Live, repository: Repository) -> None:
 
 def test_bad_input_leaves_nothing_behind(live: Live, repository: Repository, tmp_path: Path) -> None:
     new = ("session", "new", "--agent", "echo")
-    live.new(args=("--name", "taken")).stop()
+    Home(live.home).session(name="taken", workspace_path=str(live.workspace))
     before = len(live.sessions())
     (live.workspace / "untracked").mkdir()
     (tmp_path / "plain").mkdir()
@@ -356,7 +373,8 @@ def test_a_directory_inside_the_repository(live: Live, repository: Repository) -
 
 def test_where_worktrees_are_kept_can_be_said(live: Live, repository: Repository, tmp_path: Path) -> None:
     live.configure(f'[session]\nworktrees = "{tmp_path}/scratch/trees"\n')
-    session = stopped(live, "fix")
+    session = branched(live, "fix")
+    session.stop()
     assert tree_of(session).parents[1] == tmp_path / "scratch" / "trees"
     assert delete(session) == []
     assert os.listdir(tmp_path / "scratch" / "trees") == []
@@ -367,13 +385,13 @@ def test_where_worktrees_are_kept_can_be_said(live: Live, repository: Repository
 
 def test_many_at_once_in_one_repository(live: Live, repository: Repository) -> None:
     processes = [
-        live.start("session", "new", "--agent", "echo", "--worktree", "-o", "json") for _ in range(6)
+        live.start("session", "new", "--agent", "echo", "--worktree", "-o", "json") for _ in range(4)
     ]
     outputs = [process.communicate(timeout=60) for process in processes]
-    assert [process.returncode for process in processes] == [0] * 6, outputs
+    assert [process.returncode for process in processes] == [0] * 4, outputs
     branches = {json.loads(out)["session"]["worktree"]["branch"] for out, _ in outputs}
-    assert len(branches) == 6
-    assert repository.worktrees() == 7
+    assert len(branches) == 4
+    assert repository.worktrees() == 5
 
 
 def test_in_a_git_hook(live: Live, repository: Repository) -> None:
