@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.build import Home
-from tests.support.live import Live
+from tests.support.live import Live, Session
 from tests.support.permissions import raw_request
 from tests.support.site import Site, command
 from tools.facts import EXITS
@@ -82,10 +82,9 @@ def test_a_command_exits_with(live: Live, number: int) -> None:
     assert PRODUCED[number](live) == number
 
 
-def test_a_search_without_a_hit_exits_with_1(live: Live) -> None:
-    live.agh(*ECHO, "hello")
-    assert exit_of(live, "search", "hello") == 0
-    assert exit_of(live, "search", "goodbye") == 1
+def test_a_search_without_a_hit_exits_with_1(talked: Session) -> None:
+    assert exit_of(talked.live, "search", "remember") == 0
+    assert exit_of(talked.live, "search", "goodbye") == 1
 
 
 def test_an_empty_inbox_exits_with_1(live: Live) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import time
 
-from tests.support.live import Live
+import pytest
+
+from tests.support.live import Live, Session
 from tests.support.permissions import received
 from tests.support.wait import wait_until
 
@@ -14,6 +16,18 @@ BUSY = "Internal error: 529 overloaded"
 
 def quick(live: Live, delay: str = "0.05s") -> None:
     live.configure(f"[session]\nretry_delay = '{delay}'")
+
+
+@pytest.fixture(scope="module")
+def module_quick(module_live: Live) -> Session:
+    quick(module_live)
+    return module_live.new(args=("--permissions", "approve-all"))
+
+
+@pytest.fixture
+def retrying(shared_live: Live, module_quick: Session) -> Session:
+    """Return a live session that sends again at once, for tests that look at turns of their own."""
+    return module_quick
 
 
 def test_it_is_one_turn_and_each_failure_is_in_the_log(live: Live) -> None:
@@ -35,20 +49,18 @@ def test_it_is_one_turn_and_each_failure_is_in_the_log(live: Live) -> None:
     session.check_log()
 
 
-def test_when_they_are_used_up_the_failure_is_told(live: Live) -> None:
-    quick(live)
-    session = live.new()
-    result = session.prompt("/flaky 9", "--retries", "1", code=1)
+def test_when_they_are_used_up_the_failure_is_told(retrying: Session) -> None:
+    markers, errors = len(retrying.markers()), retrying.count("error")
+    result = retrying.prompt("/flaky 9", "--retries", "1", code=1)
     assert BUSY in result.stderr
-    assert session.markers() == ["provider_failure"]
-    assert session.count("error") == 1
-    session.prompt("/flaky 9", code=1)
-    assert session.markers() == ["provider_failure"], "without the option nothing is sent again"
+    assert retrying.markers()[markers:] == ["provider_failure"]
+    assert retrying.count("error") == errors + 1
+    retrying.prompt("/flaky 9", code=1)
+    assert retrying.markers()[markers:] == ["provider_failure"], "without the option nothing is sent again"
 
 
-def test_what_was_shown_or_will_not_pass_is_not_sent_again(live: Live) -> None:
-    quick(live)
-    session = live.new(args=("--permissions", "approve-all"))
+def test_what_was_shown_or_will_not_pass_is_not_sent_again(retrying: Session) -> None:
+    markers, turns, errors = len(retrying.markers()), retrying.count("user_message"), retrying.count("error")
     for prompt in (
         f"/say first words\n/error -32603 {BUSY}",
         f"/think a while\n/error -32603 {BUSY}",
@@ -58,9 +70,9 @@ def test_what_was_shown_or_will_not_pass_is_not_sent_again(live: Live) -> None:
         "/error -32603 401 invalid api key",
         "/error -32602 overloaded",
     ):
-        session.prompt(prompt, "--retries", "3", code=9 if "api key" in prompt else 1)
-    assert session.markers() == []
-    assert session.count("user_message") == session.count("error") == 7
+        retrying.prompt(prompt, "--retries", "3", code=9 if "api key" in prompt else 1)
+    assert retrying.markers()[markers:] == []
+    assert (retrying.count("user_message"), retrying.count("error")) == (turns + 7, errors + 7)
 
 
 def test_a_cancel_ends_the_wait_at_once(live: Live) -> None:
@@ -87,11 +99,9 @@ def test_the_sessions_end_ends_the_wait_at_once(live: Live) -> None:
     session.check_log()
 
 
-def test_a_queued_prompt_keeps_its_own(live: Live) -> None:
-    quick(live)
-    session = live.new()
-    session.send("/sleep 0.3")
-    assert session.say("/flaky 1\n/say made it", "--retries", "1") == "made it"
+def test_a_queued_prompt_keeps_its_own(retrying: Session) -> None:
+    retrying.send("/sleep 0.3")
+    assert retrying.say("/flaky 1\n/say made it", "--retries", "1") == "made it"
 
 
 def test_run_takes_it_too(live: Live) -> None:

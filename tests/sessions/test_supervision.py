@@ -47,6 +47,36 @@ def supervise(live: Live, *more: str, **limits: str) -> None:
     live.configure("\n".join([*more, "[session.supervision]", *lines]))
 
 
+@pytest.fixture(scope="module")
+def module_warning(module_live: Live) -> Session:
+    supervise(module_live, inactivity_warning_after="0.4s")
+    return module_live.new()
+
+
+@pytest.fixture
+def warning(shared_live: Live, module_warning: Session) -> Session:
+    """Return a live session with a warning after 0.4 s, for tests that look at turns of their own."""
+    return module_warning
+
+
+@pytest.fixture(scope="module")
+def module_telling(module_live: Live) -> Session:
+    supervise(module_live, progress_notify_interval="0.2s")
+    return module_live.new()
+
+
+@pytest.fixture
+def telling(shared_live: Live, module_telling: Session) -> Session:
+    """Return a live session that tells of its progress, for tests that look at turns of their own."""
+    return module_telling
+
+
+def progress_of(session: Session, text: str) -> list[Event]:
+    """Let a turn run to its end; return what it told of its progress."""
+    session.tell(text)
+    return session.events("runtime_progress", turn=session.events("done")[-1].turn_id)
+
+
 def view(session: Session) -> dict[str, Any]:
     """Return what `status` and `list` show."""
     return session_view(home.Session.at(session.directory))
@@ -143,11 +173,8 @@ def test_the_end_of_a_hanging_turn_says_why(live: Live) -> None:
     assert "no activity for" in session.events("error")[0].content["error"]
 
 
-def test_progress_is_told_and_is_no_chat(live: Live) -> None:
-    supervise(live, progress_notify_interval="0.3s")
-    session = live.new()
-    session.tell("/tool Build id=call-9 kind=execute delay=1.2\n/sleep 0.8\n/say built")
-    events = session.events("runtime_progress")
+def test_progress_is_told_and_is_no_chat(telling: Session) -> None:
+    events = progress_of(telling, "/tool Build id=call-9 kind=execute delay=1.2\n/sleep 0.8\n/say built")
     assert len(events) >= 3
     for event in events:
         assert set(event.content["runtime"]) == RUNTIME
@@ -157,27 +184,25 @@ def test_progress_is_told_and_is_no_chat(live: Live) -> None:
     assert (after["current_tool"], after["tool_call_id"]) == (None, None)
     assert during["turn_id"] == events[0].turn_id
     assert [type(during[key]) for key in ("idle_seconds", "elapsed_seconds")] == [int, int]
-    messages = json.loads(session.agh("transcript", "-o", "json").stdout)["messages"]
+    messages = json.loads(telling.agh("transcript", "-o", "json").stdout)["messages"]
     assert "Still working" not in json.dumps(messages)
 
 
-def test_one_warning_per_turn_and_every_recovery(live: Live) -> None:
-    supervise(live, inactivity_warning_after="0.4s")
-    session = live.new()
+def test_one_warning_per_turn_and_every_recovery(warning: Session) -> None:
+    warned, markers = len(warning.events("runtime_warning")), len(warning.markers())
     for _ in range(2):
-        session.tell("/sleep 0.8\n/say a\n/sleep 0.8\n/stream 4 0.1")
-    warnings = session.events("runtime_warning")
+        warning.tell("/sleep 0.8\n/say a\n/sleep 0.8\n/stream 4 0.1")
+    warnings = warning.events("runtime_warning")[warned:]
     assert len(warnings) == 2
-    assert len({one.turn_id for one in warnings}) == 2
-    assert session.markers() == ["session_unhealthy", "session_recovered"] * 4
-    wait_until(lambda: view(session)["badge"] == "idle")
+    assert len({event.turn_id for event in warnings}) == 2
+    assert warning.markers()[markers:] == ["session_unhealthy", "session_recovered"] * 4
+    wait_until(lambda: view(warning)["badge"] == "idle")
 
 
-def test_the_end_of_a_silent_turn_is_a_recovery_too(live: Live) -> None:
-    supervise(live, inactivity_warning_after="0.3s")
-    session = live.new()
-    session.tell("/sleep 1")
-    assert session.markers() == ["session_unhealthy", "session_recovered"]
+def test_the_end_of_a_silent_turn_is_a_recovery_too(warning: Session) -> None:
+    markers = len(warning.markers())
+    warning.tell("/sleep 1")
+    assert warning.markers()[markers:] == ["session_unhealthy", "session_recovered"]
 
 
 def test_zero_is_off(live: Live) -> None:
@@ -269,11 +294,8 @@ def test_an_idle_session_ends_and_the_next_prompt_revives_it(live: Live) -> None
     assert session.say("what did I say?").startswith('SEEN 2 user texts: "/sleep 0.6\n/say remembered"')
 
 
-def test_what_the_log_says_of_time_is_in_order(live: Live) -> None:
-    supervise(live, progress_notify_interval="0.2s")
-    session = live.new()
-    session.tell("/sleep 0.7")
-    seen: list[dict[str, Any]] = [event.content["runtime"] for event in session.events("runtime_progress")]
+def test_what_the_log_says_of_time_is_in_order(telling: Session) -> None:
+    seen: list[dict[str, Any]] = [event.content["runtime"] for event in progress_of(telling, "/sleep 0.7")]
     assert len(seen) >= 2
     moments = [event["last_progress_at"] for event in seen]
     assert moments == sorted(moments)

@@ -33,6 +33,17 @@ def quit(screen: Screen) -> None:
     assert screen.ends() == 0
 
 
+@pytest.fixture(scope="module")
+def module_work(module_live: Live) -> Session:
+    return named(module_live, "work")
+
+
+@pytest.fixture
+def work(shared_live: Live, module_work: Session) -> Session:
+    """Return the only session of a home, for tests that leave it as it is."""
+    return module_work
+
+
 def test_sessions_come_and_go(live: Live) -> None:
     first = named(live, "fix-login")
     first.tell("hello there")
@@ -105,23 +116,22 @@ def test_two_screens_see_the_same_and_one_answer_counts(live: Live) -> None:
     assert [request.decision for request in requests(session)] == ["allowed"]
 
 
-def test_enter_attaches_and_detaching_returns(live: Live) -> None:
-    session = named(live, "talk")
-    with open_screen(live, "top") as screen:
+def test_enter_attaches_and_detaching_returns(work: Session) -> None:
+    with open_screen(work.live, "top") as screen:
         screen.shows("q quit")
         screen.type("\r")
-        wait_until(lambda: session.meta().get("attach"), what="the lease")
+        wait_until(lambda: work.meta().get("attach"), what="the lease")
         shown = len(screen.raw)
 
         def is_detached() -> bool:
             screen.type("\x04")
-            return not session.meta().get("attach")
+            return not work.meta().get("attach")
 
         screen.awaits(is_detached)
         screen.awaits(lambda: b"agh top" in screen.raw[shown:], what="the list")
-        screen.shows("talk", "q quit")
+        screen.shows("work", "q quit")
         quit(screen)
-    assert session.is_live()
+    assert work.is_live()
 
 
 def test_an_attach_that_fails_is_explained(live: Live) -> None:
@@ -214,19 +224,18 @@ def test_it_rings_for_what_comes_in(live: Live) -> None:
 
 
 @pytest.mark.parametrize("ignores", [False, True], ids=["as usual", "nohup"])
-def test_a_terminal_that_is_closed_leaves_nothing(live: Live, ignores: bool) -> None:
-    session = named(live, "work")
+def test_a_terminal_that_is_closed_leaves_nothing(work: Session, ignores: bool) -> None:
     handler = signal.signal(signal.SIGHUP, signal.SIG_IGN) if ignores else None
     try:
-        with open_screen(live, "top") as screen:
+        with open_screen(work.live, "top") as screen:
             screen.shows("work")
             screen.hang_up()
             wait_until(lambda: screen.process.poll() is not None, what="the end of agh top")
     finally:
         if ignores:
             signal.signal(signal.SIGHUP, handler)
-    assert session.is_live()
-    assert [process.pid for process in live.processes() if "top" in process.argv] == []
+    assert work.is_live()
+    assert [process.pid for process in work.live.processes() if "top" in process.argv] == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.live import ECHO, Live
 from tests.support.permissions import answers, outcomes
+from tests.support.program import in_process
 from tests.support.terminal import open_terminal
 from tests.support.wait import wait_until
 
@@ -30,6 +31,13 @@ def plant(live: Live, settings: str = DENY, **files: str) -> Path:
 
 def state(live: Live) -> str:
     return str(json.loads(live.agh("workspace", "show", "-o", "json").stdout)["workspace"]["trust"])
+
+
+def trust(live: Live, *args: str, code: int = 0) -> str:
+    """Run `workspace trust` in this process, which it does not matter to; return its errors."""
+    result = in_process("workspace", "trust", *args, cwd=live.workspace)
+    assert result.returncode == code, result
+    return str(result.stderr)
 
 
 def denies(live: Live) -> bool:
@@ -57,7 +65,7 @@ def test_trust_shows_and_stores_and_untrust_forgets(live: Live) -> None:
 @pytest.mark.parametrize("change", ["another rule", "no file", "no folder", "a link"])
 def test_the_trusted_copy_stays_in_force(live: Live, tmp_path: Path, change: str) -> None:
     folder = plant(live)
-    live.agh("workspace", "trust", "--yes")
+    trust(live, "--yes")
     if change == "another rule":
         (folder / "config.toml").write_text("[permissions]\nmode = 'approve-all'\n")
     elif change == "a link":
@@ -82,10 +90,10 @@ def test_the_trusted_copy_stays_in_force(live: Live, tmp_path: Path, change: str
 
 def test_the_difference_is_shown_and_trusted(live: Live) -> None:
     plant(live)
-    live.agh("workspace", "trust", "--yes")
+    trust(live, "--yes")
     plant(live, DENY.replace("a.txt", "b.txt"))
-    process = live.agh("workspace", "trust", "--yes")
-    assert "-path = 'a.txt'" in process.stderr and "+path = 'b.txt'" in process.stderr
+    difference = trust(live, "--yes")
+    assert "-path = 'a.txt'" in difference and "+path = 'b.txt'" in difference
     assert (state(live), denies(live)) == ("trusted", False)
     assert len(list((live.home / "trusted").iterdir())) == 1
 
@@ -110,7 +118,7 @@ def test_it_asks_at_a_terminal(live: Live, typed: str, result: str) -> None:
 
 def test_a_program_in_there_is_the_one_that_was_trusted(live: Live) -> None:
     plant(live, HOOK, hook="#!/bin/sh\ntouch trusted-ran\n")
-    live.agh("workspace", "trust", "--yes")
+    trust(live, "--yes")
     plant(live, HOOK, hook="#!/bin/sh\ntouch changed-ran\n")
     live.new()
     wait_until((live.workspace / "trusted-ran").exists)
@@ -121,7 +129,7 @@ def test_an_agent_from_there_is_the_one_that_was_trusted(live: Live) -> None:
     folder = plant(live, "") / "agents"
     folder.mkdir()
     (folder / "theirs.toml").write_text(f"argv = {json.dumps(list(ECHO))}\n")
-    live.agh("workspace", "trust", "--yes")
+    trust(live, "--yes")
     (folder / "theirs.toml").write_text('argv = ["touch", "changed-ran"]\n')
     session = live.session(live.agh("session", "new", "--agent", "theirs").stdout.strip())
     assert session.tell("hello") == "echo: hello"
@@ -130,7 +138,7 @@ def test_an_agent_from_there_is_the_one_that_was_trusted(live: Live) -> None:
 
 def test_what_an_agent_writes_there_is_not_obeyed_at_the_next_start(live: Live) -> None:
     plant(live)
-    live.agh("workspace", "trust", "--yes")
+    trust(live, "--yes")
     session = live.new(args=("--permissions", "approve-all"))
     plant(live, "[[permissions.rules]]\ndecision = 'allow'\nkind = '*'\n")
     session.stop()
@@ -156,7 +164,7 @@ def test_what_cannot_be_trusted(live: Live, kind: str) -> None:
         (folder / "out").symlink_to("/etc/passwd")
     else:
         (folder / "large").write_bytes(b"x" * (2 << 20))
-    live.agh("workspace", "trust", "--yes", code=2)
+    trust(live, "--yes", code=2)
     assert state(live) == "untrusted"
 
 
@@ -174,7 +182,7 @@ def test_a_workspace_that_holds_the_home(live: Live, monkeypatch: pytest.MonkeyP
 
 def test_the_pads_of_a_council_are_no_settings(live: Live) -> None:
     folder = plant(live)
-    live.agh("workspace", "trust", "--yes")
+    trust(live, "--yes")
     (folder / "council").mkdir()
     (folder / "council" / "notes").write_text("notes")
     assert state(live) == "trusted"
@@ -182,5 +190,5 @@ def test_the_pads_of_a_council_are_no_settings(live: Live) -> None:
 
 def test_a_directory_without_settings_is_nothing_to_trust(live: Live) -> None:
     for option in ([], ["--yes"]):
-        result = live.agh("workspace", "trust", *option, code=2)
-        assert "cannot be trusted: it has no .agh/ with settings" in result.stderr
+        error = trust(live, *option, code=2)
+        assert "cannot be trusted: it has no .agh/ with settings" in error
