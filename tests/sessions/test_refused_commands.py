@@ -232,8 +232,8 @@ def check(live: Live, tmp_path: Path, cases: Cases, session: Session | None = No
         args = [words.get(word, word) for word in shlex.split(line)]
         if session:
             ended = in_process("session", *args, cwd=live.workspace)
-        else:  # a keeper may be started ahead, which must be waited for
-            ended = live.agh(*args, code=None)
+        else:  # only the installed program starts a keeper ahead, for a session that then is refused
+            ended = live.agh(*args, code=None, by_exec=args[:2] == ["session", "new"])
         after = snapshot(live)
         changed = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
         if ended.returncode != code:

@@ -50,8 +50,9 @@ def test_exits_as_the_turn_ended(live: Live, args: tuple[str, ...], code: int) -
 
 
 def test_what_cannot_run_leaves_no_session(live: Live) -> None:
-    for args in ([""], [], ["hello", "--timeout", "soon"]):
-        run_error(live, "--agent", "echo", *args)
+    run(live, "", code=2)
+    run(live, code=2)
+    run(live, "hello", "--timeout", "soon", code=2)
     assert live.sessions() == []
 
 
@@ -179,12 +180,12 @@ def test_a_second_ctrl_c_does_what_it_says(live: Live, keep: bool) -> None:
 
 def test_rm_does_not_go_with_keep_or_continue(live: Live) -> None:
     for option in ("--keep", "--continue"):
-        assert "--rm" in run_error(live, "--rm", option, "hello")
+        assert "--rm" in live.agh("run", "--rm", option, "hello", code=2).stderr
     assert live.sessions() == []
 
 
 def run_error(live: Live, *args: str, verb: str = "run", code: int = 2) -> str:
-    """Return the errors of a command that is refused before it starts anything, so that it can run here."""
+    """Return the errors of a command that is refused and starts no keeper ahead, so that it can run here."""
     result = in_process(verb, *args, cwd=live.workspace)
     assert result.returncode == code, result
     return str(result.stderr)
