@@ -1,4 +1,4 @@
-"""kill -9 of anyone, at any moment of a scripted turn, hundreds of times in one session.
+"""kill -9 of anyone, at any moment of a scripted turn, again and again in one session.
 
 A round is one `agh session prompt`, which resumes what the round before has killed. The victim is the
 command, the keeper, its leash, the agent, or keeper and leash together. Whatever happens: what was shown is
@@ -24,7 +24,7 @@ from tests.support.processes import Process, kill, look_at
 from tests.support.rounds import Rounds
 from tests.support.wait import wait_until
 
-KILLS, TESTS = 100, 4
+KILLS, TESTS = 40, 4  # in the suite; the soak goes on for its share of the time
 VICTIMS = ("command", "keeper", "leash", "agent", "keeper and leash")
 SCRIPT = "/say round-{n} begins\n/tool Read id=c1\n/stream 15 0.003\n/say round-{n} ends"
 
@@ -100,7 +100,8 @@ class Story:
 
     def play(self, number: int, chance: random.Random) -> None:
         """Send a prompt, and kill someone at a random moment of its start or its turn."""
-        victim, span = chance.choice(VICTIMS), self.spans[self.session.is_live()]
+        missing = [victim for victim in VICTIMS if victim not in self.fired]
+        victim, span = chance.choice(missing or VICTIMS), self.spans[self.session.is_live()]
         command = self.session.start_prompt(SCRIPT.format(n=number), "-o", "jsonl")
         lines: list[bytes] = []
         assert command.stdout and command.stderr
@@ -201,11 +202,11 @@ def test_any_process_killed_at_any_moment(live: Live, rounds: Rounds, part: int)
     story = Story(live)
     count = KILLS // TESTS
     number = 0
-    for number, chance in rounds(2 * count):
+    for number, chance in rounds(5 * count):
         story.play(number, chance)
-        if rounds.seconds is None and sum(story.fired.values()) >= count:
+        if rounds.seconds is None and story.fired.total() >= count and set(story.fired) == set(VICTIMS):
             break
     story.end(number)
     if rounds.seconds is None:
-        assert sum(story.fired.values()) >= count
+        assert story.fired.total() >= count
         assert set(story.fired) == set(VICTIMS)
