@@ -6,6 +6,7 @@ resumed, and the next prompt works. A prompt whose acknowledgement was lost is n
 
 from __future__ import annotations
 
+import os
 from itertools import count
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from agh.errors import AghError
 from tests.support.boundaries import Boundaries
 from tests.support.live import Live, Session
+from tests.support.processes import children_of
 from tests.support.wait import wait_until
 
 ACTS = "commit meta replace write answer"
@@ -32,13 +34,27 @@ class Life:
             self.boundaries.was_killed,
         )
 
+    def start(self) -> bool:
+        """Create the session without a command's process, which is not killed; tell whether it started."""
+        before = {*children_of(os.getpid())}
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in self.env.items():
+                patch.setenv(name, value)
+            try:
+                self.live.new()
+            except AghError:
+                assert self.was_killed()
+                self.live.children += {*children_of(os.getpid())} - before
+                return False
+        return True
+
     def run(self) -> tuple[Session, bool]:
         """Return the session, and whether its prompt was acknowledged."""
-        result = self.live.agh("session", "new", "--agent", "echo", env=self.env, code=None)
+        has_started = self.start()
         (session,) = self.live.sessions()
         acknowledged = False
         try:
-            if result.returncode == 0:
+            if has_started:
                 session.send(TEXT)
                 acknowledged = True
                 wait_until(lambda: session.count("done") or not session.is_live())
