@@ -45,13 +45,27 @@ def sdist(dist: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def installed(shared: Path, wheel: Path) -> Environment:
-    """An environment with the wheel, which tests only look at."""
+def template(shared: Path, wheel: Path) -> Environment:
+    """An environment with the wheel, to be copied; nothing runs in it any more."""
+    folder = shared / "template"
     with (shared / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (shared / "installed").exists():
-            _install(shared / "fresh", wheel)
+            fresh = _prepare(folder)
+            fresh.pip("install", "-q", "--no-index", wheel)
+            fresh.agh("plugins", "list")  # so that its modules are compiled
             (shared / "installed").touch()
+    return Environment(folder)
+
+
+@pytest.fixture(scope="session")
+def installed(shared: Path, template: Environment) -> Environment:
+    """An environment with the wheel, which tests only look at."""
+    with (shared / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (shared / "copied").exists():
+            template.copy_to(shared / "fresh")
+            (shared / "copied").touch()
     return Environment(shared / "fresh")
 
 
@@ -63,16 +77,10 @@ def _prepare(folder: Path) -> Environment:
     return fresh
 
 
-def _install(folder: Path, wheel: Path) -> Environment:
-    fresh = _prepare(folder)
-    fresh.pip("install", "-q", "--no-index", wheel)
-    return fresh
-
-
 @pytest.fixture
-def own(tmp_path: Path, wheel: Path) -> Environment:
+def own(tmp_path: Path, template: Environment) -> Environment:
     """An environment with the wheel, which the test may change."""
-    return _install(tmp_path / "fresh", wheel)
+    return template.copy_to(tmp_path / "fresh")
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -163,6 +164,17 @@ class Environment:
             "PIP_NO_COMPILE": "1",
             "COLUMNS": "100",
         }
+
+    def copy_to(self, folder: Path) -> Environment:
+        """Copy the environment with what is installed in it, but for a user who has done nothing yet."""
+        for part in ("venv", "linked"):
+            shutil.copytree(self.folder / part, folder / part, symlinks=True)
+        (folder / "user").mkdir()
+        copy = Environment(folder)
+        for path in (*copy.bin.iterdir(), *copy.site.glob("*.pth")):  # they name the folder
+            if not path.is_symlink():
+                path.write_text(path.read_text().replace(f"{self.folder}/", f"{folder}/"))
+        return copy
 
     @property
     def site(self) -> Path:
