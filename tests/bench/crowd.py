@@ -27,7 +27,7 @@ PATIENCE = 600.0
 
 
 def crowd(place: Path, quick: bool) -> Iterator[Figure]:
-    count, finished = (6, 80) if quick else (LIVE, FINISHED)
+    count, finished = (2, 80) if quick else (LIVE, FINISHED)
     data.many_sessions(place, finished, crashed=1)
     os.environ["AGH_ECHO_HOME"] = str(place.parent / "echo")
     names = [f"live-{number}" for number in range(count)]

@@ -14,11 +14,11 @@ from tests.support.build import says, take_lock, user
 
 
 def database(place: Path, quick: bool) -> Iterator[Figure]:
-    count = 10 if quick else 1000
-    data.talkative_sessions(place, count)
+    count, length = (8, 50) if quick else (1000, 500)
+    data.talkative_sessions(place, count, length)
     for path in (place / "sessions").rglob("*.*"):
         os.utime(path, (1, 1))  # what was written a moment ago would be read again
-    events, rounds = f"{count} sessions, {count * 500:,} events", 1 if quick else 9
+    events, rounds = f"{count} sessions, {count * length:,} events", 1 if quick else 9
     file = str(place.parent / "bench.db")
     built = taken((AGH, "db", "build", file))
     size = os.path.getsize(file) / 1e6

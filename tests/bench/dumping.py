@@ -26,7 +26,7 @@ for sequence, turn, type, agent, content, at in rows:
 
 
 def dump(place: Path, quick: bool) -> Iterator[Figure]:
-    count = 5_000 if quick else 1_000_000
+    count = 1_000 if quick else 1_000_000
     directory = data.long_log(place, count)
     ours = [AGH, "session", "events", data.ROWS_ID]
     hand = [sys.executable, "-c", BY_HAND, str(directory)]

@@ -77,7 +77,7 @@ def editor(place: Path, quick: bool) -> Iterator[Figure]:
 
 
 async def _measure(place: Path, quick: bool) -> list[Figure]:
-    rounds, count, messages = (1, 500, 100) if quick else (9, CHUNKS, MESSAGES)
+    rounds, count, messages = (1, 50, 20) if quick else (9, CHUNKS, MESSAGES)
     async with thread(place, *ECHO) as bare, thread(place, *ACP) as ours:
         await bare.start()
         await ours.start()

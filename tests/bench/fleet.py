@@ -18,7 +18,7 @@ COUNT = 50
 
 
 def fleet(place: Path, quick: bool) -> Iterator[Figure]:
-    count = 4 if quick else COUNT
+    count = 2 if quick else COUNT
     data.use(place)
     os.environ["AGH_ECHO_HOME"] = str(place.parent / "echo")
     seconds, said = at_once([["new", "--agent", "echo"] for _ in range(count)])

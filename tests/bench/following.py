@@ -64,7 +64,7 @@ def _line(process: subprocess.Popen[bytes]) -> None:
 
 
 def latency(place: Path, quick: bool) -> Iterator[Figure]:
-    count = 60 if quick else 1000
+    count = 10 if quick else 1000
     with _live(place) as log:
         for name, argv, limits in (
             ("inotify", [AGH, *FOLLOW], (2.0, 15.0)),
@@ -109,8 +109,8 @@ def _cpu(pid: int) -> float:
 def append(place: Path, quick: bool) -> Iterator[Figure]:
     with _live(place) as log:
         for size, batches in (
-            (1, 200 if quick else 3000),
-            (100, 20 if quick else 500),
+            (1, 20 if quick else 3000),
+            (100, 5 if quick else 500),
             (1000, 3 if quick else 100),
         ):
             drafts = [

@@ -16,7 +16,7 @@ LIMIT = 1.5
 
 
 def growth(place: Path, quick: bool) -> Iterator[Figure]:
-    few, many = 100, 3_000 if quick else 1_000_000
+    few, many = 100, 1_000 if quick else 1_000_000
     rounds = 1 if quick else 11
     os.environ["AGH_ECHO_HOME"] = str(place.parent / "echo")
     homes = []

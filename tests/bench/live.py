@@ -48,7 +48,7 @@ def prompts(place: Path, quick: bool) -> Iterator[Figure]:
 
 def chunks(place: Path, quick: bool) -> Iterator[Figure]:
     """Compare a turn of many chunks with a loop that reads the same stream from the agent."""
-    count = 500 if quick else CHUNKS
+    count = 50 if quick else CHUNKS
     with session(place) as name, _agent() as bare:
         loops, turns = [], []
         for _ in range(1 if quick else 9):

@@ -87,7 +87,7 @@ def acpx(place: Path, quick: bool) -> Iterator[Figure]:
 
 def dumps(place: Path, quick: bool) -> Iterator[Figure]:
     """Yield the same rows by the sqlite3 program, and the same bytes by cat."""
-    count = 5_000 if quick else 1_000_000
+    count = 1_000 if quick else 1_000_000
     directory = data.long_log(place, count)
     printed = place.parent / "printed.jsonl"
     ours = [AGH, "session", "events", data.ROWS_ID]

@@ -21,7 +21,7 @@ LIMIT = 200.0  # milliseconds
 
 
 def noticing(place: Path, quick: bool) -> Iterator[Figure]:
-    count = 3 if quick else 20
+    count = 1 if quick else 20
     place.mkdir(parents=True, exist_ok=True)
     for name in NAMES:
         if shutil.which(name, path=f"{os.environ['PATH']}:{BUILT}"):

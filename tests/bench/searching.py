@@ -16,17 +16,17 @@ ASKED = {"a rare word": ["rare03"], "a prefix": ["common", "rare*"], "in every m
 
 
 def search(place: Path, quick: bool) -> Iterator[Figure]:
-    count = 10 if quick else 1000
-    data.talkative_sessions(place, count)
+    count, length = (8, 50) if quick else (1000, 500)
+    data.talkative_sessions(place, count, length)
     env = {**os.environ, "XDG_CACHE_HOME": str(place.parent / "cache")}
-    events, rounds = f"{count} sessions, {count * 500:,} events", 1 if quick else 25
+    events, rounds = f"{count} sessions, {count * length:,} events", 1 if quick else 25
 
     def ask(*words: str) -> tuple[str, ...]:
         return (AGH, "session", "search", "--all-workspaces", "-o", "json", *words)
 
     built = taken(ask("rare03"), env)
     note = f"{events}; {built.wall:.1f} s"
-    yield Figure("search, first: the index is built", count * 500 / built.wall, "events/s", note=note)
+    yield Figure("search, first: the index is built", count * length / built.wall, "events/s", note=note)
     time.sleep(0.2)  # what was written a moment ago is looked at again
     taken(ask("rare03"), env)
     for name, words in ASKED.items():

@@ -25,12 +25,12 @@ def agh(*args: str) -> Taken:
 
 
 def version(place: Path, quick: bool) -> Iterator[Figure]:
-    value, note = against_bare(2 if quick else 60, lambda: agh("--version"))
+    value, note = against_bare(1 if quick else 60, lambda: agh("--version"))
     yield Figure("agh --version", value, "x", 1.4, note=note)
 
 
 def listing_json(place: Path, quick: bool) -> Iterator[Figure]:
-    count = 100 if quick else 1000
+    count = 20 if quick else 1000
     data.many_sessions(place, count)
     floor, note = against_bare(1 if quick else 25, lambda: taken(LIBRARIES))
     yield Figure("floor: import click, orjson, sqlite3", floor, "x", note=note)
@@ -43,16 +43,16 @@ def listing_json(place: Path, quick: bool) -> Iterator[Figure]:
 
 
 def counting_inbox(place: Path, quick: bool) -> Iterator[Figure]:
-    count = 100 if quick else 1000
+    count = 20 if quick else 1000
     data.many_sessions(place, count)
-    data.fail_sessions(place, waiting := count // 50)
-    value, note = against_bare(3 if quick else 41, lambda: agh("inbox", "--count"))
+    data.fail_sessions(place, waiting := 2 if quick else count // 50)
+    value, note = against_bare(1 if quick else 41, lambda: agh("inbox", "--count"))
     name = f"inbox --count, {count} sessions of which {waiting} wait"
     yield Figure(name, value, "x", 3, note=note)
 
 
 def listing_human(place: Path, quick: bool) -> Iterator[Figure]:
-    count = 300 if quick else 10_000
+    count = 30 if quick else 10_000
     data.many_sessions(place, count)
     rounds = 1 if quick else 11
     if not quick:
@@ -76,14 +76,14 @@ def first_screen(place: Path, quick: bool) -> Iterator[Figure]:
 
 
 def repairing(place: Path, quick: bool) -> Iterator[Figure]:
-    count = 60 if quick else 1000
+    count = 20 if quick else 1000
     data.many_sessions(place, count, crashed=count // 2)
     value, note = against_bare(1 if quick else 11, lambda: agh("session", "repair", "--all", "--dry-run"))
     yield Figure(f"repair --all --dry-run, {count} sessions", value, "x", 60, note=note)
 
 
 def completing(place: Path, quick: bool) -> Iterator[Figure]:
-    count = 100 if quick else 1000
+    count = 20 if quick else 1000
     data.many_sessions(place, count)
     asked = {
         f"Tab: a session of {count}": ("session", "status", ""),

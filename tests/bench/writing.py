@@ -27,7 +27,7 @@ USAGE = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3, "cost_amount"
 
 
 def writing(place: Path, quick: bool) -> Iterator[Figure]:
-    count, rounds = (1_000, 1) if quick else (100_000, 5)
+    count, rounds = (200, 1) if quick else (100_000, 5)
     source = data.long_log(place, count)
     plain, utils = interleaved(rounds, lambda: _imported("sqlite3"), lambda: _imported("sqlite_utils"))
     yield Figure("import sqlite_utils", utils.cpu * 1000, "ms", note=f"sqlite3 {plain.cpu * 1000:.0f} ms")
