@@ -8,10 +8,11 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support.live import Live
+from tests.support.live import Live, Session
 from tests.support.processes import memory_of
 from tests.support.wait import wait_until
 
@@ -103,40 +104,65 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """
 
 
-def growth(live: Live, frame: str, type: str, *args: str) -> float:
-    """Send the frame to a new session; return how many megabytes its keeper took for it at most."""
+def start(live: Live, **options: Any) -> Session:
+    """Start a session on the agent above that has had a turn."""
     command = shlex.join([sys.executable, "-c", AGENT, str(SIZE)])
-    session = live.new(args=("--command", command, *args))
+    session = live.new(args=("--command", command, "--permissions", "approve-all"), **options)
     session.tell("hello")
-    idle = memory_of(session.keeper, "VmHWM")
+    return session
+
+
+@pytest.fixture(scope="module")
+def module_idle(module_live: Live) -> tuple[Session, float]:
+    session = start(module_live, env={"MALLOC_MMAP_THRESHOLD_": "131072"})  # what is freed is given back
+    return session, memory_of(session.keeper, "VmHWM")
+
+
+@pytest.fixture
+def idle(shared_live: Live, module_idle: tuple[Session, float]) -> tuple[Session, float]:
+    """Return a session for all frames, and the megabytes that its keeper took before it got any."""
+    return module_idle
+
+
+def growth(session: Session, idle: float, frame: str, type: str) -> float:
+    """Send the frame; return how many megabytes its keeper then took at most beyond those of an idle one."""
+    keeper = session.keeper
+    ((last,),) = session.fetch("SELECT max(sequence) FROM events")
+    Path(f"/proc/{keeper}/clear_refs").write_text("5")  # so that VmHWM is the peak from now on
     turn = session.send(frame)
     wait_until(lambda: session.fetch("SELECT 1 FROM events WHERE type = 'done' AND turn_id = ?", turn))
-    peak = memory_of(session.keeper, "VmHWM")
-    rows = session.fetch("SELECT type, length(content) FROM events ORDER BY length(content) DESC LIMIT 1")
+    peak = memory_of(keeper, "VmHWM")
+    longest = "SELECT type, length(content) FROM events WHERE sequence > ? ORDER BY length(content) DESC LIMIT 1"
+    rows = session.fetch(longest, last)
     assert rows[0][0] == type and rows[0][1] > 0.9 * SIZE, rows
-    assert session.fetch("SELECT min(json_valid(content)) FROM events") == [(1,)]
+    assert session.fetch("SELECT min(json_valid(content)) FROM events WHERE sequence > ?", last) == [(1,)]
     print(f"{frame}: {(peak - idle) * MIB / SIZE:.1f} times its size")
     return peak - idle
 
 
+def growth_of_new(live: Live, frame: str, type: str) -> float:
+    """Send the frame to a new session."""
+    session = start(live)
+    return growth(session, memory_of(session.keeper, "VmHWM"), frame, type)
+
+
 @pytest.mark.parametrize("frame", FRAMES)
-def test_a_long_frame_takes_a_few_times_its_size(live: Live, frame: str) -> None:
-    assert growth(live, frame, FRAMES[frame]) < MOST * SIZE / MIB
+def test_a_long_frame_takes_a_few_times_its_size(idle: tuple[Session, float], frame: str) -> None:
+    assert growth(*idle, frame, FRAMES[frame]) < MOST * SIZE / MIB
 
 
 def test_a_long_file_is_written_whole_and_takes_a_few_times_its_size(live: Live) -> None:
     path = live.workspace / "long.txt"
     text = f"'{path}', 'x' * n + chr(0x1F600) + r'\\n\\ud83d\\ude00'"
     frame = """'{"id":"w","method":"fs/write_text_file","params":{"path":"%s","content":"%s"}}' % ("""
-    mode = ("--permissions", "approve-all")
-    assert growth(live, f"{frame}{text})", "permission", *mode) < MOST * SIZE / MIB
+    assert growth_of_new(live, f"{frame}{text})", "permission") < MOST * SIZE / MIB
     wait_until(lambda: path.exists() and path.stat().st_size >= SIZE + 9)
     assert path.read_text() == "x" * SIZE + "\U0001f600\n\U0001f600"
 
 
 @pytest.mark.parametrize("frame", OF_MANY_VALUES)
 def test_many_values_take_what_their_number_allows(live: Live, frame: str) -> None:
-    assert growth(live, frame, OF_MANY_VALUES[frame]) < MOST * SIZE / MIB + VALUES
+    assert growth_of_new(live, frame, OF_MANY_VALUES[frame]) < MOST * SIZE / MIB + VALUES
 
 
 def import_peak(path: Path, code: int = 0) -> tuple[int, str]:
@@ -147,14 +173,20 @@ def import_peak(path: Path, code: int = 0) -> tuple[int, str]:
     return int(process.stdout.splitlines()[-1]), process.stderr
 
 
+@pytest.fixture(scope="module")
+def module_idle_import(tmp_path_factory: pytest.TempPathFactory) -> int:
+    root = tmp_path_factory.mktemp("idle")
+    small = root / "small.jsonl"
+    small.write_text(json.dumps(HEAD) + "\n" + LINES["as exported"] % "{}" + "\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AGH_HOME", str(root / "agh"))
+        return import_peak(small)[0]
+
+
 @pytest.fixture
-def idle_import(live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Return what an import takes that has next to nothing to do, in a home of the test's own."""
-    monkeypatch.setenv("AGH_HOME", str(live.home))
-    small = tmp_path / "small.jsonl"
-    head = HEAD | {"session": {**HEAD["session"], "id": "sess-0mwk9w60rgjbwksm"}}  # type: ignore[dict-item]
-    small.write_text(json.dumps(head) + "\n" + LINES["as exported"] % "{}" + "\n")
-    return import_peak(small)[0]
+def idle_import(module_idle_import: int, private_home: Path) -> int:
+    """Return the megabytes that an import takes that has next to nothing to do."""
+    return module_idle_import
 
 
 @pytest.mark.parametrize("order", LINES)
