@@ -91,24 +91,26 @@ def survives(session: Session, line: str) -> bool:
     return ended == ["end_turn"] and is_alive(keeper)
 
 
-def test_what_is_no_message_is_a_warning_and_no_more(live: Live) -> None:
-    session = live.new()
+def test_what_is_no_message_is_a_warning_and_no_more(shared: Session) -> None:
+    before = shared.count("runtime_warning")
     for number, line in enumerate(NONSENSE, 1):
-        assert survives(session, line), line
-        warnings = session.events("runtime_warning")
+        assert survives(shared, line), line
+        warnings = shared.events("runtime_warning")[before:]
         assert len(warnings) == number, line
         assert warnings[-1].content["text"]
         assert warnings[-1].content["raw"]
-    session.check_log()
-    assert session.events("runtime_warning")[0].content["raw"]["length"] == 2
+    shared.check_log()
+    assert warnings[0].content["raw"]["length"] == 2
 
 
-def test_odd_messages_are_recorded(live: Live) -> None:
-    session = live.new()
-    assert [line for line in ODD_BUT_FINE if not survives(session, line)] == []
-    assert session.count("runtime_warning") == 0
-    session.check_log()
-    (lone,) = [event for event in session.events("agent_message") if event.content.get("sanitized")]
+def test_odd_messages_are_recorded(shared: Session) -> None:
+    before = len(shared.events())
+    assert [line for line in ODD_BUT_FINE if not survives(shared, line)] == []
+    events = shared.events()[before:]
+    assert [event for event in events if event.type == "runtime_warning"] == []
+    shared.check_log()
+    (lone,) = [event for event in events if event.content.get("sanitized")]
+    assert lone.type == "agent_message"
     assert lone.content["text"] == "lone \ufffd half"
 
 
@@ -144,16 +146,17 @@ def test_an_odd_answer_ends_the_turn(live: Live) -> None:
     assert session.tell("hello").endswith("echo: hello")
 
 
-def test_bad_bytes(live: Live) -> None:
-    session = live.new()
-    assert session.tell("/bytes fffe00800a\n/say after").endswith("after")
-    (warning,) = session.events("runtime_warning")
+def test_bad_bytes(shared: Session) -> None:
+    before = len(shared.events())
+    assert shared.tell("/bytes fffe00800a\n/say after").endswith("after")
+    (warning,) = [event for event in shared.events()[before:] if event.type == "runtime_warning"]
     assert warning.content["raw"]["length"] == 4
     bad = UPDATE % '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a@b"}}'
-    session.tell(f"/bytes {bad.encode().replace(b'@', bytes([0xFF])).hex()}0a\n/say after")
-    (mended,) = [event for event in session.events("agent_message") if event.content.get("sanitized")]
+    shared.tell(f"/bytes {bad.encode().replace(b'@', bytes([0xFF])).hex()}0a\n/say after")
+    (mended,) = [event for event in shared.events()[before:] if event.content.get("sanitized")]
+    assert mended.type == "agent_message"
     assert mended.content["text"] == "a\ufffdb"
-    session.check_log()
+    shared.check_log()
 
 
 def test_stray_lines_at_the_start_are_warnings(live: Live) -> None:
@@ -209,7 +212,7 @@ def test_never_answering_session_new(live: Live) -> None:
 
 @pytest.mark.parametrize("argv", ["cat /dev/zero", "true", "cat"])
 def test_programs_that_are_no_agents(live: Live, argv: str) -> None:
-    live.configure("[timeouts]\ninitialize = '0.5s'")
+    live.configure("[timeouts]\ninitialize = '0.2s'")
     started = time.monotonic()
     result = live.agh("session", "new", "--command", argv, code=None)
     assert result.returncode in (1, 3, 7, 9)
@@ -223,11 +226,11 @@ def test_programs_that_are_no_agents(live: Live, argv: str) -> None:
 
 def test_a_flood_of_nonsense_does_not_fill_the_disk(live: Live) -> None:
     live.configure("[timeouts]\ninitialize = '0.3s'")
-    live.agh("session", "new", "--command", "yes", code=3)
+    live.agh("session", "new", "--command", "sh -c 'yes | head -n 300000; exec cat'", code=3)
     (session,) = live.sessions()
     wait_until(lambda: not live.processes())
     size = sum(path.stat().st_size for path in session.directory.iterdir())
-    print(f"0.3 seconds of `yes`: {len(session.events())} events, {size >> 20} MiB")
+    print(f"300,000 lines of `yes`: {len(session.events())} events, {size >> 20} MiB")
     assert size < 4 << 20
 
 

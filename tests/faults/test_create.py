@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -10,52 +11,71 @@ import pytest
 
 from agh.home import new_session_id
 from agh.store.create import create_session
-from tests.support.live import Live
+from tests.support.build import child
+from tests.support.live import Live, Session
 
-# In the command alone: every act in the home that Python tells of, and the start of the keeper.
-KILLER = """
-import os, signal, sys
+# Reads orders [n, argv]: a forked process runs the command and is killed before its n-th act, which is any in
+# the home that Python tells of, and the start of the keeper. Answers with its exit number and its stderr.
+COMMANDS = """
+import json, os, signal, sys, tempfile
+from agh.cli.main import run
+from agh.cli.session import fork, new
+from agh.keeper import spawn
 
 ACTS = ("open", "os.mkdir", "os.chmod", "os.rename", "os.remove", "os.rmdir", "sqlite3.connect")
+for line in sys.stdin:
+    left, argv = json.loads(line)
+    errors = tempfile.TemporaryFile()
+    pid = os.fork()
+    if pid == 0:
+        def act(event, args):
+            global left
+            if event == "os.posix_spawn" or (event in ACTS and args and os.environ["AGH_HOME"] in str(args[0])):
+                left -= 1
+                if left == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
 
-def act(event, args):
-    global left
-    if event == "os.posix_spawn" or (event in ACTS and args and os.environ["AGH_HOME"] in str(args[0])):
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-left = int(os.environ.get("AGH_TEST_KILL_AT", 0))
-if left and "session" in sys.orig_argv:
-    sys.addaudithook(act)
+        for number in (0, 1):
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+        os.dup2(errors.fileno(), 2)
+        sys.argv = ["agh", *argv]
+        sys.addaudithook(act)
+        try:
+            code = run(argv)
+        except SystemExit as end:
+            code = end.code
+        sys.stderr.flush()
+        os._exit(code)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    errors.seek(0)
+    print(json.dumps([code, errors.read().decode()]), flush=True)
 """
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)  # some eighty starts of the program
 @pytest.mark.parametrize("verb", ["new", "fork"])
-def test_killed_before_its_nth_act(live: Live, tmp_path: Path, verb: str) -> None:
-    origin = live.new()
-    origin.tell("hello")
-    origin.stop()
-    (tmp_path / "sitecustomize.py").write_text(KILLER)
-    argv = ("session", verb, *(["--agent", "echo"] if verb == "new" else [origin.id]))
+def test_killed_before_its_nth_act(talked: Session, live: Live, verb: str) -> None:
+    argv = ("session", verb, *(["--agent", "echo"] if verb == "new" else [talked.id]))
     killed, hidden = 0, 0
-    for act in range(1, 100):
-        ids = {session.id for session in live.sessions()}
-        env = {"PYTHONPATH": str(tmp_path), "AGH_TEST_KILL_AT": str(act)}
-        result = live.agh(*argv, env=env, code=None)
-        if result.returncode == 0:
-            break
-        assert result.returncode == -signal.SIGKILL, result.stderr
-        killed += 1
-        hidden += any(name.startswith(".making-") for name in os.listdir(live.home / "sessions"))
-        for session in live.sessions():
-            assert session.meta()["id"] == session.id
-            if session.id not in ids:  # then it can be gone on with
-                session.check_log()
-                assert session.say("hello") == "echo: hello"
-                session.stop()
+    with child(COMMANDS, cwd=live.workspace) as commands:
+        assert commands.stdin and commands.stdout
+        for act in range(1, 100):
+            ids = {session.id for session in live.sessions()}
+            commands.stdin.write(json.dumps([act, argv]) + "\n")
+            commands.stdin.flush()
+            code, stderr = json.loads(commands.stdout.readline())
+            if code == 0:
+                break
+            assert code == -signal.SIGKILL, stderr
+            killed += 1
+            hidden += any(name.startswith(".making-") for name in os.listdir(live.home / "sessions"))
+            for session in live.sessions():
+                assert session.meta()["id"] == session.id
+                if session.id not in ids:  # then it can be gone on with
+                    session.check_log()
+                    assert session.say("hello") == "echo: hello"
+                    session.stop()
+    assert code == 0, "it is never through"
     assert killed > 10 and hidden > 5, "the kills came too late to prove anything"
     live.agh("session", "list", "--all")
     before = {session.id for session in live.sessions()}

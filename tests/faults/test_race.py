@@ -6,7 +6,7 @@ from tests.support.live import Live
 from tests.support.processes import carrying, kill
 from tests.support.wait import wait_until
 
-MANY = 24
+MANY = 10
 
 
 def test_many_resumes_of_one_stopped_session(live: Live) -> None:

@@ -20,7 +20,7 @@ def test_every_line_that_reached_stdout_is_in_the_log(live: Live, rounds: Rounds
     session = live.new()
     shown: list[bytes] = []
     cut = 0
-    for _, chance in rounds(15):
+    for _, chance in rounds(6):
         after = chance.randrange(1, CHUNKS)
         with session.start_prompt(f"/stream {CHUNKS} 0.001", "-o", "jsonl") as watcher:
             assert watcher.stdout
