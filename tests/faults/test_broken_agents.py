@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tests.support.live import Live, Session
+from tests.support.live import Event, Live, Session
 from tests.support.processes import is_alive, kill, memory_of
 from tests.support.wait import wait_until
 
@@ -91,6 +91,11 @@ def survives(session: Session, line: str) -> bool:
     return ended == ["end_turn"] and is_alive(keeper)
 
 
+def new_events(session: Session, before: int, type: str) -> list[Event]:
+    """Return the events of a type that a session has got since it had so many."""
+    return [event for event in session.events(type) if event.sequence > before]
+
+
 def test_what_is_no_message_is_a_warning_and_no_more(shared: Session) -> None:
     before = shared.count("runtime_warning")
     for number, line in enumerate(NONSENSE, 1):
@@ -106,11 +111,10 @@ def test_what_is_no_message_is_a_warning_and_no_more(shared: Session) -> None:
 def test_odd_messages_are_recorded(shared: Session) -> None:
     before = len(shared.events())
     assert [line for line in ODD_BUT_FINE if not survives(shared, line)] == []
-    events = shared.events()[before:]
-    assert [event for event in events if event.type == "runtime_warning"] == []
+    assert new_events(shared, before, "runtime_warning") == []
     shared.check_log()
-    (lone,) = [event for event in events if event.content.get("sanitized")]
-    assert lone.type == "agent_message"
+    messages = new_events(shared, before, "agent_message")
+    (lone,) = [event for event in messages if event.content.get("sanitized")]
     assert lone.content["text"] == "lone \ufffd half"
 
 
@@ -149,12 +153,12 @@ def test_an_odd_answer_ends_the_turn(live: Live) -> None:
 def test_bad_bytes(shared: Session) -> None:
     before = len(shared.events())
     assert shared.tell("/bytes fffe00800a\n/say after").endswith("after")
-    (warning,) = [event for event in shared.events()[before:] if event.type == "runtime_warning"]
+    (warning,) = new_events(shared, before, "runtime_warning")
     assert warning.content["raw"]["length"] == 4
     bad = UPDATE % '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a@b"}}'
     shared.tell(f"/bytes {bad.encode().replace(b'@', bytes([0xFF])).hex()}0a\n/say after")
-    (mended,) = [event for event in shared.events()[before:] if event.content.get("sanitized")]
-    assert mended.type == "agent_message"
+    messages = new_events(shared, before, "agent_message")
+    (mended,) = [event for event in messages if event.content.get("sanitized")]
     assert mended.content["text"] == "a\ufffdb"
     shared.check_log()
 
