@@ -14,7 +14,7 @@ import pytest
 from agh import __version__
 from tests.support.build import Home, conversation, says, shared_home, user
 from tests.support.program import AGH, Agh, shell
-from tests.support.terminal import run_on_terminal
+from tests.support.terminal import run_on_terminal, show_on_terminal
 
 COMMANDS = [
     ["session", "list", "--all"],
@@ -180,11 +180,11 @@ def test_other_locales(setting: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("args", [COMMANDS[0], COMMANDS[3], COMMANDS[11], COMMANDS[13]], ids=" ".join)
 def test_colour_on_a_terminal_only(agh: Agh, args: list[str]) -> None:
-    code, printed = run_on_terminal(*args)
+    code, printed = show_on_terminal(*args)
     assert code == 0
     assert "\x1b[" in printed
     for plain in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
-        code, printed = run_on_terminal(*args, env=plain)
+        code, printed = show_on_terminal(*args, env=plain)
         assert code == 0
         assert "\x1b" not in printed
     assert "\x1b" not in agh(*args).stdout
@@ -198,7 +198,7 @@ def test_what_says_that_there_is_no_colour(env: dict[str, str], colour: bool) ->
 
 
 def test_events_are_for_people_on_a_terminal_and_json_in_a_pipe(agh: Agh) -> None:
-    _, printed = run_on_terminal("session", "events", "talk", "--last", "1", env={"NO_COLOR": "1"})
+    _, printed = show_on_terminal("session", "events", "talk", "--last", "1", env={"NO_COLOR": "1"})
     assert "done" in printed and "{" not in printed
     assert json.loads(agh("session", "events", "talk", "--last", "1").stdout)["type"] == "done"
 
@@ -206,7 +206,7 @@ def test_events_are_for_people_on_a_terminal_and_json_in_a_pipe(agh: Agh) -> Non
 @pytest.mark.parametrize("columns", ["20", "40", "400", "0", "-5", "wide", ""])
 def test_any_width_of_terminal(columns: str) -> None:
     for args in (["session", "list", "--all"], ["session", "events", "talk"]):
-        code, printed = run_on_terminal(*args, env={"COLUMNS": columns, "NO_COLOR": "1"})
+        code, printed = show_on_terminal(*args, env={"COLUMNS": columns, "NO_COLOR": "1"})
         assert code == 0, printed
         assert len(printed.splitlines()) >= 4
 

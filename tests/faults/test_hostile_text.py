@@ -12,7 +12,7 @@ from agh.core.events import TYPES
 from tests.support.build import Home, Writer, draft, shared_home, take_lock
 from tests.support.files import tree
 from tests.support.output import OWN_STYLES, UNSAFE
-from tests.support.terminal import run_on_terminal
+from tests.support.terminal import run_on_terminal, show_on_terminal
 
 HOSTILE = (
     "\x1b]52;c;aGk=\x07 \x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\ \x1b[2J\x1b[5mblink \x1bPq \x9b31m "
@@ -101,15 +101,22 @@ COMMANDS = [
 
 @pytest.mark.parametrize("args", COMMANDS, ids=" ".join)
 def test_stored_text(args: list[str]) -> None:
-    code, printed = run_on_terminal(*args)
+    code, printed = show_on_terminal(*args)
     assert code == 0, ascii(printed)
     assert printed
     assert_safe(printed)
 
 
+@pytest.mark.parametrize("output", ["human", "json"])
+def test_the_program_shows_the_same(output: str) -> None:
+    for verb in ("events", "transcript"):
+        args = ["session", verb, NAME, "-o", output]
+        assert run_on_terminal(*args) == show_on_terminal(*args)
+
+
 @pytest.mark.parametrize("args", [args for args in COMMANDS if args[-1] == "human"], ids=" ".join)
 def test_stored_text_without_colour(args: list[str]) -> None:
-    code, printed = run_on_terminal(*args, env={"NO_COLOR": "1"})
+    code, printed = show_on_terminal(*args, env={"NO_COLOR": "1"})
     assert code == 0
     assert "\x1b" not in printed
     assert_safe(printed)
@@ -117,7 +124,7 @@ def test_stored_text_without_colour(args: list[str]) -> None:
 
 @pytest.mark.parametrize("output", ["human", "markdown"])
 def test_markup_is_only_text(output: str) -> None:
-    code, printed = run_on_terminal("session", "transcript", NAME, "-o", output)
+    code, printed = show_on_terminal("session", "transcript", NAME, "-o", output)
     assert code == 0
     assert "[bold red]markup[/]" in printed
 
@@ -143,7 +150,7 @@ def test_markup_is_only_text(output: str) -> None:
 )
 def test_arguments_in_errors(args: list[str], output: str) -> None:
     arguments = [part.replace("{}", HOSTILE.replace("\x00", "")) for part in args]
-    code, printed = run_on_terminal(*arguments, "-o", output)
+    code, printed = show_on_terminal(*arguments, "-o", output)
     assert code in (2, 4), ascii(printed)
     assert_safe(printed)
 
@@ -154,7 +161,7 @@ def test_the_path_of_the_home_in_errors(tmp_path: Path) -> None:
         place.mkdir()
         place.chmod(0o777)
         for output in ("human", "json"):
-            code, printed = run_on_terminal("session", "list", "-o", output, env={"AGH_HOME": str(place)})
+            code, printed = show_on_terminal("session", "list", "-o", output, env={"AGH_HOME": str(place)})
             assert code == 5
             assert_safe(printed)
 
@@ -183,7 +190,7 @@ def test_columns_that_no_keeper_would_write(
         )
     log.close()
     before = tree(directory)
-    code, printed = run_on_terminal("session", "events", directory.name, "-o", output)
+    code, printed = show_on_terminal("session", "events", directory.name, "-o", output)
     assert code == 0
     assert_safe(printed)
     assert tree(directory) == before

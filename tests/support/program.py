@@ -145,6 +145,12 @@ def in_process(
     return subprocess.CompletedProcess([AGH, *args], code, *(map(_text, printed) if text else printed))
 
 
+def in_process_on(terminal: IO[bytes], *args: str, env: Mapping[str, str]) -> int:
+    """Run a command line in this process, with stdout and stderr on a terminal; return its exit number."""
+    with _surroundings([AGH, *args], None, env), _streams(None, terminal, terminal):
+        return _exit_number(args)
+
+
 def _exit_number(args: tuple[str, ...]) -> int:
     for cached in (registry.manager, registry.strategies, registry.offered_agents):
         cached.cache_clear()  # a process of its own would ask the plugins that there are now

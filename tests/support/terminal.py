@@ -7,12 +7,13 @@ import pty
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from select import select
 from typing import Any
 
 from tests.support.live import Live
-from tests.support.program import AGH
+from tests.support.program import AGH, ALWAYS_EXEC, can_run_here, in_process_on
 from tests.support.wait import PATIENCE, wait_until
 
 
@@ -30,6 +31,20 @@ def run_on_terminal(*args: object, env: Mapping[str, str] | None = None) -> tupl
             os.close(ours)
             process.kill()
     return process.returncode, out.decode()
+
+
+def show_on_terminal(*args: object, env: Mapping[str, str] | None = None) -> tuple[int, str]:
+    """Do as `run_on_terminal`, but in this process if that makes no difference."""
+    words = [str(arg) for arg in args]
+    environ = {**os.environ, "TERM": "xterm-256color", **(env or {})}
+    if ALWAYS_EXEC or not can_run_here(words, {"env": environ}):
+        return run_on_terminal(*args, env=env)
+    ours, theirs = pty.openpty()
+    with ThreadPoolExecutor(1) as pool, open(ours, "rb"):
+        out = pool.submit(read_to_end, ours)
+        with open(theirs, "wb") as terminal:
+            code = in_process_on(terminal, *words, env=environ)
+        return code, out.result().decode()
 
 
 def read_to_end(fd: int) -> bytes:
