@@ -26,7 +26,7 @@ from agh.core.events import draft_of
 from tests.support.live import ECHO
 from tests.support.rounds import Rounds
 
-MUTANTS, BATCH, TESTS = 60_000, 500, 2
+MUTANTS, BATCH, TESTS = 30_000, 500, 2
 STEPS = """/say né 😀 "quoted" \\ud83d
 /think so
 /plan a; b

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from tests.support.live import Live, Session, living
 from tests.support.mounts import fill, small_disk
+from tests.support.resume import copy_stopped
 from tests.support.wait import wait_until
 
 SIZE = 4 << 20
@@ -25,6 +27,17 @@ def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtur
         with living(disk / "agh", tmp_path / "work") as made:
             made.configure("[session]\nreserve_bytes = 0")
             yield made
+
+
+@pytest.fixture
+def stopped(full: Live, talked_home: Path, tmp_path: Path) -> Session:
+    """Return a stopped session on the small disk that has had a turn."""
+    settings = (full.home / "config.toml").read_text()
+    shutil.rmtree(full.home)
+    copy_stopped(talked_home, tmp_path, full.home)
+    full.configure(settings)
+    (session,) = full.sessions()
+    return session
 
 
 def disk_of(live: Live) -> Path:
@@ -51,15 +64,13 @@ def test_the_prompt_that_meets_it(full: Live, leave: int) -> None:
     session.check_log()
 
 
-def test_the_prompt_that_resumes_on_a_full_disk(full: Live) -> None:
-    session = full.new()
-    session.stop()
+def test_the_prompt_that_resumes_on_a_full_disk(full: Live, stopped: Session) -> None:
     ballast = fill(disk_of(full))
-    done = session.prompt("hello", code=None)
-    assert done.returncode not in (0, 70)
-    check_named(done.stderr)
+    result = stopped.prompt("hello", code=None)
+    assert result.returncode not in (0, 70)
+    check_named(result.stderr)
     ballast.unlink()
-    assert session.say("/say again") == "again"
+    assert stopped.say("/say again") == "again"
 
 
 COMMANDS = [
@@ -75,10 +86,13 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command[:2]))
-def test_commands_that_write(full: Live, tmp_path: Path, command: tuple[str, ...]) -> None:
-    session = full.new()
-    session.tell("hello")
-    session.agh("pause") if "checkpoint" in command else session.stop()
+def test_commands_that_write(
+    full: Live, stopped: Session, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    session = stopped
+    if "checkpoint" in command:
+        session.revive()
+        session.agh("pause")
     session.agh("export", "-o", "jsonl", "--output", tmp_path / "export")
     ballast = fill(disk_of(full))
     before = set(full.home.rglob("*"))
@@ -92,13 +106,10 @@ def test_commands_that_write(full: Live, tmp_path: Path, command: tuple[str, ...
     assert session.say("/say again", code=None) == "again" or "archive" in command
 
 
-def test_commands_that_read_work(full: Live) -> None:
-    session = full.new()
-    session.tell("hello")
-    session.stop()
+def test_commands_that_read_work(full: Live, stopped: Session) -> None:
     fill(disk_of(full))
     for verb in ("status", "events", "transcript", "history", "recap"):
-        session.agh(verb)
+        stopped.agh(verb)
     full.agh("session", "list")
     checks = json.loads(full.agh("doctor", "-o", "json", code=8).stdout)["doctor"]
     assert [check["name"] for check in checks if not check["ok"]] == ["disk"]

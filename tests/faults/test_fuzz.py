@@ -25,7 +25,7 @@ from tests.support.processes import is_alive, memory_of
 from tests.support.wait import wait_until
 
 FULL = os.environ.get("AGH_FUZZ") == "full"
-FRAMES, HANDSHAKES = (100_000, 2_000) if FULL else (3_000, 24)
+FRAMES, HANDSHAKES = (100_000, 2_000) if FULL else (2_000, 12)
 PARTS = 2
 PER_TURN = 500
 MOST_MEMORY = 200  # megabytes

@@ -8,21 +8,30 @@ import shutil
 import pytest
 
 from tests.support.live import Live, Session
+from tests.support.resume import copy_stopped
 
 
-@pytest.fixture
-def short(live: Live) -> Session:
-    """A session whose second turn is missing from its log."""
-    session = live.new()
+@pytest.fixture(scope="module")
+def module_short(module_live: Live) -> Live:
+    """Make a home whose only session lacks its second turn in its log."""
+    session = module_live.new()
     session.tell("one")
     session.stop()
-    shutil.copy(session.directory / "events.db", live.home / "backup")
+    shutil.copy(session.directory / "events.db", module_live.home / "backup")
     session.revive()
     session.tell("two")
     session.stop()
     for suffix in ("-wal", "-shm"):
         (session.directory / f"events.db{suffix}").unlink(missing_ok=True)
-    shutil.copy(live.home / "backup", session.directory / "events.db")
+    shutil.copy(module_live.home / "backup", session.directory / "events.db")
+    return module_live
+
+
+@pytest.fixture
+def short(module_short: Live, live: Live) -> Session:
+    """Return a session whose second turn is missing from its log: a copy of the test's own."""
+    copy_stopped(module_short.home.parent, live.home.parent)
+    (session,) = live.sessions()
     return session
 
 

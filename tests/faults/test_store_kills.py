@@ -17,7 +17,7 @@ from agh.store.reader import Reader
 from tests.support.build import Home, child, take_lock
 from tests.support.rounds import Rounds
 
-KILLS, TESTS = 300, 4
+KILLS, TESTS = 160, 4
 MOMENT = 0.003  # seconds at most, from its start or its n-th acknowledgement, until a writer is killed
 
 # Reads orders [directory, seed, acknowledgements, seconds, checkpoint every so many pages]. For each a forked

@@ -43,13 +43,19 @@ def talked_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+def copy_stopped(root: Path, target: Path, home: Path | None = None) -> None:
+    """Copy a home of stopped sessions, to `target / "agh"` or another path, and the memory of their agents."""
+    home = home or target / "agh"
+    shutil.copytree(root / "agh", home, ignore=shutil.ignore_patterns("keeper.sock"))
+    shutil.copytree(root / "echo", target / "echo")
+    for path in (*home.glob("sessions/*/meta.json"), *target.glob("echo/*.jsonl")):
+        path.write_text(path.read_text().replace(str(root / "work"), str(target / "work")))
+
+
 @pytest.fixture
 def talked(live: Live, talked_home: Path, tmp_path: Path) -> Iterator[Session]:
     """Yield a stopped session whose agent was told `remember me` and has answered."""
-    shutil.copytree(talked_home / "agh", live.home, ignore=shutil.ignore_patterns("keeper.sock"))
-    shutil.copytree(talked_home / "echo", tmp_path / "echo")
-    for path in (*live.home.glob("sessions/*/meta.json"), *tmp_path.glob("echo/*.jsonl")):
-        path.write_text(path.read_text().replace(str(talked_home / "work"), str(live.workspace)))
+    copy_stopped(talked_home, tmp_path)
     (session,) = live.sessions()
     yield session
     if session.directory.exists():  # it may have been deleted
