@@ -30,7 +30,8 @@ for line in sys.stdin:
     if pid == 0:
         def act(event, args):
             global left
-            if event == "os.posix_spawn" or (event in ACTS and args and os.environ["AGH_HOME"] in str(args[0])):
+            in_home = event in ACTS and args and os.environ["AGH_HOME"] in str(args[0])
+            if event == "os.posix_spawn" or in_home:
                 left -= 1
                 if left == 0:
                     os.kill(os.getpid(), signal.SIGKILL)

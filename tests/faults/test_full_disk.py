@@ -86,9 +86,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command[:2]))
-def test_commands_that_write(
-    full: Live, stopped: Session, tmp_path: Path, command: tuple[str, ...]
-) -> None:
+def test_commands_that_write(full: Live, stopped: Session, tmp_path: Path, command: tuple[str, ...]) -> None:
     session = stopped
     if "checkpoint" in command:
         session.revive()

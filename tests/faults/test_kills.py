@@ -24,7 +24,7 @@ from tests.support.processes import Process, kill, look_at
 from tests.support.rounds import Rounds
 from tests.support.wait import wait_until
 
-KILLS, TESTS = 40, 4  # in the suite; the soak goes on for its share of the time
+KILLS, TESTS = 28, 4  # in the suite; the soak goes on for its share of the time
 VICTIMS = ("command", "keeper", "leash", "agent", "keeper and leash")
 SCRIPT = "/say round-{n} begins\n/tool Read id=c1\n/stream 15 0.003\n/say round-{n} ends"
 

@@ -44,7 +44,7 @@ def talked_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def copy_stopped(root: Path, target: Path, home: Path | None = None) -> None:
-    """Copy a home of stopped sessions, to `target / "agh"` or another path, and the memory of their agents."""
+    """Copy a home of stopped sessions into `target`, or elsewhere, and the memory of their agents."""
     home = home or target / "agh"
     shutil.copytree(root / "agh", home, ignore=shutil.ignore_patterns("keeper.sock"))
     shutil.copytree(root / "echo", target / "echo")
