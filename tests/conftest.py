@@ -61,8 +61,18 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection(session: pytest.Session) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Collect the tests without looking for garbage: almost nothing of theirs becomes any."""
+    gc.disable()
+    try:
+        import_share(session)
+        return (yield)
+    finally:
+        gc.enable()
+
+
+def import_share(session: pytest.Session) -> None:
     """Let each worker import its share of a large folder first: the others find it compiled."""
     worker, workers = (os.environ.get(f"PYTEST_XDIST_WORKER{end}", "") for end in ("", "_COUNT"))
     files = sorted(file for path in session.config.args for file in Path(path).rglob("test_*.py"))

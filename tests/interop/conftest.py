@@ -24,7 +24,6 @@ import pytest
 from agh import home
 from agh.keeper import client
 from agh.store.reader import Reader
-from tests.interop.wire import check_all
 from tests.support.program import Agh
 from tests.support.wait import PATIENCE, wait_until
 
@@ -242,6 +241,8 @@ class World:
             for prompt in session.prompts:
                 prompt.end()
         self.none_left()
+        from tests.interop.wire import check_all  # which imports the SDK
+
         for state in self.made:
             for received, sent in launches(state):
                 check_all(received, sent)

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.interop import wire
 from tests.interop.conftest import open_world, step
 
 
@@ -22,6 +21,8 @@ class Recording(NamedTuple):
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Recording]]:
     """Yield a session that makes use of everything, and its launches by what each is for."""
+    from tests.interop import wire  # which imports the SDK
+
     with open_world(tmp_path_factory.mktemp("frames")) as world:
         session = world.new("--permissions", "approve-all", "--mode", "code", "--model", "large", tap=True)
         recorded = {}

@@ -11,11 +11,12 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from acp import schema
-from acp.meta import AGENT_METHODS, CLIENT_METHODS
 from pydantic import TypeAdapter
 
 from tests.support.acp_schema import oracle
+from tests.support.sdk import load_sdk
+
+schema, meta = load_sdk("acp.schema"), load_sdk("acp.meta")
 
 Message = dict[str, Any]
 
@@ -50,8 +51,8 @@ RESULTS: dict[str, Any] = {
     "elicitation/create": schema.DeclineElicitationResponse,
 }
 NEWER = ("notices", "compaction")  # capabilities of a session; `make schema` checks them
-assert {*REQUESTS, *NOTIFICATIONS} - {"$/cancel_request"} <= {*AGENT_METHODS.values()}
-assert {*RESULTS} <= {*CLIENT_METHODS.values()}
+assert {*REQUESTS, *NOTIFICATIONS} - {"$/cancel_request"} <= {*meta.AGENT_METHODS.values()}
+assert {*RESULTS} <= {*meta.CLIENT_METHODS.values()}
 
 
 def parse(recorded: bytes) -> list[Message]:

@@ -9,24 +9,24 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from acp import schema
+from tests.support.sdk import load_model
 
 REQUESTS = {
-    "session/request_permission": schema.RequestPermissionRequest,
-    "fs/read_text_file": schema.ReadTextFileRequest,
-    "fs/write_text_file": schema.WriteTextFileRequest,
-    "terminal/create": schema.CreateTerminalRequest,
-    "terminal/output": schema.TerminalOutputRequest,
-    "terminal/wait_for_exit": schema.WaitForTerminalExitRequest,
-    "terminal/kill": schema.KillTerminalRequest,
-    "terminal/release": schema.ReleaseTerminalRequest,
+    "session/request_permission": "RequestPermissionRequest",
+    "fs/read_text_file": "ReadTextFileRequest",
+    "fs/write_text_file": "WriteTextFileRequest",
+    "terminal/create": "CreateTerminalRequest",
+    "terminal/output": "TerminalOutputRequest",
+    "terminal/wait_for_exit": "WaitForTerminalExitRequest",
+    "terminal/kill": "KillTerminalRequest",
+    "terminal/release": "ReleaseTerminalRequest",
 }
 ANSWERS = {
-    "initialize": schema.InitializeResponse,
-    "session/new": schema.NewSessionResponse,
-    "session/load": schema.LoadSessionResponse,
-    "session/resume": schema.ResumeSessionResponse,
-    "session/prompt": schema.PromptResponse,
+    "initialize": "InitializeResponse",
+    "session/new": "NewSessionResponse",
+    "session/load": "LoadSessionResponse",
+    "session/resume": "ResumeSessionResponse",
+    "session/prompt": "PromptResponse",
 }
 WEIGHTS = {"session/update": 60, "terminal/create": 1}  # others: 5; a terminal takes a process
 DEEPEST = 6
@@ -44,7 +44,7 @@ class Maker:
 
     def __init__(self, chance: random.Random, workspace: str, session_id: str = "fuzz") -> None:
         self.chance, self.workspace, self.session_id = chance, workspace, session_id
-        self._schemas: dict[Any, dict[str, Any]] = {}
+        self._schemas: dict[str, dict[str, Any]] = {}
         self._number = 0
 
     def frame(self) -> dict[str, Any]:
@@ -54,7 +54,7 @@ class Maker:
         (method,) = self.chance.choices(methods, weights)
         frame: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
         if method == "session/update":
-            frame["params"] = self.instance(schema.SessionNotification)
+            frame["params"] = self.instance("SessionNotification")
         elif method in REQUESTS:
             frame["params"] = self.instance(REQUESTS[method])
         else:
@@ -72,10 +72,10 @@ class Maker:
         result: Any = self.instance(model) if model else {}
         return self.spoil(result) if self.chance.random() < 0.7 else result
 
-    def instance(self, model: Any) -> Any:
+    def instance(self, model: str) -> Any:
         """Return an instance of a model of the schema."""
         if model not in self._schemas:
-            self._schemas[model] = model.model_json_schema(by_alias=True)
+            self._schemas[model] = load_model(model).model_json_schema(by_alias=True)
         root = self._schemas[model]
         return self._make(root, root.get("$defs", {}), "", 0)
 

@@ -7,14 +7,12 @@ import sys
 from contextlib import asynccontextmanager
 from typing import Any
 
-import acp
-from acp.schema import AllowedOutcome, ClientCapabilities, RequestPermissionResponse
-
 from tests.support.live import Live, Session
+from tests.support.sdk import load_model, load_sdk
 from tests.support.wait import PATIENCE
 
 
-class Editor(acp.Client):
+class Editor:
     """Notes the updates, and allows everything."""
 
     def __init__(self) -> None:
@@ -24,8 +22,8 @@ class Editor(acp.Client):
         self.updates.append(update)
 
     async def request_permission(self, session_id: str, tool_call: Any, options: Any, **_: Any) -> Any:
-        outcome = AllowedOutcome(outcome="selected", option_id=options[0].option_id)
-        return RequestPermissionResponse(outcome=outcome)
+        outcome = load_model("AllowedOutcome")(outcome="selected", option_id=options[0].option_id)
+        return load_model("RequestPermissionResponse")(outcome=outcome)
 
     def on_connect(self, conn: Any) -> None:
         pass
@@ -36,16 +34,16 @@ class Editor(acp.Client):
 
 @asynccontextmanager
 async def connected(live: Live) -> Any:
-    editor = Editor()
+    acp, editor = load_sdk(), Editor()
     command = (sys.executable, "-P", "-m", "agh", "acp", "--agent", "echo")
     env = live._environ(None)
     async with acp.spawn_agent_process(editor, *command, env=env, cwd=live.workspace) as (agent, _process):
-        await agent.initialize(protocol_version=1, client_capabilities=ClientCapabilities())
+        await agent.initialize(protocol_version=1, client_capabilities=load_model("ClientCapabilities")())
         yield agent, editor
 
 
 async def walk(live: Live) -> None:
-    here = str(live.workspace)
+    acp, here = load_sdk(), str(live.workspace)
     async with connected(live) as (agent, editor):
         session_id = (await agent.new_session(cwd=here, mcp_servers=[])).session_id
         answer = await agent.prompt(session_id=session_id, prompt=[acp.text_block("hello from the SDK")])

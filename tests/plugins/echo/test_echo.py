@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import acp.schema as schema
 import agh_echo
 import pytest
 from agh_echo import options, script
@@ -23,42 +22,43 @@ from agh_echo.agent import STEPS
 from agh_echo.plugin import agh_register_agents
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+
+from tests.support.sdk import load_model
 
 PLUGIN = Path(agh_echo.__file__).parents[1]
 LIMIT = 20.0
 
-RESULTS: dict[str, type[BaseModel]] = {
-    "initialize": schema.InitializeResponse,
-    "authenticate": schema.AuthenticateResponse,
-    "session/new": schema.NewSessionResponse,
-    "session/load": schema.LoadSessionResponse,
-    "session/resume": schema.ResumeSessionResponse,
-    "session/fork": schema.ForkSessionResponse,
-    "session/list": schema.ListSessionsResponse,
-    "session/close": schema.CloseSessionResponse,
-    "session/delete": schema.DeleteSessionResponse,
-    "session/prompt": schema.PromptResponse,
-    "session/set_mode": schema.SetSessionModeResponse,
-    "session/set_config_option": schema.SetSessionConfigOptionResponse,
+RESULTS: dict[str, str] = {
+    "initialize": "InitializeResponse",
+    "authenticate": "AuthenticateResponse",
+    "session/new": "NewSessionResponse",
+    "session/load": "LoadSessionResponse",
+    "session/resume": "ResumeSessionResponse",
+    "session/fork": "ForkSessionResponse",
+    "session/list": "ListSessionsResponse",
+    "session/close": "CloseSessionResponse",
+    "session/delete": "DeleteSessionResponse",
+    "session/prompt": "PromptResponse",
+    "session/set_mode": "SetSessionModeResponse",
+    "session/set_config_option": "SetSessionConfigOptionResponse",
 }
-REQUESTS: dict[str, type[BaseModel]] = {
-    "session/request_permission": schema.RequestPermissionRequest,
-    "fs/read_text_file": schema.ReadTextFileRequest,
-    "fs/write_text_file": schema.WriteTextFileRequest,
-    "terminal/create": schema.CreateTerminalRequest,
-    "terminal/wait_for_exit": schema.WaitForTerminalExitRequest,
-    "terminal/output": schema.TerminalOutputRequest,
-    "terminal/release": schema.ReleaseTerminalRequest,
-    "elicitation/create": schema.CreateFormSessionElicitationRequest,
+REQUESTS: dict[str, str] = {
+    "session/request_permission": "RequestPermissionRequest",
+    "fs/read_text_file": "ReadTextFileRequest",
+    "fs/write_text_file": "WriteTextFileRequest",
+    "terminal/create": "CreateTerminalRequest",
+    "terminal/wait_for_exit": "WaitForTerminalExitRequest",
+    "terminal/output": "TerminalOutputRequest",
+    "terminal/release": "ReleaseTerminalRequest",
+    "elicitation/create": "CreateFormSessionElicitationRequest",
 }
 
 Frame = dict[str, Any]
 
 
-def check(model: type[BaseModel], value: Any) -> None:
+def check(model: str, value: Any) -> None:
     """Valid, and with no field the schema does not know (the models ignore those)."""
-    parsed = model.model_validate(value)
+    parsed = load_model(model).model_validate(value)
     assert parsed.model_dump(mode="json", by_alias=True, exclude_unset=True) == value
 
 
@@ -140,14 +140,14 @@ class Peer:
                 self.send_frame({"id": frame["id"], **answer(frame["params"])})
         else:
             assert frame["method"] == "session/update"
-            check(schema.SessionNotification, frame["params"])
+            check("SessionNotification", frame["params"])
             self.updates.append(frame["params"]["update"])
         return frame
 
     def _file_reply(self, frame: Frame) -> None:
         method = self.methods.get(frame["id"], "")
         if "error" in frame:
-            check(schema.Error, frame["error"])
+            check("Error", frame["error"])
         elif frame["result"] is not None and method in RESULTS:
             check(RESULTS[method], frame["result"])
         self.replies[frame["id"]] = frame
