@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import signal
 import stat
 import subprocess
@@ -12,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -212,47 +214,47 @@ class Peer:
 Start = Callable[..., Any]
 
 
+@contextmanager
+def running(root: Path, *words: str, **environment: str) -> Iterator[Peer]:
+    """Start an agent with options; it is gone at the end of the block, whatever happened."""
+    cwd = root / "work"
+    cwd.mkdir(exist_ok=True)
+    stderr = root / "stderr"
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("AGH_ECHO")}
+    private = {"PYTHONPATH": str(PLUGIN), "AGH_ECHO_HOME": str(root / "state")}
+    with stderr.open("wb") as sink:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "agh_echo", *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=sink,
+            cwd=root,
+            env=inherited | private | environment,
+            start_new_session=True,
+        )
+    try:
+        yield Peer(process, cwd, stderr)
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait(LIMIT)
+        for pipe in (process.stdin, process.stdout):
+            assert pipe
+            try:
+                pipe.close()
+            except BrokenPipeError:
+                pass
+
+
 @pytest.fixture
 def start(tmp_path: Path) -> Start:
-    """Start an agent with options; it is gone at the end of the block, whatever happened."""
-
-    @contextmanager
-    def begin(*words: str, **environment: str) -> Iterator[Peer]:
-        cwd = tmp_path / "work"
-        cwd.mkdir(exist_ok=True)
-        stderr = tmp_path / "stderr"
-        inherited = {key: value for key, value in os.environ.items() if not key.startswith("AGH_ECHO")}
-        private = {"PYTHONPATH": str(PLUGIN), "AGH_ECHO_HOME": str(tmp_path / "state")}
-        with stderr.open("wb") as sink:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "agh_echo", *words],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=sink,
-                cwd=tmp_path,
-                env=inherited | private | environment,
-                start_new_session=True,
-            )
-        try:
-            yield Peer(process, cwd, stderr)
-        finally:
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            process.wait(LIMIT)
-            for pipe in (process.stdin, process.stdout):
-                assert pipe
-                try:
-                    pipe.close()
-                except BrokenPipeError:
-                    pass
-
-    return begin
+    return partial(running, tmp_path)
 
 
 @pytest.fixture
-def peer(start: Start) -> Iterator[Peer]:
+def lone_peer(start: Start) -> Iterator[Peer]:
     """Yield a plain agent with a new session, which must end by itself when its input ends."""
     with start() as peer:
         peer.new()
@@ -260,21 +262,50 @@ def peer(start: Start) -> Iterator[Peer]:
         assert peer.close() == 0
 
 
+@pytest.fixture(scope="module")
+def module_peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
+    with running(tmp_path_factory.mktemp("peer")) as peer:
+        yield peer
+        assert peer.close() == 0
+
+
 @pytest.fixture
-def stored(start: Start) -> str:
-    """Return the id of a session that a former process has stored: two texts and a tool call."""
-    with start() as peer:
+def peer(module_peer: Peer) -> Peer:
+    """Return a plain agent with a new session, in a process for all tests that read their turns to the end.
+
+    It must end by itself when its input ends.
+    """
+    module_peer.answers.clear()
+    module_peer.new()
+    for frames in (module_peer.updates, module_peer.requests):
+        frames.clear()
+    return module_peer
+
+
+@pytest.fixture(scope="module")
+def stored_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory with a session that a former process has stored."""
+    root = tmp_path_factory.mktemp("stored")
+    with running(root) as peer:
         peer.new()
         peer.prompt("first words")
         peer.prompt("/say second\n/tool grep kind=search found")
         assert peer.close() == 0
-        return str(peer.session)
+    return root
+
+
+@pytest.fixture
+def stored(stored_root: Path, tmp_path: Path) -> str:
+    """Return the id of a session that a former process has stored: two texts and a tool call."""
+    shutil.copytree(stored_root / "state", tmp_path / "state")
+    (file,) = (tmp_path / "state").iterdir()
+    file.write_text(file.read_text().replace(str(stored_root), str(tmp_path)))
+    return file.stem
 
 
 class TestHandshake:
-    def test_advertises_everything_by_default(self, start: Start) -> None:
-        with start() as peer:
-            result = peer.initialize()
+    def test_advertises_everything_by_default(self, peer: Peer) -> None:
+        result = peer.initialize()
         assert result["protocolVersion"] == 1
         assert result["agentInfo"]["name"] == "agh-echo"
         capabilities = result["agentCapabilities"]
@@ -299,9 +330,8 @@ class TestHandshake:
                 assert refused.value.code == -32601
             assert len(peer.call("session/list")["sessions"]) == 1
 
-    def test_new_session_offers_modes_and_models(self, start: Start) -> None:
-        with start() as peer:
-            result = peer.new()
+    def test_new_session_offers_modes_and_models(self, peer: Peer) -> None:
+        result = peer.new()
         assert [mode["id"] for mode in result["modes"]["availableModes"]] == ["ask", "code"]
         (option,) = result["configOptions"]
         assert (option["id"], option["category"], option["currentValue"]) == ("model", "model", "small")
@@ -344,11 +374,10 @@ class TestHandshake:
         [(b"{oops", -32700), (b"[" * 200_000, -32700), (b"\xff", -32700), (b"[]", -32600), (b"42", -32600)],
         ids=["torn", "deep", "not utf-8", "array", "number"],
     )
-    def test_bad_lines_are_answered(self, start: Start, line: bytes, code: int) -> None:
-        with start() as peer:
-            peer.write(line + b"\n\n")
-            assert peer.take()["error"]["code"] == code
-            peer.initialize()
+    def test_bad_lines_are_answered(self, peer: Peer, line: bytes, code: int) -> None:
+        peer.write(line + b"\n\n")
+        assert peer.take()["error"]["code"] == code
+        peer.initialize()
 
     @pytest.mark.parametrize(
         ("method", "params", "code"),
@@ -362,11 +391,10 @@ class TestHandshake:
             ("session/load", {"sessionId": "../../etc/passwd", "cwd": "/", "mcpServers": []}, -32002),
         ],
     )
-    def test_bad_requests_are_refused(self, start: Start, method: str, params: Any, code: int) -> None:
-        with start() as peer:
-            with pytest.raises(AgentError) as refused:
-                peer.reply(peer.send(method, params))
-            assert refused.value.code == code
+    def test_bad_requests_are_refused(self, peer: Peer, method: str, params: Any, code: int) -> None:
+        with pytest.raises(AgentError) as refused:
+            peer.reply(peer.send(method, params))
+        assert refused.value.code == code
 
     def test_strange_notifications_and_replies_are_ignored(self, peer: Peer) -> None:
         peer.send_frame({"method": "session/cancel", "params": [1]})
@@ -440,10 +468,10 @@ class TestTalk:
         assert result == f'SEEN 3 user texts: "one" | "{"x" * 4000}" | "What did I say?"'
         assert peer.prompt("/recall").startswith('SEEN 4 user texts: "one" | ')
 
-    def test_lone_surrogates_and_unicode_survive(self, peer: Peer) -> None:
-        assert peer.prompt("naïve 日本") == "echo: naïve 日本"
-        turn = peer.start("\ud800")  # the schema's own string type refuses it, so no validation here
-        heard = [json.loads(peer.line()) for _ in range(4)]
+    def test_lone_surrogates_and_unicode_survive(self, lone_peer: Peer) -> None:
+        assert lone_peer.prompt("naïve 日本") == "echo: naïve 日本"
+        turn = lone_peer.start("\ud800")  # the schema's own string type refuses it, so no validation here
+        heard = [json.loads(lone_peer.line()) for _ in range(4)]
         assert [frame["params"]["update"]["content"]["text"] for frame in heard[:2]] == ["echo: ", "\ud800"]
         assert heard[-1]["id"] == turn
 
@@ -748,27 +776,27 @@ class TestMischief:
             assert peer.process.poll() is None
             assert peer.close() == 0
 
-    def test_stderr(self, peer: Peer) -> None:
-        peer.prompt("/stderr look here\n/stderr-flood 2")
-        noise = peer.stderr.read_bytes()
+    def test_stderr(self, lone_peer: Peer) -> None:
+        lone_peer.prompt("/stderr look here\n/stderr-flood 2")
+        noise = lone_peer.stderr.read_bytes()
         assert noise.startswith(b"look here\n")
         assert len(noise) == (2 << 20) + len("look here\n")
 
-    def test_raw_lines_and_bytes(self, peer: Peer) -> None:
-        peer.start("/raw {not json\n/bytes ff 0a")
-        assert [peer.line(), peer.line()] == [b"{not json", b"\xff"]
+    def test_raw_lines_and_bytes(self, lone_peer: Peer) -> None:
+        lone_peer.start("/raw {not json\n/bytes ff 0a")
+        assert [lone_peer.line(), lone_peer.line()] == [b"{not json", b"\xff"]
 
-    def test_no_newline(self, peer: Peer) -> None:
-        peer.start("/no-newline 3")
-        assert peer.line().startswith(b"x" * (3 << 20) + b'{"jsonrpc"')
+    def test_no_newline(self, lone_peer: Peer) -> None:
+        lone_peer.start("/no-newline 3")
+        assert lone_peer.line().startswith(b"x" * (3 << 20) + b'{"jsonrpc"')
 
     def test_long_line(self, peer: Peer) -> None:
         assert len(peer.prompt("/long-line 3")) == 3 << 20
 
-    def test_unknown_updates_and_extensions(self, peer: Peer) -> None:
-        peer.start("/unknown surprise\n/ext _echo/hello")
-        assert json.loads(peer.line())["params"]["update"]["sessionUpdate"] == "surprise"
-        assert json.loads(peer.line())["method"] == "_echo/hello"
+    def test_unknown_updates_and_extensions(self, lone_peer: Peer) -> None:
+        lone_peer.start("/unknown surprise\n/ext _echo/hello")
+        assert json.loads(lone_peer.line())["params"]["update"]["sessionUpdate"] == "surprise"
+        assert json.loads(lone_peer.line())["method"] == "_echo/hello"
 
     @pytest.mark.parametrize("how", ["", " keep-stdout"])
     def test_spawned_child_outlives_the_agent(self, start: Start, how: str) -> None:
@@ -1018,11 +1046,10 @@ class TestOutcomes:
                 peer.reply(request)
             assert cancelled.value.code == -32800
 
-    def test_unknown_id(self, start: Start, how: str) -> None:
-        with start() as peer:
-            with pytest.raises(AgentError) as failed:
-                peer.restore(how, "00000000-0000-4000-8000-000000000000")
-            assert failed.value.code == -32002
+    def test_unknown_id(self, peer: Peer, how: str) -> None:
+        with pytest.raises(AgentError) as failed:
+            peer.restore(how, "00000000-0000-4000-8000-000000000000")
+        assert failed.value.code == -32002
 
 
 class TestScript:
