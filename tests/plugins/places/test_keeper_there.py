@@ -43,6 +43,17 @@ class Pair:
         session_id = live.agh(*NEW, *options).stdout.strip()
         self.here, self.there = live.session(session_id), far.session(session_id)
 
+    def stream(self, count: int) -> str:
+        """Start a turn of so many chunks, 20 a second; return its id when some of them are here."""
+        turn = self.here.send(f"/stream {count} 0.05")
+        wait_until(lambda: "chunk 3 " in self.here.text(turn), what="the third chunk")
+        return turn
+
+    def user_texts(self, after: int) -> list[str]:
+        """Return what the user said there after this event."""
+        events = self.there.events("user_message")
+        return [event.content["text"] for event in events if event.sequence > after]
+
     def wait_connected(self) -> None:
         """Wait until the mirror is connected, so that it forwards requests."""
 
@@ -67,6 +78,30 @@ class Pair:
         self.here.check_log()
 
 
+@pytest.fixture(scope="module")
+def module_pair(module_live: Live, module_wire: Wire) -> Iterator[Pair]:
+    far = Live(module_live.home.parent / "far home", module_live.workspace)
+    module_live.configure(place("box", module_wire, far.home))
+    pair = Pair(module_live, far)
+    yield pair
+    if pair.here.is_live():
+        os.kill(pair.here.keeper, signal.SIGTERM)
+    far.end()
+
+
+@pytest.fixture
+def pair(shared_live: Live, module_wire: Wire, module_pair: Pair) -> Iterator[Pair]:
+    """Yield a connected pair that the tests of the module share; each looks at turns of its own."""
+    shared_live.configure(place("box", module_wire, module_pair.there.live.home))
+    if not module_pair.here.is_live():
+        module_pair.here.agh("resume")
+    module_pair.wait_connected()
+    yield module_pair
+    if module_pair.here.is_live():
+        module_pair.here.wait_idle()
+        module_pair.assert_same()
+
+
 def test_a_session_that_is_kept_there_is_used_from_here(live: Live, far: Live) -> None:
     pair = Pair(live, far, "--name", "fix-login")
     assert pair.there.is_live()
@@ -85,77 +120,70 @@ def test_a_session_that_is_kept_there_is_used_from_here(live: Live, far: Live) -
     pair.assert_same()
 
 
-def test_permissions_are_answered_from_here(live: Live, far: Live) -> None:
-    pair = Pair(live, far)
-    pair.here.send("/ask kind=edit path=x")
+def test_permissions_are_answered_from_here(pair: Pair) -> None:
+    turn = pair.here.send("/ask kind=edit path=x")
     wait_until(lambda: pair.here.status()["badge"] == "waiting-for-input", what="the request")
     pair.here.agh("approve")
-    wait_until(lambda: "permission: allow_once" in pair.here.text(), what="the answer")
-    pair.here.send("/stream 600 0.05")
-    pair.here.wait_for_text("chunk 3 ")
+    wait_until(lambda: "permission: allow_once" in pair.here.text(turn), what="the answer")
+    pair.stream(600)
     pair.here.agh("cancel")
     pair.here.wait_idle()
     pair.assert_same()
 
 
-def test_the_turn_goes_on_when_the_wire_is_cut(live: Live, far: Live, wire: Wire) -> None:
-    pair = Pair(live, far)
-    turn = pair.here.send("/stream 100 0.05")
-    pair.here.wait_for_text("chunk 3 ")
+def test_the_turn_goes_on_when_the_wire_is_cut(shared_live: Live, module_wire: Wire, pair: Pair) -> None:
+    before = len(pair.rows(pair.there))
+    turn = pair.stream(100)
     keeper = pair.here.keeper
-    (live.home / "config.toml").rename(live.home / "aside")  # the network is away for a while
-    live.configure('[places.box]\non = "ssh:127.0.0.1"\noptions = ["-F", "none", "-p", "1"]\n')
-    wire.cut()
+    settings = shared_live.home / "config.toml"
+    settings.rename(shared_live.home / "aside")  # the network is away for a while
+    shared_live.configure('[places.box]\non = "ssh:127.0.0.1"\noptions = ["-F", "none", "-p", "1"]\n')
+    module_wire.cut()
     wait_until(lambda: (pair.here.meta().get("activity") or {}).get("disconnected_at"), what="the cut")
     assert pair.here.error("prompt", "too early", code=7)["code"] == "place_gone"
     wait_until(lambda: pair.there.has_ended(turn), 30, "the turn has ended there")
     assert not pair.here.has_ended(turn)
     assert pair.here.is_live() and pair.here.keeper == keeper
-    (live.home / "aside").rename(live.home / "config.toml")
+    (shared_live.home / "aside").rename(settings)
     wait_until(lambda: pair.here.has_ended(turn), 30, "the mirror has caught up")
     assert pair.here.text(turn).count("chunk") == 100
     pair.assert_same()
     assert "echo: and now" in pair.here.prompt("and now").stdout
     pair.assert_same()
-    assert [event.content["text"] for event in pair.there.events("user_message")] == [
-        "/stream 100 0.05",
-        "and now",
-    ]
+    assert pair.user_texts(before) == ["/stream 100 0.05", "and now"]
 
 
-def test_cuts_again_and_again_lose_nothing(live: Live, far: Live, wire: Wire) -> None:
-    pair = Pair(live, far)
+def test_cuts_again_and_again_lose_nothing(module_wire: Wire, pair: Pair) -> None:
     turn = pair.here.send("/stream 120 0.05")
     for _ in range(5):
         seen = len(pair.rows(pair.here))
         wait_until(lambda seen=seen: len(pair.rows(pair.here)) > seen or pair.there.has_ended(turn), 20)
-        wire.cut()
+        module_wire.cut()
     wait_until(lambda: pair.here.has_ended(turn), 60)
     assert pair.here.text(turn).count("chunk") == 120
     pair.assert_same()
 
 
-def test_a_prompt_under_way_when_the_wire_is_cut_is_queued_once(live: Live, far: Live, wire: Wire) -> None:
-    pair = Pair(live, far)
+def test_a_prompt_under_way_when_the_wire_is_cut_is_queued_once(module_wire: Wire, pair: Pair) -> None:
+    before = len(pair.rows(pair.there))
     for number in range(5):
         process = pair.here.start_prompt(f"number {number}", "--detach")
-        wire.cut()
+        module_wire.cut()
         process.communicate(timeout=60)
         pair.wait_connected()
     pair.here.prompt("the last")
-    texts = [event.content["text"] for event in pair.there.events("user_message")]
+    texts = pair.user_texts(before)
+    assert "the last" in texts
     assert len(texts) == len(set(texts))
     pair.assert_same()
 
 
-def test_a_mirror_whose_keeper_is_killed_catches_up(live: Live, far: Live) -> None:
-    pair = Pair(live, far)
-    turn = pair.here.send("/stream 60 0.05")
-    pair.here.wait_for_text("chunk 3 ")
+def test_a_mirror_whose_keeper_is_killed_catches_up(shared_live: Live, pair: Pair) -> None:
+    turn = pair.stream(60)
     kill(pair.here.keeper)
     wait_until(lambda: not pair.here.is_live())
     before = pair.rows(pair.here)
-    live.agh("session", "repair", "--all")
+    shared_live.agh("session", "repair", "--all")
     assert pair.rows(pair.here) == before, "repair adds nothing to a mirror"
     assert "may still be running on the other machine" in pair.here.meta()["stop_detail"]
     wait_until(lambda: pair.there.has_ended(turn), 30)
@@ -165,8 +193,7 @@ def test_a_mirror_whose_keeper_is_killed_catches_up(live: Live, far: Live) -> No
     pair.assert_same()
 
 
-def test_stop_reaches_the_session_though_its_mirror_was_killed(live: Live, far: Live) -> None:
-    pair = Pair(live, far)
+def test_stop_reaches_the_session_though_its_mirror_was_killed(pair: Pair) -> None:
     pair.here.tell("hello")
     kill(pair.here.keeper)
     wait_until(lambda: not pair.here.is_live())
@@ -178,8 +205,7 @@ def test_stop_reaches_the_session_though_its_mirror_was_killed(live: Live, far: 
     assert not pair.there.is_live(), "stopping it again starts nothing"
 
 
-def test_a_session_that_stops_there_is_stopped_here(live: Live, far: Live) -> None:
-    pair = Pair(live, far)
+def test_a_session_that_stops_there_is_stopped_here(pair: Pair) -> None:
     pair.here.tell("hello")
     pair.there.stop()
     wait_until(lambda: not pair.here.is_live())
@@ -187,15 +213,13 @@ def test_a_session_that_stops_there_is_stopped_here(live: Live, far: Live) -> No
     pair.assert_same()
 
 
-def test_the_keeper_there_may_be_killed_too(live: Live, far: Live) -> None:
-    pair = Pair(live, far)
-    pair.here.send("/stream 600 0.05")
-    pair.here.wait_for_text("chunk 3 ")
+def test_the_keeper_there_may_be_killed_too(pair: Pair) -> None:
+    turn = pair.stream(600)
     pair.there.kill_keeper()
     wait_until(lambda: not pair.here.is_live(), 20)
     assert "echo: hello" in pair.here.prompt("hello").stdout
     pair.assert_same()
-    assert pair.here.events("error"), "the repair there closed the turn"
+    assert pair.here.events("error", turn=turn), "the repair there closed the turn"
 
 
 def test_nobody_else_writes_a_mirror(live: Live, far: Live) -> None:
@@ -215,8 +239,7 @@ def test_nobody_else_writes_a_mirror(live: Live, far: Live) -> None:
     assert pair.there.text() == "echo: hello", "it stays there"
 
 
-def test_signals_end_only_the_connection(live: Live, far: Live) -> None:
-    pair = Pair(live, far)
+def test_signals_end_only_the_connection(pair: Pair) -> None:
     turn = pair.here.send("/stream 60 0.05")
     os.kill(pair.here.keeper, signal.SIGTERM)
     wait_until(lambda: not pair.here.is_live())
@@ -248,15 +271,13 @@ def test_a_wire_that_is_cut_while_the_session_is_created(live: Live, far: Live, 
     assert [session.id for session in far.sessions()] == [here.id]
 
 
-def test_a_network_that_is_silent_for_a_while(live: Live, far: Live, wire: Wire) -> None:
+def test_a_network_that_is_silent_for_a_while(module_wire: Wire, pair: Pair) -> None:
     """Nothing is closed, and nothing arrives; then everything does."""
-    pair = Pair(live, far)
-    turn = pair.here.send("/stream 60 0.05")
-    pair.here.wait_for_text("chunk 3 ")
-    wire.cut(signal.SIGSTOP)
+    turn = pair.stream(60)
+    module_wire.cut(signal.SIGSTOP)
     wait_until(lambda: pair.there.has_ended(turn), 30)
     assert not pair.here.has_ended(turn)
-    wire.cut(signal.SIGCONT)
+    module_wire.cut(signal.SIGCONT)
     wait_until(lambda: pair.here.has_ended(turn), 30)
     pair.assert_same()
 
