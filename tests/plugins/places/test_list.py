@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import getpass
 import json
-import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from agh.sessions.elsewhere.listing import build_arguments, check_view
 from tests.plugins.places.wire import Wire
 from tests.support.live import Live
-from tests.support.program import Agh
 
 PATH = f"PATH={Path(sys.executable).parent}:/usr/bin:/bin"
 DEAD = ["-F", "none", "-p", "1"]
-
-Run = Callable[..., Any]
 
 
 def place(name: str, wire: Wire, home: Path, **more: object) -> str:
@@ -37,37 +31,42 @@ def place(name: str, wire: Wire, home: Path, **more: object) -> str:
     )
 
 
-@pytest.fixture
-def there(tmp_path: Path, live: Live) -> Callable[[str, str], str]:
-    """Return a function that creates a stopped session in another home."""
+@pytest.fixture(scope="module")
+def root(module_live: Live) -> Path:
+    """Return the directory of the other homes."""
+    return module_live.home.parent
+
+
+@pytest.fixture(scope="module")
+def module_hosts(module_live: Live, root: Path) -> dict[str, str]:
+    """Create a stopped session in each of two other homes."""
+    workspace = root / "work there"
+    workspace.mkdir()
 
     def create(home: str, name: str) -> str:
-        run = Agh()
-        environ = {**os.environ, "AGH_HOME": str(tmp_path / home)}
-        workspace = tmp_path / "work there"
-        workspace.mkdir(exist_ok=True)
-        result = run("session", "new", "--agent", "echo", "--name", name, env=environ, cwd=workspace)
-        run("session", "stop", result.stdout.strip(), env=environ, cwd=workspace)
-        return str(result.stdout.strip())
+        there = Live(root / home, workspace)
+        session_id = there.agh("session", "new", "--agent", "echo", "--name", name).stdout.strip()
+        there.session(session_id).stop()
+        there.end()
+        return str(session_id)
 
-    return create
+    return {"a": create("home a", "fix-login"), "b": create("home b", "write-docs")}
 
 
 @pytest.fixture
-def hosts(live: Live, wire: Wire, tmp_path: Path, there: Callable[[str, str], str]) -> dict[str, str]:
-    """Two hosts with a session each."""
-    sessions = {"a": there("home a", "fix-login"), "b": there("home b", "write-docs")}
-    live.configure(
-        place("a", wire, tmp_path / "home a")
-        + place("b", wire, tmp_path / "home b")
+def hosts(shared_live: Live, module_wire: Wire, root: Path, module_hosts: dict[str, str]) -> dict[str, str]:
+    """Name two hosts with a session each."""
+    shared_live.configure(
+        place("a", module_wire, root / "home a")
+        + place("b", module_wire, root / "home b")
         + f'[places.dead]\non = "ssh:127.0.0.1"\noptions = {json.dumps(DEAD)}\n'
     )
-    return sessions
+    return module_hosts
 
 
-def test_every_row_says_which_host_it_is_from(live: Live, hosts: dict[str, str]) -> None:
-    here = live.new(args=("--name", "mine"))
-    document = json.loads(live.agh("list", "--on", ".", "--on", "a", "--on", "b", "-o", "json").stdout)
+def test_every_row_says_which_host_it_is_from(shared_live: Live, hosts: dict[str, str]) -> None:
+    here = shared_live.new(args=("--name", "mine"))
+    document = json.loads(shared_live.agh("list", "--on", ".", "--on", "a", "--on", "b", "-o", "json").stdout)
     rows = {(row["host"], row["id"], row["name"]) for row in document["sessions"]}
     assert rows == {
         (".", here.id, "mine"),
@@ -77,61 +76,63 @@ def test_every_row_says_which_host_it_is_from(live: Live, hosts: dict[str, str])
     assert document["failed"] == []
     times = [row["updated_at"] for row in document["sessions"]]
     assert times == sorted(times, reverse=True), "newest first, whatever the host"
-    text = live.agh("session", "list", "--on", "a", "--on", "b").stdout
+    text = shared_live.agh("session", "list", "--on", "a", "--on", "b").stdout
     header, *lines = text.splitlines()
     assert "HOST" in header.split()
     assert sorted((line.split()[0], line.split()[3]) for line in lines) == [
         ("fix-login", "a"),
         ("write-docs", "b"),
     ]
-    lines = live.agh("session", "list", "--on", "a", "--on", "b", "-o", "jsonl").stdout.splitlines()
+    lines = shared_live.agh("session", "list", "--on", "a", "--on", "b", "-o", "jsonl").stdout.splitlines()
     assert sorted(json.loads(line)["host"] for line in lines) == ["a", "b"]
 
 
-def test_a_host_that_fails_is_named_and_the_others_are_listed(live: Live, hosts: dict[str, str]) -> None:
-    result = live.agh("list", "--on", "dead", "--on", "a", "-o", "json", code=7)
+def test_a_host_that_fails_is_named_and_the_others_are_listed(
+    shared_live: Live, hosts: dict[str, str]
+) -> None:
+    result = shared_live.agh("list", "--on", "dead", "--on", "a", "-o", "json", code=7)
     document = json.loads(result.stdout)
     assert [(row["host"], row["id"]) for row in document["sessions"]] == [("a", hosts["a"])]
     ((failure),) = document["failed"]
     assert (failure["host"], failure["error"]["code"]) == ("dead", "place_gone")
     assert "no connection to dead: " in result.stderr
-    result = live.agh("list", "--on", "dead", "--on", "a", code=7)
+    result = shared_live.agh("list", "--on", "dead", "--on", "a", code=7)
     assert "fix-login" in result.stdout
     assert "no connection to dead: " in result.stderr
 
 
 def test_a_host_without_agh_and_one_without_the_directory(
-    live: Live, wire: Wire, tmp_path: Path, hosts: dict[str, str]
+    shared_live: Live, module_wire: Wire, tmp_path: Path, root: Path, hosts: dict[str, str]
 ) -> None:
     bare = tmp_path / "bare"
     bare.mkdir()
     for name in ("sh", "dd"):
         (bare / name).symlink_to(str(shutil.which(name)))
-    live.configure(
-        place("bare", wire, tmp_path / "x", env=[f"PATH={bare}", f"HOME={tmp_path}"])
-        + place("lost", wire, tmp_path / "home a", dir="/no/such/directory")
-        + place("a", wire, tmp_path / "home a", dir=str(tmp_path / "work there"))
+    shared_live.configure(
+        place("bare", module_wire, tmp_path / "x", env=[f"PATH={bare}", f"HOME={tmp_path}"])
+        + place("lost", module_wire, root / "home a", dir="/no/such/directory")
+        + place("a", module_wire, root / "home a", dir=str(root / "work there"))
     )
-    result = live.agh("list", "--on", "bare", "--on", "a", code=9)
+    result = shared_live.agh("list", "--on", "bare", "--on", "a", code=9)
     assert "bare has no agh" in result.stderr
     assert "fix-login" in result.stdout
-    result = live.agh("list", "--on", "lost", code=1)
+    result = shared_live.agh("list", "--on", "lost", code=1)
     assert "lost: its directory does not exist there" in result.stderr
-    result = live.agh("list", "--on", "a", "--workspace", ".", "-o", "json")
+    result = shared_live.agh("list", "--on", "a", "--workspace", ".", "-o", "json")
     assert [row["id"] for row in json.loads(result.stdout)["sessions"]] == [hosts["a"]], "looked up there"
 
 
-def test_filters_are_applied_there_and_refusals_are_relayed(live: Live, hosts: dict[str, str]) -> None:
+def test_filters_are_applied_there_and_refusals_are_relayed(shared_live: Live, hosts: dict[str, str]) -> None:
     for arguments, count in ((["--state", "active"], 0), (["--agent", "echo"], 2), (["--limit", "1"], 1)):
-        result = live.agh("list", "--on", "a", "--on", "b", *arguments, "-o", "json")
+        result = shared_live.agh("list", "--on", "a", "--on", "b", *arguments, "-o", "json")
         assert len(json.loads(result.stdout)["sessions"]) == count
-    result = live.agh("list", "--on", "a", "--workspace", "no-such-workspace", code=4)
+    result = shared_live.agh("list", "--on", "a", "--workspace", "no-such-workspace", code=4)
     assert "a: " in result.stderr
     assert "no-such-workspace" in result.stderr
 
 
 def test_hosts_are_asked_at_the_same_time(
-    live: Live, wire: Wire, tmp_path: Path, hosts: dict[str, str]
+    shared_live: Live, module_wire: Wire, tmp_path: Path, hosts: dict[str, str]
 ) -> None:
     slow = tmp_path / "slow"
     slow.mkdir()
@@ -139,14 +140,21 @@ def test_hosts_are_asked_at_the_same_time(
     agh.write_text("#!/bin/sh\nsleep 2\necho '{\"sessions\": []}'\n")
     agh.chmod(0o755)
     names = [f"slow{number}" for number in range(5)]
-    live.configure("".join(place(name, wire, tmp_path, env=[f"PATH={slow}:/usr/bin:/bin"]) for name in names))
+    shared_live.configure(
+        "".join(place(name, module_wire, tmp_path, env=[f"PATH={slow}:/usr/bin:/bin"]) for name in names)
+    )
     began = time.monotonic()
-    live.agh("list", *(word for name in names for word in ("--on", name)))
+    shared_live.agh("list", *(word for name in names for word in ("--on", name)))
     assert time.monotonic() - began < 8
 
 
 def test_a_host_that_does_not_answer_is_given_up(
-    live: Live, wire: Wire, tmp_path: Path, hosts: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    shared_live: Live,
+    module_wire: Wire,
+    tmp_path: Path,
+    root: Path,
+    hosts: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from agh.sessions.elsewhere.listing import list_hosts
 
@@ -155,9 +163,9 @@ def test_a_host_that_does_not_answer_is_given_up(
     agh = stuck / "agh"
     agh.write_text("#!/bin/sh\nexec sleep 20\n")
     agh.chmod(0o755)
-    live.configure(
-        place("stuck", wire, tmp_path, env=[f"PATH={stuck}:/usr/bin:/bin"])
-        + place("a", wire, tmp_path / "home a")
+    shared_live.configure(
+        place("stuck", module_wire, tmp_path, env=[f"PATH={stuck}:/usr/bin:/bin"])
+        + place("a", module_wire, root / "home a")
     )
     filters = {"everything": False, "resumable": False, "workspace": None, "state": None, "badge": None}
     began = time.monotonic()

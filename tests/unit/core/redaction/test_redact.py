@@ -457,7 +457,7 @@ ADVERSARIAL = {
     ("head", "unit", "size"),
     [
         *(
-            ("", unit, 2_000_000)
+            ("", unit, 500_000)
             for unit in ["a", "sk-", "eyJ", "://", f"{DASHES}BEGIN", "password=", '"key":"']
         ),
         *((head, unit, 200_000) for head, units in ADVERSARIAL.items() for unit in units),
