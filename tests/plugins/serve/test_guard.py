@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.plugins.serve.server import Server, serve
-from tests.support.live import Live
+from tests.support.live import Live, Session
 from tests.support.wait import PATIENCE
 
 
@@ -28,7 +28,7 @@ def test_the_token_is_private_and_kept(live: Live) -> None:
     assert first.token not in first.process.stderr.read().decode()  # no terminal: it would land in a log
 
 
-def test_everything_but_the_pages_files_needs_the_token(server: Server) -> None:
+def test_everything_but_the_pages_files_needs_the_token(shared_server: Server) -> None:
     for path in (
         "/api/sessions",
         "/api/openapi.json",
@@ -37,19 +37,24 @@ def test_everything_but_the_pages_files_needs_the_token(server: Server) -> None:
         "//",
         "/page.js/",
     ):
-        for token in (None, "wrong", server.token + "x", server.token[:-1]):
-            answer = server.ask("GET", path, token=token)
+        for token in (None, "wrong", shared_server.token + "x", shared_server.token[:-1]):
+            answer = shared_server.ask("GET", path, token=token)
             assert (answer.status, answer.code) == (401, "unauthorized"), (path, token)
             assert answer.headers["www-authenticate"] == "Bearer"
-    assert server.ask("GET", "/api/sessions", token=None, authorization=f"Basic {server.token}").status == 401
-    assert server.ask("POST", "/api/sessions", {"agent": "echo"}, token=None).status == 401
+    assert (
+        shared_server.ask(
+            "GET", "/api/sessions", token=None, authorization=f"Basic {shared_server.token}"
+        ).status
+        == 401
+    )
+    assert shared_server.ask("POST", "/api/sessions", {"agent": "echo"}, token=None).status == 401
     for path in ("/", "/page.js", "/page.css", "/transcript.css"):
-        answer = server.ask("GET", path, token=None)
+        answer = shared_server.ask("GET", path, token=None)
         assert answer.status == 200 and answer.body
-        assert server.token.encode() not in answer.body
+        assert shared_server.token.encode() not in answer.body
         assert "default-src 'none'" in answer.headers["content-security-policy"]
         assert answer.headers["x-frame-options"] == "DENY"
-        assert server.ask("GET", path, token=None, if_none_match=answer.headers["etag"]).status == 304
+        assert shared_server.ask("GET", path, token=None, if_none_match=answer.headers["etag"]).status == 304
 
 
 def test_names_that_are_not_ours(live: Live) -> None:
@@ -78,9 +83,9 @@ def test_names_that_are_not_ours(live: Live) -> None:
             assert (answer.status, answer.code) == (403, "host_refused"), host
 
 
-def test_pages_of_others(server: Server) -> None:
-    ours = f"http://127.0.0.1:{server.port}"
-    assert server.ask("GET", "/api/sessions", origin=ours).status == 200
+def test_pages_of_others(shared_server: Server) -> None:
+    ours = f"http://127.0.0.1:{shared_server.port}"
+    assert shared_server.ask("GET", "/api/sessions", origin=ours).status == 200
     for origin in (
         "null",
         "http://evil.example",
@@ -89,10 +94,10 @@ def test_pages_of_others(server: Server) -> None:
         "file://",
         "http://[",
     ):
-        answer = server.ask("POST", "/api/sessions", {"agent": "echo"}, origin=origin)
+        answer = shared_server.ask("POST", "/api/sessions", {"agent": "echo"}, origin=origin)
         assert (answer.status, answer.code) == (403, "origin_refused"), origin
         assert "access-control-allow-origin" not in answer.headers
-    assert server.ask("OPTIONS", "/api/sessions", origin=ours).status == 405
+    assert shared_server.ask("OPTIONS", "/api/sessions", origin=ours).status == 405
 
 
 def test_a_unix_socket(live: Live, tmp_path: Path) -> None:
@@ -154,12 +159,11 @@ def test_a_token_file_that_cannot_be(live: Live, mode: int, text: str) -> None:
     assert path.read_text() == text
 
 
-def test_the_head_of_a_stream(live: Live, server: Server) -> None:
-    session = live.new()
-    answer = server.ask("HEAD", f"/api/sessions/{session.id}/stream")
+def test_the_head_of_a_stream(shared: Session, shared_server: Server) -> None:
+    answer = shared_server.ask("HEAD", f"/api/sessions/{shared.id}/stream")
     assert (answer.status, answer.body) == (200, b"")
     assert answer.headers["content-type"].startswith("text/event-stream")
-    assert server.ask("HEAD", f"/api/sessions/{session.id}").status == 200
+    assert shared_server.ask("HEAD", f"/api/sessions/{shared.id}").status == 200
 
 
 def test_an_ignored_signal_stays_ignored(live: Live) -> None:
@@ -170,8 +174,8 @@ def test_an_ignored_signal_stays_ignored(live: Live) -> None:
 
 
 def test_signals(live: Live) -> None:
+    session = live.new()
     for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGHUP, 0)):
-        session = live.new()
         server = serve(live)
         with server.stream(f"/api/sessions/{session.id}/stream"):
             server.process.send_signal(number)

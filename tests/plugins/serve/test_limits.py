@@ -101,20 +101,20 @@ def send(server: Server, data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("form", ["one header", "many headers", "a line"])
-def test_a_long_head_is_refused_before_it_is_whole(server: Server, form: str) -> None:
+def test_a_long_head_is_refused_before_it_is_whole(shared_server: Server, form: str) -> None:
     head = {
         "one header": b"GET / HTTP/1.1\r\nhost: localhost\r\nx-long: " + b"x" * 3_000_000,
         "many headers": b"GET / HTTP/1.1\r\nhost: localhost\r\n" + b"x-y: z\r\n" * 300_000,
         "a line": b"GET /" + b"x" * 3_000_000,
     }[form]
-    answer = send(server, head)
+    answer = send(shared_server, head)
     assert answer == b"" or answer.split(b" ")[1] in (b"431", b"400")
-    assert server.ask("GET", "/api/sessions").status == 200
+    assert shared_server.ask("GET", "/api/sessions").status == 200
 
 
-def test_a_long_body_is_refused_before_the_token_is_checked(server: Server) -> None:
+def test_a_long_body_is_refused_before_the_token_is_checked(shared_server: Server) -> None:
     head = b"POST /api/sessions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999999\r\n\r\n"
-    assert b" 413 " in send(server, head + b"x").split(b"\r\n")[0]
+    assert b" 413 " in send(shared_server, head + b"x").split(b"\r\n")[0]
 
 
 @pytest.mark.parametrize(
@@ -126,11 +126,11 @@ def test_a_long_body_is_refused_before_the_token_is_checked(server: Server) -> N
         ("origin", ("http://evil.example", "http://localhost")),
     ],
 )
-def test_a_header_that_is_there_twice(server: Server, name: str, values: tuple[str, str]) -> None:
-    headers = [] if name == "host" else [f"host: localhost:{server.port}"]
-    headers += [f"{name}: {value}:{server.port}" for value in values]
-    headers += [f"authorization: Bearer {server.token}", "connection: close"]
-    answer = send(server, "\r\n".join(["GET /api/sessions HTTP/1.1", *headers, "", ""]).encode())
+def test_a_header_that_is_there_twice(shared_server: Server, name: str, values: tuple[str, str]) -> None:
+    headers = [] if name == "host" else [f"host: localhost:{shared_server.port}"]
+    headers += [f"{name}: {value}:{shared_server.port}" for value in values]
+    headers += [f"authorization: Bearer {shared_server.token}", "connection: close"]
+    answer = send(shared_server, "\r\n".join(["GET /api/sessions HTTP/1.1", *headers, "", ""]).encode())
     assert b" 403 " in answer.split(b"\r\n")[0], answer
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] in ("host_refused", "origin_refused")
 

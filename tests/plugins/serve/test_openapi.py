@@ -27,8 +27,8 @@ GET /sessions/{id}/recap, GET /sessions/{id}/stream
 """
 
 
-def test_the_document_has_every_route_in_both_families(server: Server) -> None:
-    document = server.get("/api/openapi.json")
+def test_the_document_has_every_route_in_both_families(shared_server: Server) -> None:
+    document = shared_server.get("/api/openapi.json")
     assert document == build_openapi(OPERATIONS)
     for line in CONTRACT.split(","):
         method, path = line.split()

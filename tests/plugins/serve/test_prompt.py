@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.plugins.serve.server import Server
-from tests.support.live import Live
+from tests.support.live import Live, Session
 from tests.support.wait import wait_until
 
 
@@ -14,11 +14,10 @@ def turn(server: Server, session_id: str, body: dict[str, Any]) -> list[Any]:
         return [frame.data for frame in frames]
 
 
-def test_a_turn(live: Live, server: Server) -> None:
-    session = live.new()
+def test_a_turn(shared: Session, shared_server: Server) -> None:
     steps = ("/think hm", "/tool Read path=a.txt all of it", "/tool-fail Bash no such command", "/plan a;b")
     text = "\n".join(("hello", *steps, "/say bye"))
-    *parts, last = turn(server, session.id, {"prompt": text})
+    *parts, last = turn(shared_server, shared.id, {"prompt": text})
     assert last == "[DONE]"
     assert parts[0]["type"] == "start" and parts[1] == {"type": "start-step"}
     assert parts[-2] == {"type": "finish-step"}
@@ -28,7 +27,7 @@ def test_a_turn(live: Live, server: Server) -> None:
     for part in parts:
         by_type.setdefault(part["type"], []).append(part)
     text = "".join(part["delta"] for part in by_type["text-delta"])
-    assert text == session.text()
+    assert text == shared.text(parts[0]["messageId"])
     assert by_type["reasoning-delta"][0]["delta"] == "hm"
     starts, ends = ([part["id"] for part in by_type[f"text-{word}"]] for word in ("start", "end"))
     assert starts == ends
@@ -38,8 +37,8 @@ def test_a_turn(live: Live, server: Server) -> None:
     assert by_type["data-plan"] and by_type["data-usage"][0]["id"] == "usage"
 
 
-def test_what_a_stock_client_sends(live: Live, server: Server) -> None:
-    session = live.new()
+def test_what_a_stock_client_sends(shared_live: Live, shared_server: Server) -> None:
+    session = shared_live.new()
     session.stop()  # a prompt resumes it
     messages = [
         {"id": "1", "role": "user", "parts": [{"type": "text", "text": "old"}]},
@@ -51,50 +50,48 @@ def test_what_a_stock_client_sends(live: Live, server: Server) -> None:
         },
     ]
     body = {"id": "chat", "messages": messages, "trigger": "submit-message", "messageId": None}
-    parts = turn(server, session.id, body)
+    parts = turn(shared_server, session.id, body)
     assert "".join(part["delta"] for part in parts[:-1] if part["type"] == "text-delta") == "echo: one\ntwo"
     assert session.inputs() == [("sent", "one\ntwo")]
     messages[-1]["parts"].append({"type": "file", "mediaType": "image/png", "url": "data:,"})  # type: ignore[attr-defined]
-    assert server.ask("POST", f"/api/sessions/{session.id}/prompt", body).code == "usage"
+    assert shared_server.ask("POST", f"/api/sessions/{session.id}/prompt", body).code == "usage"
 
 
-def test_turns_that_do_not_complete(live: Live, server: Server) -> None:
-    session = live.new()
+def test_turns_that_do_not_complete(shared_live: Live, shared_server: Server) -> None:
+    session = shared_live.new()
     url = f"/api/sessions/{session.id}"
-    *_, error, last = turn(server, session.id, {"prompt": "/error -32603 overloaded"})
+    *_, error, last = turn(shared_server, session.id, {"prompt": "/error -32603 overloaded"})
     assert (error["type"], last) == ("error", "[DONE]")
     assert "overloaded" in error["errorText"]
-    with server.stream(f"{url}/prompt", "POST", {"prompt": "/sleep 60"}) as frames:
+    with shared_server.stream(f"{url}/prompt", "POST", {"prompt": "/sleep 60"}) as frames:
         next(frames)
-        server.post(f"{url}/interrupt")
+        shared_server.post(f"{url}/interrupt")
         assert [frame.data for frame in frames][-2:] == [{"type": "abort"}, "[DONE]"]
-    with server.stream(f"{url}/prompt", "POST", {"prompt": "/sleep 60"}) as running:
+    with shared_server.stream(f"{url}/prompt", "POST", {"prompt": "/sleep 60"}) as running:
         next(running)
-        with server.stream(f"{url}/prompt", "POST", {"prompt": "never"}) as waiting:
+        with shared_server.stream(f"{url}/prompt", "POST", {"prompt": "never"}) as waiting:
             next(waiting)
-            server.post(f"{url}/prompt", {"prompt": "now", "mode": "interrupt", "detach": True}, 202)
+            shared_server.post(f"{url}/prompt", {"prompt": "now", "mode": "interrupt", "detach": True}, 202)
             assert "dropped from the queue" in [frame.data for frame in waiting][-2]["errorText"]
     session.wait_idle()
-    with server.stream(f"{url}/prompt", "POST", {"prompt": "/stream 100000 0.01"}) as frames:
+    with shared_server.stream(f"{url}/prompt", "POST", {"prompt": "/stream 100000 0.01"}) as frames:
         next(frames)
         session.kill_keeper()
         *_, error, last = [frame.data for frame in frames]
     assert (error["type"], last) == ("error", "[DONE]")
 
 
-def test_a_turn_goes_on_without_its_reader(live: Live, server: Server) -> None:
-    session = live.new()
-    with server.stream(
-        f"/api/sessions/{session.id}/prompt", "POST", {"prompt": "/stream 20 0.02\n/say end"}
+def test_a_turn_goes_on_without_its_reader(shared: Session, shared_server: Server) -> None:
+    with shared_server.stream(
+        f"/api/sessions/{shared.id}/prompt", "POST", {"prompt": "/stream 20 0.02\n/say end"}
     ) as frames:
         turn_id = next(frames).data["messageId"]
-    wait_until(lambda: session.has_ended(turn_id))
-    assert session.text(turn_id).endswith("end")
+    wait_until(lambda: shared.has_ended(turn_id))
+    assert shared.text(turn_id).endswith("end")
 
 
-def test_a_key_sends_once(live: Live, server: Server) -> None:
-    session = live.new()
+def test_a_key_sends_once(shared: Session, shared_server: Server) -> None:
     body = {"prompt": "once", "idempotency_key": "k"}
-    first, second = turn(server, session.id, body), turn(server, session.id, body)
+    first, second = turn(shared_server, shared.id, body), turn(shared_server, shared.id, body)
     assert first == second
-    assert session.inputs() == [("sent", "once")]
+    assert [status for status, text in shared.inputs() if text == "once"] == ["sent"]

@@ -185,8 +185,8 @@ def test_a_session_in_a_worktree(live: Live, server: Server) -> None:
     assert view["workspace_path"] == view["worktree"]["path"] != str(live.workspace)
 
 
-def test_permissions_are_answered(live: Live, server: Server) -> None:
-    session = live.new()
+def test_permissions_are_answered(shared_live: Live, shared_server: Server) -> None:
+    session = shared_live.new()
     url = f"/api/sessions/{session.id}"
     for body, outcome in (
         ({}, "allow_once"),
@@ -194,50 +194,52 @@ def test_permissions_are_answered(live: Live, server: Server) -> None:
         ({"always": True}, "allow_always"),
     ):
         turn = session.send("/ask path=a.txt Edit a.txt")
-        (request,) = wait_until(lambda: server.get(f"{url}/permissions")["permissions"])
+        (request,) = wait_until(lambda: shared_server.get(f"{url}/permissions")["permissions"])
         assert (request["title"], request["status"]) == ("Edit a.txt", "pending")
         named = {**body, "request_id": request["request_id"]}
         decision = "denied" if "decision" in body else "allowed"
-        assert server.post(f"{url}/approve", named)["permission"]["decision"] == decision
+        assert shared_server.post(f"{url}/approve", named)["permission"]["decision"] == decision
         wait_until(partial(session.has_ended, turn))
         assert session.text(turn).endswith(f"permission: {outcome}")
-    answer = server.ask("POST", f"{url}/approve")
+    answer = shared_server.ask("POST", f"{url}/approve")
     assert (answer.status, answer.code) == (404, "permission_unknown")
-    assert len(server.get(f"{url}/permissions?all=true")["permissions"]) == 3
+    assert len(shared_server.get(f"{url}/permissions?all=true")["permissions"]) == 3
 
 
-def test_questions_are_answered(live: Live, server: Server) -> None:
-    session = live.new()
+def test_questions_are_answered(shared_live: Live, shared_server: Server) -> None:
+    session = shared_live.new()
     url = f"/api/sessions/{session.id}"
     for body, outcome in (
         ({"decision": "accepted", "content": {"answer": "blue"}}, 'accept {"answer": "blue"}'),
         ({"decision": "declined"}, "decline {}"),
     ):
         turn = session.send("/elicit Which colour?")
-        (question,) = wait_until(lambda: server.get(f"{url}/questions")["questions"])
+        (question,) = wait_until(lambda: shared_server.get(f"{url}/questions")["questions"])
         assert (question["message"], question["status"]) == ("Which colour?", "pending")
         wrong = {"request_id": question["request_id"], "decision": "accepted", "content": {"answer": 3}}
-        refused = server.ask("POST", f"{url}/answer", wrong)
+        refused = shared_server.ask("POST", f"{url}/answer", wrong)
         assert (refused.status, refused.code) == (400, "answer_invalid")
         named = {**body, "request_id": question["request_id"]}
-        assert server.post(f"{url}/answer", named)["question"]["decision"] == body["decision"]
+        assert shared_server.post(f"{url}/answer", named)["question"]["decision"] == body["decision"]
         wait_until(partial(session.has_ended, turn))
         assert session.text(turn).endswith(f"elicit: {outcome}")
-    answer = server.ask("POST", f"{url}/answer", {"decision": "declined"})
+    answer = shared_server.ask("POST", f"{url}/answer", {"decision": "declined"})
     assert (answer.status, answer.code) == (404, "question_unknown")
-    assert server.ask("POST", f"{url}/answer").status == 400
-    assert len(server.get(f"{url}/questions?all=true")["questions"]) == 2
+    assert shared_server.ask("POST", f"{url}/answer").status == 400
+    assert len(shared_server.get(f"{url}/questions?all=true")["questions"]) == 2
 
 
-def test_an_orphaned_question_is_answered_by_a_prompt(live: Live, server: Server) -> None:
-    session = live.new()
+def test_an_orphaned_question_is_answered_by_a_prompt(shared_live: Live, shared_server: Server) -> None:
+    session = shared_live.new()
     url = f"/api/sessions/{session.id}"
     session.send("/elicit Which colour?")
-    wait_until(lambda: server.get(f"{url}/questions")["questions"])
+    wait_until(lambda: shared_server.get(f"{url}/questions")["questions"])
     session.kill_keeper()
-    (question,) = server.get(f"{url}/questions")["questions"]
+    (question,) = shared_server.get(f"{url}/questions")["questions"]
     assert question["status"] == "orphaned"
-    receipt = server.post(f"{url}/answer", {"decision": "accepted", "content": {"answer": "red"}})["question"]
+    receipt = shared_server.post(f"{url}/answer", {"decision": "accepted", "content": {"answer": "red"}})[
+        "question"
+    ]
     wait_until(partial(session.has_ended, receipt["input"]["turn_id"]))
     assert "- answer: red" in session.text(receipt["input"]["turn_id"])
 

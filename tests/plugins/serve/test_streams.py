@@ -15,10 +15,10 @@ from tests.support.processes import is_alive, kill
 from tests.support.wait import wait_until
 
 
-def test_backlog_then_live_then_the_end(live: Live, server: Server) -> None:
-    session = live.new()
+def test_backlog_then_live_then_the_end(shared_live: Live, shared_server: Server) -> None:
+    session = shared_live.new()
     session.tell("first")
-    with server.stream(f"/api/sessions/{session.id}/stream") as frames:
+    with shared_server.stream(f"/api/sessions/{session.id}/stream") as frames:
         events = session.events()
         for event, frame in zip(events, islice(frames, len(events)), strict=True):
             assert (frame.id, frame.event) == (str(event.sequence), event.type)
@@ -40,25 +40,27 @@ def test_backlog_then_live_then_the_end(live: Live, server: Server) -> None:
     assert last.data["stop_reason"] == "completed"
 
 
-def test_goes_on_after_the_last_event_id(server: Server, home: Home) -> None:
-    home.session([says(f"{number}") for number in range(60)], name="talk")
-    with server.stream("/api/sessions/talk/stream", last_event_id="42") as frames:
+def test_goes_on_after_the_last_event_id(shared_server: Server, shared_home: Home) -> None:
+    shared_home.session([says(f"{number}") for number in range(60)], name="talk")
+    with shared_server.stream("/api/sessions/talk/stream", last_event_id="42") as frames:
         got = list(frames)
     assert [frame.id for frame in got] == [*map(str, range(43, 61)), ""]
-    with server.stream("/api/sessions/talk/stream?after=58") as frames:
+    with shared_server.stream("/api/sessions/talk/stream?after=58") as frames:
         assert [frame.id for frame in frames] == ["59", "60", ""]
-    with server.stream("/api/sessions/talk/stream?after=58", last_event_id="59") as frames:
+    with shared_server.stream("/api/sessions/talk/stream?after=58", last_event_id="59") as frames:
         assert [frame.id for frame in frames] == ["60", ""]
-    with server.stream("/api/sessions/talk/stream", last_event_id="999999") as frames:
+    with shared_server.stream("/api/sessions/talk/stream", last_event_id="999999") as frames:
         assert [frame.event for frame in frames] == ["session_stopped"]
     for bad in ("x", "-1", "4 2", "", "9" * 30, "١"):
-        answer = server.ask("GET", "/api/sessions/talk/stream", last_event_id=bad.encode().decode("latin-1"))
+        answer = shared_server.ask(
+            "GET", "/api/sessions/talk/stream", last_event_id=bad.encode().decode("latin-1")
+        )
         assert (answer.status, answer.code) == (400, "usage"), bad
 
 
-def test_a_failure_is_in_the_last_event(live: Live, server: Server) -> None:
-    session = live.new()
-    with server.stream(f"/api/sessions/{session.id}/stream") as frames:
+def test_a_failure_is_in_the_last_event(shared_live: Live, shared_server: Server) -> None:
+    session = shared_live.new()
+    with shared_server.stream(f"/api/sessions/{session.id}/stream") as frames:
         session.send("/crash")
         last = list(frames)[-1]
     assert last.data["stop_reason"] == "agent_crashed"
@@ -66,9 +68,9 @@ def test_a_failure_is_in_the_last_event(live: Live, server: Server) -> None:
     assert os.path.exists(last.data["failure"]["crash_bundle_path"])
 
 
-def test_a_vanished_keeper_ends_the_stream(live: Live, server: Server) -> None:
-    session = live.new()
-    with server.stream(f"/api/sessions/{session.id}/stream") as frames:
+def test_a_vanished_keeper_ends_the_stream(shared_live: Live, shared_server: Server) -> None:
+    session = shared_live.new()
+    with shared_server.stream(f"/api/sessions/{session.id}/stream") as frames:
         session.send("/stream 100000 0.01")
         next(frames)
         session.kill_keeper()
@@ -115,10 +117,10 @@ def children(pid: int) -> list[str]:
     return pids
 
 
-def test_the_view_tells_state_elements_and_requests(live: Live, server: Server) -> None:
-    session = live.new()
+def test_the_view_tells_state_elements_and_requests(shared_live: Live, shared_server: Server) -> None:
+    session = shared_live.new()
     session.tell("hello")
-    with server.stream(f"/api/sessions/{session.id}/view") as frames:
+    with shared_server.stream(f"/api/sessions/{session.id}/view") as frames:
         elements: dict[float, str] = {}
         state: dict[str, Any] = {}
         is_prompted = False
@@ -136,9 +138,12 @@ def test_the_view_tells_state_elements_and_requests(live: Live, server: Server) 
         (request,) = state["permissions"]
         assert state["badge"] == "waiting-for-input"
         assert request["offered"] == ["allow", "allow_always", "deny", "deny_always"]
-        assert request["about"] == f"edit: {live.workspace}/a.txt" and request["title"] == "Edit <b>a.txt</b>"
+        assert (
+            request["about"] == f"edit: {shared_live.workspace}/a.txt"
+            and request["title"] == "Edit <b>a.txt</b>"
+        )
         answer = {"request_id": request["request_id"], "digest": request["digest"]}
-        server.post(f"/api/sessions/{session.id}/approve", answer)
+        shared_server.post(f"/api/sessions/{session.id}/approve", answer)
         session.wait_idle()
         session.stop()
         last = list(frames)
@@ -154,54 +159,54 @@ def test_the_view_tells_state_elements_and_requests(live: Live, server: Server) 
     assert any("<bdi>stopped</bdi>" in html for html in elements.values())
 
 
-def test_the_view_has_the_questions(live: Live, server: Server) -> None:
-    session = live.new()
+def test_the_view_has_the_questions(shared_live: Live, shared_server: Server) -> None:
+    session = shared_live.new()
     session.send("/elicit Which <b>one</b>?")
-    with server.stream(f"/api/sessions/{session.id}/view") as frames:
+    with shared_server.stream(f"/api/sessions/{session.id}/view") as frames:
         states = (frame.data for frame in frames if frame.event == "session")
         state = next(state for state in states if state["questions"] and state["badge"] != "running")
         (question,) = state["questions"]
         assert (state["badge"], question["message"]) == ("waiting-for-input", "Which <b>one</b>?")
-        server.post(f"/api/sessions/{session.id}/answer", {"decision": "declined"})
+        shared_server.post(f"/api/sessions/{session.id}/answer", {"decision": "declined"})
         assert next(state for state in states if not state["questions"])
 
 
-def test_the_view_of_an_empty_session_is_ready_at_once(live: Live, server: Server) -> None:
-    session = live.new()
+def test_the_view_of_an_empty_session_is_ready_at_once(shared_live: Live, shared_server: Server) -> None:
+    session = shared_live.new()
     for _ in range(5):  # also while the log is already followed
-        with server.stream(f"/api/sessions/{session.id}/view") as frames:
+        with shared_server.stream(f"/api/sessions/{session.id}/view") as frames:
             began = time.monotonic()
             assert [frame.event for frame in islice(frames, 3)] == ["start", "session", "ready"]
             assert time.monotonic() - began < 5
 
 
-def test_the_view_of_a_long_session_begins_late(server: Server, home: Home) -> None:
+def test_the_view_of_a_long_session_begins_late(shared_server: Server, shared_home: Home) -> None:
     from tests.support.build import finishes, user
 
-    home.session(
+    shared_home.session(
         [
             draft
             for n in range(30)
             for draft in (user(f"ask {n}", f"t{n}"), says("yes", f"t{n}"), finishes(f"t{n}"))
         ],
-        name="talk",
+        name="long",
     )
-    with server.stream("/api/sessions/talk/view?turns=5") as frames:
+    with shared_server.stream("/api/sessions/long/view?turns=5") as frames:
         got = list(frames)
     assert got[0].data == {"from": 76, "earlier": 25}
     numbers = [element["number"] for frame in got if frame.event == "elements" for element in frame.data]
     assert numbers == [number for start in range(76, 91, 3) for number in (start, start + 1)]
-    with server.stream("/api/sessions/talk/view?from=4") as frames:
+    with shared_server.stream("/api/sessions/long/view?from=4") as frames:
         assert next(frames).data == {"from": 4, "earlier": 1}
-    with server.stream("/api/sessions/talk/view?turns=0") as frames:
+    with shared_server.stream("/api/sessions/long/view?turns=0") as frames:
         assert next(frames).data == {"from": 1, "earlier": 0}
 
 
-def test_a_deleted_session_is_gone(server: Server, home: Home) -> None:
+def test_a_deleted_session_is_gone(shared_server: Server, shared_home: Home) -> None:
     import shutil
 
-    directory = home.session(conversation(), state="active", stop_reason=None)
-    with take_lock(directory), server.stream(f"/api/sessions/{directory.name}/view") as frames:
+    directory = shared_home.session(conversation(), state="active", stop_reason=None)
+    with take_lock(directory), shared_server.stream(f"/api/sessions/{directory.name}/view") as frames:
         while next(frames).event != "ready":
             pass
         shutil.rmtree(directory)
