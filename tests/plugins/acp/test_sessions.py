@@ -87,13 +87,13 @@ def test_a_session_is_loaded_from_its_log_in_whole_messages(client: Client, live
     assert not session.is_live()  # nothing is started to show what is on disk
 
 
-def test_a_loaded_session_goes_on_with_its_agent(client: Client, live: Live) -> None:
-    session = client.new()
-    client.prompt(session, "remember me")
+def test_a_loaded_session_goes_on_with_its_agent(shared_client: Client, shared_live: Live) -> None:
+    session = shared_client.new()
+    shared_client.prompt(session, "remember me")
     session.stop()
-    client.load(session)
-    assert client.prompt(session, "what did i say?")["stopReason"] == "end_turn"
-    assert '"remember me"' in client.text(session)
+    shared_client.load(session)
+    assert shared_client.prompt(session, "what did i say?")["stopReason"] == "end_turn"
+    assert '"remember me"' in shared_client.text(session)
 
 
 def test_the_thread_says_that_the_agent_has_forgotten(client: Client, live: Live) -> None:
@@ -109,58 +109,62 @@ def test_the_thread_says_that_the_agent_has_forgotten(client: Client, live: Live
     assert [text for text in notices if text.startswith("[agh] ")]
 
 
-def test_a_resumed_session_shows_nothing_old(client: Client, live: Live) -> None:
-    session = live.new()
+def test_a_resumed_session_shows_nothing_old(shared_client: Client, shared_live: Live) -> None:
+    session = shared_live.new()
     session.tell("from before")
-    client.call("session/resume", sessionId=session.id, cwd=str(live.workspace), mcpServers=[])
-    assert client.prompt(session, "and now")["stopReason"] == "end_turn"
-    assert client.text(session) == "echo: and now"
+    shared_client.call("session/resume", sessionId=session.id, cwd=str(shared_live.workspace), mcpServers=[])
+    assert shared_client.prompt(session, "and now")["stopReason"] == "end_turn"
+    assert shared_client.text(session) == "echo: and now"
 
 
-def test_a_fork_has_the_history(client: Client, live: Live) -> None:
-    session = client.new()
-    client.prompt(session, "remember me")
-    result = client.call("session/fork", sessionId=session.id, cwd=str(live.workspace), mcpServers=[])
-    forked = live.session(result["sessionId"])
+def test_a_fork_has_the_history(shared_client: Client, shared_live: Live) -> None:
+    session = shared_client.new()
+    shared_client.prompt(session, "remember me")
+    result = shared_client.call(
+        "session/fork", sessionId=session.id, cwd=str(shared_live.workspace), mcpServers=[]
+    )
+    forked = shared_live.session(result["sessionId"])
     assert forked.id != session.id
-    client.prompt(forked, "what did i say?")
-    assert '"remember me"' in client.text(forked)
+    shared_client.prompt(forked, "what did i say?")
+    assert '"remember me"' in shared_client.text(forked)
 
 
-def test_closing_detaches_and_never_stops(client: Client) -> None:
-    session = client.new()
+def test_closing_detaches_and_never_stops(shared_client: Client) -> None:
+    session = shared_client.new()
     keeper = session.keeper
-    client.call("session/close", sessionId=session.id)
+    shared_client.call("session/close", sessionId=session.id)
     assert session.keeper == keeper
     session.tell("unseen")
-    assert "unseen" not in client.text(session)
+    assert "unseen" not in shared_client.text(session)
 
 
-def test_deleting_ends_an_idle_session_and_refuses_one_that_works(client: Client) -> None:
-    session = client.new()
-    number = client.start_prompt(session, "/stream 1000 0.05")
-    wait_until(lambda: client.text(session), what="a chunk")
-    assert client.error("session/delete", sessionId=session.id)["code"] == -32600
-    client.notify("session/cancel", sessionId=session.id)
-    assert client.result(number)["stopReason"] == "cancelled"
-    client.call("session/delete", sessionId=session.id)
+def test_deleting_ends_an_idle_session_and_refuses_one_that_works(shared_client: Client) -> None:
+    session = shared_client.new()
+    number = shared_client.start_prompt(session, "/stream 1000 0.05")
+    wait_until(lambda: shared_client.text(session), what="a chunk")
+    assert shared_client.error("session/delete", sessionId=session.id)["code"] == -32600
+    shared_client.notify("session/cancel", sessionId=session.id)
+    assert shared_client.result(number)["stopReason"] == "cancelled"
+    shared_client.call("session/delete", sessionId=session.id)
     assert not session.directory.exists()
-    assert client.error("session/load", sessionId=session.id, cwd="/", mcpServers=[])["code"] == -32002
+    assert shared_client.error("session/load", sessionId=session.id, cwd="/", mcpServers=[])["code"] == -32002
 
 
-def test_deleting_what_is_gone_or_never_was_succeeds(client: Client) -> None:
-    session = client.new()
+def test_deleting_what_is_gone_or_never_was_succeeds(shared_client: Client) -> None:
+    session = shared_client.new()
     for session_id in (session.id, session.id, "never-created"):
-        assert client.call("session/delete", sessionId=session_id) == {}
+        assert shared_client.call("session/delete", sessionId=session_id) == {}
 
 
-def test_modes_and_options_are_set(client: Client) -> None:
-    session = client.new()
-    client.call("session/set_mode", sessionId=session.id, modeId="code")
-    answer = client.call("session/set_config_option", sessionId=session.id, configId="model", value="large")
+def test_modes_and_options_are_set(shared_client: Client) -> None:
+    session = shared_client.new()
+    shared_client.call("session/set_mode", sessionId=session.id, modeId="code")
+    answer = shared_client.call(
+        "session/set_config_option", sessionId=session.id, configId="model", value="large"
+    )
     assert answer["configOptions"][0]["currentValue"] == "large"
     assert session.meta()["current"] == {"mode": "code", "model": "large"}
-    assert client.error("session/set_mode", sessionId=session.id, modeId="none")["code"] == -32602
+    assert shared_client.error("session/set_mode", sessionId=session.id, modeId="none")["code"] == -32602
 
 
 def test_mcp_servers_are_passed_on_and_not_stored(live: Live) -> None:

@@ -14,24 +14,24 @@ from tests.support.processes import children_of
 from tests.support.wait import wait_until
 
 
-def test_what_is_no_message_is_refused_and_ends_nothing(client: Client) -> None:
-    client.write(b"{nonsense\n")
-    assert client.answer(None)["error"]["code"] == -32700
-    client.write(b"[]\n\n")
-    wait_until(lambda: client.messages[-1].get("error", {}).get("code") == -32600, what="the refusal")
-    client.write(b'{"jsonrpc":"2.0","id":"seven"}\n')
-    wait_until(lambda: client.messages[-1].get("id") == "seven", what="the refusal")
-    assert client.call("session/list")["sessions"] == []
+def test_what_is_no_message_is_refused_and_ends_nothing(shared_client: Client) -> None:
+    shared_client.write(b"{nonsense\n")
+    assert shared_client.answer(None)["error"]["code"] == -32700
+    shared_client.write(b"[]\n\n")
+    wait_until(lambda: shared_client.messages[-1].get("error", {}).get("code") == -32600, what="the refusal")
+    shared_client.write(b'{"jsonrpc":"2.0","id":"seven"}\n')
+    wait_until(lambda: shared_client.messages[-1].get("id") == "seven", what="the refusal")
+    assert shared_client.call("session/list")["sessions"] == []
 
 
-def test_unknown_methods_are_refused_and_unknown_notifications_ignored(client: Client) -> None:
-    assert client.error("_vendor/thing", any=1)["code"] == -32601
-    assert client.error("session/teleport")["code"] == -32601
-    assert client.error("session/teleport", sessionId="sess-0000000000000000")["code"] == -32002
-    client.notify("_vendor/thing", any=1)
-    client.notify("session/cancel", sessionId="no such session")
-    client.send({"jsonrpc": "2.0", "id": 77, "result": {}})  # nobody asked
-    assert client.call("session/list")["sessions"] == []
+def test_unknown_methods_are_refused_and_unknown_notifications_ignored(shared_client: Client) -> None:
+    assert shared_client.error("_vendor/thing", any=1)["code"] == -32601
+    assert shared_client.error("session/teleport")["code"] == -32601
+    assert shared_client.error("session/teleport", sessionId="sess-0000000000000000")["code"] == -32002
+    shared_client.notify("_vendor/thing", any=1)
+    shared_client.notify("session/cancel", sessionId="no such session")
+    shared_client.send({"jsonrpc": "2.0", "id": 77, "result": {}})  # nobody asked
+    assert shared_client.call("session/list")["sessions"] == []
 
 
 @pytest.mark.parametrize(
@@ -48,13 +48,15 @@ def test_unknown_methods_are_refused_and_unknown_notifications_ignored(client: C
         ("initialize", {}, -32602),
     ],
 )
-def test_bad_parameters_are_refused(client: Client, method: str, params: Message, code: int) -> None:
-    assert client.error(method, **params)["code"] == code
+def test_bad_parameters_are_refused(shared_client: Client, method: str, params: Message, code: int) -> None:
+    assert shared_client.error(method, **params)["code"] == code
 
 
-def test_an_id_may_be_a_text(client: Client) -> None:
-    client.send({"jsonrpc": "2.0", "id": "a", "method": "session/list", "params": {}})
-    wait_until(lambda: [frame for frame in client.messages if frame.get("id") == "a"], what="the answer")
+def test_an_id_may_be_a_text(shared_client: Client) -> None:
+    shared_client.send({"jsonrpc": "2.0", "id": "a", "method": "session/list", "params": {}})
+    wait_until(
+        lambda: [frame for frame in shared_client.messages if frame.get("id") == "a"], what="the answer"
+    )
 
 
 def test_an_editor_that_quits_leaves_its_prompt_to_the_session(client: Client) -> None:
