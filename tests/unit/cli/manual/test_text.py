@@ -49,7 +49,7 @@ def test_no_page_keeps_its_roff(page: Path) -> None:
 
 
 def test_man_has_no_complaint_and_shows_the_same_words() -> None:
-    """All pages by groff, as man calls it; two by man itself, which is slower."""
+    """Render all pages by groff, as man calls it, and two by man itself, which is slower."""
     if shutil.which("man") is None or shutil.which("groff") is None:
         pytest.skip("no man here")
     groff = ["groff", "-K", "UTF-8", "-t", "-mtty-char", "-T", "utf8", "-mandoc", "-w", "mac", "-P", "-cbou"]
