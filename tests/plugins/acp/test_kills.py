@@ -87,7 +87,7 @@ class Story:
         wait_until(lambda: len(session.inputs()) == len(self.prompts), what="the prompt in the queue")
         time.sleep(chance.random() / 10)
         kill_one(chance.choice(VICTIMS), client, session)
-        wait_until(lambda: not session.is_live() or not session.meta()["activity"]["turn_id"], what="rest")
+        wait_until(lambda: not session.is_live() or not _current_turn(session), what="rest")
         client.end()
 
     def finish(self) -> None:
@@ -100,6 +100,11 @@ class Story:
         self.session.check_log()
         self.session.stop()
         wait_until(lambda: not self.live.processes(), what="the end of all processes")
+
+
+def _current_turn(session: Session) -> str | None:
+    turn: str | None = (session.meta()["activity"] or {}).get("turn_id")  # a new keeper has no activity yet
+    return turn
 
 
 def kill_one(victim: str, client: Editor, session: Session) -> None:
