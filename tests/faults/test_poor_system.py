@@ -108,7 +108,9 @@ def test_the_session_stays_what_it_is_without_descriptors(shared: Session) -> No
 def test_a_session_that_is_deleted_meanwhile(live: Live, home: Home, verb: str) -> None:
     codes = set()
     for ticks in (3, 6, 10):  # of the processor, at which the command is about to look, looks, or has looked
-        directory = home.session([user("hello"), says("hi")])
+        directory = home.session(
+            [user("hello"), says("hi")], agent_name="echo", workspace_path=str(live.workspace)
+        )
         args = ("/say hi",) if verb == "prompt" else ()
         first = live.start("session", verb, directory.name, *args)
         wait_until(lambda: first.poll() is not None or cpu_ticks_of(first.pid) >= ticks)  # noqa: B023
