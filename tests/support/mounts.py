@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.wait import wait_until
+
 
 @contextmanager
 def small_disk(path: Path, size: int) -> Iterator[Path]:
@@ -27,7 +29,9 @@ def read_only(path: Path) -> Iterator[None]:
     """A directory that nobody can write to, root neither."""
     _mount("--bind", str(path), str(path))
     try:
-        _mount("-o", "remount,ro,bind", str(path))
+        wait_until(
+            lambda: _try_mount("-o", "remount,ro,bind", str(path)), what="nobody has a file open to write"
+        )
         yield
     finally:
         _unmount(path)
@@ -43,9 +47,15 @@ def fill(disk: Path, leave: int = 0) -> Path:
 
 
 def _mount(*args: str) -> None:
-    done = subprocess.run(["mount", *args], capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"only root can mount: {done.stderr.strip()}")
+    assert _try_mount(*args), args
+
+
+def _try_mount(*args: str) -> bool:
+    """Mount, and return False if the directory is in use; skip the test if we may not mount at all."""
+    result = subprocess.run(["mount", *args], capture_output=True, text=True)
+    if result.returncode and "busy" not in result.stderr:
+        pytest.skip(f"only root can mount: {result.stderr.strip()}")
+    return result.returncode == 0
 
 
 def _unmount(path: Path) -> None:
