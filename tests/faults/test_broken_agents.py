@@ -230,11 +230,11 @@ def test_programs_that_are_no_agents(live: Live, argv: str) -> None:
 
 def test_a_flood_of_nonsense_does_not_fill_the_disk(live: Live) -> None:
     live.configure("[timeouts]\ninitialize = '0.3s'")
-    live.agh("session", "new", "--command", "sh -c 'yes | head -n 100000; exec cat'", code=3)
+    live.agh("session", "new", "--command", "yes", code=3)
     (session,) = live.sessions()
     wait_until(lambda: not live.processes())
     size = sum(path.stat().st_size for path in session.directory.iterdir())
-    print(f"100,000 lines of `yes`: {len(session.events())} events, {size >> 20} MiB")
+    print(f"0.3 seconds of `yes`: {len(session.events())} events, {size >> 20} MiB")
     assert size < 4 << 20
 
 
