@@ -199,6 +199,7 @@ def test_a_request_before_the_first_turn_is_shown_and_answerable(live: Live, ear
     wait_until(lambda: live.sessions() and requests(live.sessions()[0]))
     (session,) = live.sessions()
     wait_until(lambda: session.status()["phase"] == "waiting_for_permission")
+    live.has_printed(process, "stderr")  # a request that is already answered is not shown
     session.agh("approve")
     out, error = process.communicate(timeout=20)
     assert (process.returncode, out.decode().strip()) == (0, session.id)

@@ -298,9 +298,9 @@ class Live:
         """Wait until a command has opened the session's log."""
         wait_until(lambda: has_open(process.pid, str(session.directory / "events.db")))
 
-    def has_printed(self, process: subprocess.Popen[bytes]) -> None:
-        """Wait until a command has printed something, so that it is showing a turn."""
-        wait_until(lambda: select.select([process.stdout], [], [], 0)[0], what="output")
+    def has_printed(self, process: subprocess.Popen[bytes], stream: str = "stdout") -> None:
+        """Wait until a command has printed something, so that it is showing a turn or a request."""
+        wait_until(lambda: select.select([getattr(process, stream)], [], [], 0)[0], what="output")
 
     def waits(self, process: subprocess.Popen[bytes]) -> None:
         """Wait until a command waits for something to change."""
