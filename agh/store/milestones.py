@@ -41,27 +41,42 @@ def mark(writer: Writer, before_turn: int) -> None:
         insert(connection, "milestones", {"sequence": before_turn, "messages": last.messages + new})
 
 
-def tail(
-    reader: Reader, count: int, clean: Callable[[list[Row]], list[Row]] = list
-) -> tuple[Milestone, list[Message]]:
+def tail(reader: Reader, count: int) -> tuple[Milestone, list[Message]]:
     """Return the last messages of the transcript, and the milestone where they start.
 
-    More than `count` messages, if there are that many; no markers. `clean` redacts their rows. Call it in a
-    snapshot to get both from the same moment.
+    At least `count` messages, if there are that many; no markers. Call it in a snapshot to get both from the
+    same moment.
     """
+    last, _, messages = _since_milestone(reader, count)
+    return last, messages
+
+
+def redacted_tail(
+    reader: Reader, count: int, redact: Callable[[list[Row]], list[Row]]
+) -> tuple[Milestone, list[Message]]:
+    """Return the messages of the last turns like `tail`, more than `count`, from rows that were redacted.
+
+    Only these turns are redacted: 20 messages of 20,000 events then take 52 ms of CPU time, and not 237.
+    """
+    last, rows, messages = _since_milestone(reader, count + 1)
+    start = _start_of_last(rows, count)
+    talk = _without_markers(transcript(redact(rows[start:])))
+    if start:
+        last = Milestone(rows[start - 1].sequence, last.messages + len(messages) - len(talk))
+    return last, talk
+
+
+def _since_milestone(reader: Reader, count: int) -> tuple[Milestone, list[Row], list[Message]]:
+    """Return the newest milestone that has `count` messages after it, and its rows and messages."""
     last = _newest(reader)
     end = reader.last_sequence()
     rows = _rows(reader, last.sequence, end)
     messages = _without_markers(transcript(rows))
-    if len(messages) <= count and last != START:
-        last = _newest(reader, last.messages + len(messages) - count - 1)
+    if len(messages) < count and last != START:
+        last = _newest(reader, last.messages + len(messages) - count)
         rows = _rows(reader, last.sequence, end)
         messages = _without_markers(transcript(rows))
-    start = _start_of_last(rows, count)
-    talk = _without_markers(transcript(clean(rows[start:])))
-    if start:
-        last = Milestone(rows[start - 1].sequence, last.messages + len(messages) - len(talk))
-    return last, talk
+    return last, rows, messages
 
 
 def _start_of_last(rows: list[Row], count: int) -> int:

@@ -141,7 +141,7 @@ def recap_view(
                 ((pending_questions,),) = reader.fetch(
                     "SELECT count(*) FROM questions WHERE status IN ('pending', 'orphaned')"
                 )
-            milestone, last_messages = milestones.tail(reader, limit, clean)
+            milestone, last_messages = milestones.redacted_tail(reader, limit, clean)
             return recap(
                 view,
                 [*milestones.markers(reader), *last_messages],

@@ -13,7 +13,7 @@ from agh.core.redaction.redact import redactor
 from agh.core.transcript import transcript
 from agh.home import Session
 from agh.store import milestones
-from agh.store.milestones import START, Milestone, mark, tail
+from agh.store.milestones import START, Milestone, mark, redacted_tail, tail
 from agh.store.reader import Reader
 from agh.store.views import recap_view
 from agh.store.writer import Writer
@@ -72,7 +72,7 @@ def test_only_the_last_turns_are_redacted(home: Home) -> None:
         return rows
 
     with Reader(Session.at(directory)) as reader:
-        before, talk = tail(reader, 3, clean)
+        before, talk = redacted_tail(reader, 3, clean)
         whole = [message for message in transcript(reader.rows()) if message["role"] != "marker"]
     starts = [row.sequence for row in redacted if row.type == "user_message"]
     assert starts[0] == redacted[0].sequence == before.sequence + 1, "whole turns"
