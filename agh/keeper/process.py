@@ -13,14 +13,15 @@ upgrade of agh does not touch them: hashlib takes 3.5 MB, zoneinfo and difflib 0
 
 from __future__ import annotations
 
+import _socket
 import gc
 import os
 import signal
-import socket
 import sys
 from collections.abc import Callable
-from contextlib import redirect_stderr, suppress
+from contextlib import closing, redirect_stderr, suppress
 from io import StringIO
+from struct import calcsize, unpack
 from typing import Any, NoReturn
 
 import orjson
@@ -132,12 +133,15 @@ def _report_bug(error: Exception, directory: str) -> AghError:
 
 def _receive_request(fd: int) -> tuple[dict[str, Any], list[int]]:
     """Return the request and the descriptors that came with it; no descriptors if the command is gone."""
-    with socket.socket(fileno=os.dup(fd)) as connection:
-        line, descriptors, _, _ = socket.recv_fds(connection, 1 << 16, 2)
+    with closing(_socket.socket(fileno=os.dup(fd))) as connection:
+        line, rights, _, _ = connection.recvmsg(1 << 16, _socket.CMSG_LEN(calcsize("2i")))
         while line and not line.endswith(b"\n"):
             more = connection.recv(1 << 16)
             line = line + more if more else b""
-    return (orjson.loads(line), list(descriptors)) if line else ({}, [])
+    if not line or not rights:
+        return {}, []
+    ((_, _, descriptors),) = rights
+    return orjson.loads(line), list(unpack("2i", descriptors))
 
 
 def preload() -> None:

@@ -24,7 +24,6 @@ from agh.keeper.leash.spawn import spawn
 TYPE_CHECKING = False  # what type checkers read as true, without the cost of importing typing
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from socket import socket
     from typing import Any
 
 DEFAULT_MODULE = "agh.keeper.main"  # keeps sessions of no plugin's kind
@@ -41,15 +40,13 @@ class KeeperProcess:
     def __init__(self, pid: int, session: Session, socket_fd: int) -> None:
         self.pid, self.session = pid, session
         self._socket_fd = socket_fd
-        self._connection: socket | None = None
+        self._connection: _socket.socket | None = None
 
     @property
-    def connection(self) -> socket:
+    def connection(self) -> _socket.socket:
         """Return the socket. Its caller closes it."""
         if self._connection is None:
-            from socket import socket
-
-            self._connection = socket(fileno=self._socket_fd)
+            self._connection = _socket.socket(fileno=self._socket_fd)
         return self._connection
 
 
@@ -146,10 +143,11 @@ def read_line(keeper: KeeperProcess, received: bytearray, deadline: float) -> by
 
 
 def _send(keeper: KeeperProcess, line: bytes, *descriptors: int) -> bool:
-    from socket import send_fds
+    from struct import pack
 
+    rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, pack(f"{len(descriptors)}i", *descriptors))
     try:
-        send_fds(keeper.connection, [line], descriptors)
+        keeper.connection.sendmsg([line], [rights])
     except OSError:
         return False
     return True

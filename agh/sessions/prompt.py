@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agh import config
 from agh.core.prompt import check_size
 from agh.errors import AghError, KeeperDied
 from agh.home import Session
 from agh.keeper import client
-from agh.sessions.start import OnRequest, ensure_live
 from agh.store import meta
+
+if TYPE_CHECKING:
+    from agh.sessions.start import OnRequest
 
 _NOT_NOW = ("keeper_gone", "session_starting", "session_stopping")
 
@@ -54,6 +55,8 @@ def send(
         except AghError as error:
             if error.code not in _NOT_NOW:
                 raise
+        from agh.sessions.start import ensure_live  # here: most sessions are live, and it takes 2 ms
+
         _check_size(session, prompt)
         limit = None if deadline is None else _seconds_to(deadline)
         hello = ensure_live(session, limit=limit, on_request=on_request, waits_for_slot=False)
@@ -66,5 +69,7 @@ def _seconds_to(deadline: float) -> float:
 
 def _check_size(session: Session, prompt: list[dict[str, Any]]) -> None:
     """Refuse a prompt that is too large. A keeper refuses it too, but only once the session is live."""
-    settings = config.load(meta.read(session)["workspace_path"])
+    from agh.config import load
+
+    settings = load(meta.read(session)["workspace_path"])
     check_size(prompt, settings["session.input_bytes"])

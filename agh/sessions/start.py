@@ -11,7 +11,7 @@ import os
 import stat
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any
 
 import orjson
@@ -146,7 +146,7 @@ def _read_report(
     """
     deadline = None if limit is None else time.monotonic() + limit
     received = bytearray()
-    with process.connection:
+    with closing(process.connection):
         while line := _read_line(process, received, limit, deadline):
             report: dict[str, Any] = orjson.loads(line)
             if report.keys() & {"ok", "error"}:
