@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from agh.adapters import restore
 from agh.adapters.hookspecs import hookimpl
 
 if TYPE_CHECKING:
+    from agh.adapters.restore import Strategy
     from agh.core.exchange import Exporter, Importer
 
 AGENTS: tuple[dict[str, Any], ...] = (
@@ -205,8 +205,10 @@ def agh_register_agents(register: Callable[[dict[str, Any]], None]) -> None:
 
 
 @hookimpl
-def agh_restore_strategies(register: Callable[[restore.Strategy], None]) -> None:
-    for strategy in restore.STRATEGIES:
+def agh_restore_strategies(register: Callable[[Strategy], None]) -> None:
+    from agh.adapters.restore import STRATEGIES
+
+    for strategy in STRATEGIES:
         register(strategy)
 
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import wraps
-from inspect import isgeneratorfunction, isroutine
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,6 +39,8 @@ class GuardedPlugin:
     """A plugin as pluggy knows it: the hook implementations of its module, each behind a guard."""
 
     def __init__(self, name: str, module: ModuleType, manager: pluggy.PluginManager) -> None:
+        from inspect import isroutine  # here: pluggy has imported it by now, and Tab needs no pluggy
+
         self.module = module
         for attribute, value in list(vars(module).items()):
             if isroutine(value) and manager.parse_hookimpl_opts(module, attribute) is not None:
@@ -90,6 +91,8 @@ def call_hook(hook: pluggy.HookCaller, on_end: Callable[[HookRun], None], **argu
 
 def _guard(plugin: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the implementation with its failures caught; pluggy sees the same signature and options."""
+    from inspect import isgeneratorfunction
+
     return (_guard_wrapper if isgeneratorfunction(function) else _guard_function)(plugin, function)
 
 

@@ -3,7 +3,8 @@
 Entry points are read from `*.dist-info/entry_points.txt` directly: importlib.metadata costs more than a
 whole command. Promises: a plugin that cannot be loaded, or whose hook fails, is named in a warning and
 skipped. `AGH_PLUGINS=a,b` loads only those, `AGH_PLUGINS=` none. What is built in is a plugin too, and no
-other plugin can replace it. Never imports pluggy or a plugin until a hook is called.
+other plugin can replace it. Never imports pluggy or a plugin until a hook is called, and little else: Tab
+completion asks for the entry points alone.
 """
 
 from __future__ import annotations
@@ -19,8 +20,6 @@ from agh import config, trust
 from agh.adapters import calls
 from agh.adapters.agents import AgentRecord, parse_agent, read_agent
 from agh.adapters.calls import HookRun, PerPlugin
-from agh.adapters.kinds import Kind
-from agh.adapters.restore import Strategy
 from agh.core.suggest import closest
 from agh.errors import AgentInvalid, AgentNotFound, KindUnknown, WorkspaceUntrusted
 from agh.home import agent_files, home_path
@@ -29,7 +28,9 @@ if TYPE_CHECKING:
     import click
     import pluggy
 
+    from agh.adapters.kinds import Kind
     from agh.adapters.redactions import Redaction
+    from agh.adapters.restore import Strategy
     from agh.adapters.web import WebApplication
     from agh.core.exchange import Exporter, Importer
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # what type checkers read as true, without the cost of importing typing
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from agh.cli.tree import Entry, Option, Table, Takes
 
 TABLE = os.path.join(os.path.dirname(__file__), "commands.json")
@@ -139,9 +140,10 @@ def _sessions(word: str) -> Iterator[Candidate]:
     from agh.store.views import list_briefs
 
     briefs = list_briefs()
-    shown = briefs if word else briefs[:DESCRIBED]
+    if not word:
+        briefs = briefs[:DESCRIBED]
     here, named = sessions.working_directory(), []
-    for brief in shown:
+    for brief in briefs:
         if brief.name and brief.name.startswith(word):
             paths = filter(None, (brief.workspace_path, brief.origin))
             rank = brief.is_archived, not any(sessions.is_above(path, here) for path in paths)
@@ -152,7 +154,7 @@ def _sessions(word: str) -> Iterator[Candidate]:
     for _, name, text in sorted(named, key=lambda row: row[0]):
         described.setdefault(name, text)
     yield from described.items()
-    matching = (brief for brief in shown if brief.id.startswith(word))
+    matching = (brief for brief in briefs if brief.id.startswith(word))
     for number, brief in enumerate(matching):
         yield brief.id, _join(brief.name, brief.agent, brief.badge) if number < DESCRIBED else ""
 

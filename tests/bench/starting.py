@@ -53,10 +53,8 @@ def counting_inbox(place: Path, quick: bool) -> Iterator[Figure]:
 
 def listing_human(place: Path, quick: bool) -> Iterator[Figure]:
     count = 30 if quick else 10_000
-    data.many_sessions(place, count)
+    _many_old_sessions(place, count, quick)
     rounds = 1 if quick else 11
-    if not quick:
-        time.sleep(SETTLED_NS / 1e9)  # no list stores sessions that have just changed; these are finished
     args = ("session", "list", "--all")
     value, note = against_bare(rounds, lambda: agh(*args))
     yield Figure(f"session list --all, {count} sessions", value, "x", 9, note=note)
@@ -84,7 +82,7 @@ def repairing(place: Path, quick: bool) -> Iterator[Figure]:
 
 def completing(place: Path, quick: bool) -> Iterator[Figure]:
     count = 20 if quick else 1000
-    data.many_sessions(place, count)
+    _many_old_sessions(place, count, quick)
     asked = {
         f"Tab: a session of {count}": ("session", "status", ""),
         "Tab: an agent": ("run", "--agent", ""),
@@ -120,6 +118,13 @@ def show_top() -> Taken:
     os.close(ours)
     assert process.returncode == 0
     return Taken(wall, cpu_of_children() - before)
+
+
+def _many_old_sessions(place: Path, count: int, quick: bool) -> None:
+    """Write sessions, and wait: no list stores sessions that have just changed, and most have not."""
+    data.many_sessions(place, count)
+    if not quick:
+        time.sleep(SETTLED_NS / 1e9)
 
 
 def _on_terminal(*args: str) -> Taken:
