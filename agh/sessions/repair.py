@@ -91,11 +91,14 @@ def _repair_mirror(session: Session, metadata: Meta) -> Report:
 
 def count_lost(session: Session, metadata: Meta) -> int:
     """Return how many events the metadata knows of that are not in the log; refuse a log that lost all."""
-    recorded = metadata.get("last_sequence") or 0
     with Reader(session) as reader:
-        last = reader.last_sequence()
+        return _count_lost_in(reader, metadata)
+
+
+def _count_lost_in(reader: Reader, metadata: Meta) -> int:
+    recorded, last = metadata.get("last_sequence") or 0, reader.last_sequence()
     if recorded and not last:
-        raise EventsEmpty(session.id)
+        raise EventsEmpty(reader.session_id)
     return max(0, recorded - last)
 
 
@@ -125,7 +128,8 @@ def ended_well(metadata: Meta) -> bool:
 def _plan(session: Session, metadata: Meta, thorough: bool, end: Draft | None = None) -> Plan:
     with Reader(session) as reader:
         repairs = reader.snapshot(lambda: _plan_log(reader, metadata, thorough, end))
-    if lost := count_lost(session, metadata):
+        lost = _count_lost_in(reader, metadata)
+    if lost:
         repairs.issues.append(issue("lost_events", "error", f"the log lacks {lost} events at its end"))
     if metadata["state"] in status.LIVE_STATES:
         detail = f"metadata says {metadata['state']}, but {status.KEEPER_VANISHED}"
