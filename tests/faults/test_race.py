@@ -20,7 +20,9 @@ def test_many_resumes_of_one_stopped_session(live: Live) -> None:
         ends.append((process.returncode, out.decode(), err.decode()))
     assert [end for end in ends if end[0] != 0] == []
     assert {out for _, out, _ in ends} == {f"{session.id}  idle\n"}
-    assert [err for _, _, err in ends if err] == ["resumed by native_resume\n"]
+    assert [err for _, _, err in ends if err] == [
+        "resumed by native_resume: the agent remembers the session\n"
+    ]
     assert session.count("session_resumed") == 1
     assert session.count("session_attached") == 1
     keepers = [process for process in live.processes() if "agh.keeper.main" in process.argv]

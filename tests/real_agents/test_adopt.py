@@ -158,7 +158,7 @@ def test_a_fork_at_a_message_has_the_agents_own_memory(live: Live, standin: Stan
     stop(origin)
     at = origin.events("done")[0].sequence
     forked = live.agh("session", "fork", origin.id, "--at", str(at), "-o", "json", timeout=LIMIT)
-    assert forked.stderr == "resumed by native_fork\n"
+    assert forked.stderr == "resumed by native_fork: the agent remembers the session\n"
     branch = live.session(json.loads(forked.stdout)["session"]["id"])
     assert say(branch, "gamma") == 'SEEN 2 user texts: "alpha" | "gamma"'
     assert the_request(standin, "gamma").texts == ["alpha", "gamma"]

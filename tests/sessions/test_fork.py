@@ -30,7 +30,7 @@ def test_the_agent_forks_its_own_memory(talked: Session) -> None:
     origin, before, last = talked.meta(), tree(talked.directory), len(talked.events())
     branch, said = fork(talked, "--name", "branch")
     assert tree(talked.directory) == before, "the origin is not touched"
-    assert said == "resumed by native_fork\n"
+    assert said == "resumed by native_fork: the agent remembers the session\n"
     meta = branch.meta()
     assert (meta["state"], meta["name"]) == ("active", "branch")
     assert meta["acp_session_id"] != origin["acp_session_id"]
@@ -72,7 +72,7 @@ def fork_at_first_turn(origin: Session, where: str, options: str = "") -> tuple[
 
 def test_an_agent_that_can_forks_its_memory_at_a_message(talked: Session) -> None:
     branch, said = fork_at_first_turn(talked, "jetbrains.air.fork")
-    assert said == "resumed by native_fork\n"
+    assert said == "resumed by native_fork: the agent remembers the session\n"
     assert branch.markers() == []
     assert branch.say(RECALL) == SEEN, "what came later is not known"
     branch.check_log()
@@ -101,7 +101,7 @@ def test_a_fork_in_the_middle_of_a_turn_is_told(talked: Session) -> None:
 
 def test_up_to_the_last_event_is_the_whole(talked: Session) -> None:
     _, said = fork(talked, "--at", len(talked.events()))
-    assert said == "resumed by native_fork\n"
+    assert said == "resumed by native_fork: the agent remembers the session\n"
 
 
 @pytest.mark.parametrize("options", ["--caps resume,load,list", "--caps none"])

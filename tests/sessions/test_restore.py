@@ -105,7 +105,7 @@ def check_kept(session: Session, way: str, options: str) -> None:
     assert document["restore"]["strategy"] == f"native_{way}"
     assert document["restore"]["context_lost"] is False
     assert document["session"]["state"] == "active"
-    assert result.stderr == f"resumed by native_{way}\n"
+    assert result.stderr == f"resumed by native_{way}: the agent remembers the session\n"
     new = session.events()[len(events) :]
     assert [one.type for one in new] == ["session_resumed", "session_attached"]
     notice = new[0].content
@@ -137,7 +137,9 @@ def check_lost(session: Session, way: str, options: str) -> None:
     assert document["restore"]["context_lost"] is True
     assert document["session"]["state"] == "active"
     assert result.stderr.startswith("warning: the agent lost its memory of this session (")
-    assert result.stderr.endswith("resumed by inject_history\n")
+    assert result.stderr.endswith(
+        "resumed by inject_history: the agent gets the history with the next prompt\n"
+    )
     new = session.events()[len(events) :]
     assert [one.type for one in new] == ["transcript_marker.created", "session_resumed", "session_attached"]
     assert new[0].content["kind"] == "context_reset"

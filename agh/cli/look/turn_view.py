@@ -15,6 +15,12 @@ from agh.core.transcript import Assembler
 
 # Not shown on a terminal: the caller reports the end, and the rest is in the log.
 UNSPOKEN = ("user_message", "usage", "system", "thought", "runtime_progress", "done", "error")
+_MEMORY = {  # what the agent knows after a resume of this kind
+    **dict.fromkeys(
+        ("native_fork", "native_resume", "native_load", "cli_resume"), "the agent remembers the session"
+    ),
+    "inject_history": "the agent gets the history with the next prompt",
+}
 
 
 class View:
@@ -226,12 +232,10 @@ def tell_restored(hello: dict[str, Any]) -> None:
     """Say how the session was resumed, and warn if the agent lost its context."""
     for text in hello.get("remarks") or []:
         remark(text)
-    text = f"resumed by {hello.get('strategy')}"
+    strategy = str(hello.get("strategy"))
+    text = f"resumed by {strategy}" + (f": {_MEMORY[strategy]}" if strategy in _MEMORY else "")
     if hello.get("meant"):
-        has_history = hello.get("strategy") == "inject_history"
-        text = f"{hello['meant']}; the agent " + (
-            "gets the history with the next prompt" if has_history else "starts without the history"
-        )
+        text = f"{hello['meant']}; {_MEMORY.get(strategy, 'the agent starts without the history')}"
     elif hello.get("context_lost"):
         text = f"warning: the agent lost its memory of this session ({hello.get('reason')}); {text}"
     remark(text)
