@@ -31,8 +31,8 @@ def due_command(run: bool, output: str) -> None:
     rows = run_due() if run else list_parked()
     if run:
         _tell_problems(rows)
-    shown = [row for row in rows if not run or row["status"] in ("started", "failed")]
-    write_result("due", shown, output, lambda: _table(shown))
+    results = [row for row in rows if not run or row["status"] in ("started", "failed")]
+    write_result("due", results, output, lambda: _table(results))
     failed = [row for row in rows if row["status"] == "failed"]
     if failed:
         if not sys.stderr.isatty():
