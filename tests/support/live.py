@@ -36,6 +36,7 @@ from tests.support.processes import (
     Process,
     children_of,
     has_open,
+    is_asleep,
     kill,
     look_at,
     mentioning,
@@ -295,8 +296,9 @@ class Live:
         return {**os.environ, "AGH_HOME": str(self.home), **(added or {})}
 
     def reads_the_log(self, process: subprocess.Popen[bytes], session: Session) -> None:
-        """Wait until a command has opened the session's log."""
-        wait_until(lambda: has_open(process.pid, str(session.directory / "events.db")))
+        """Wait until a command has read the session's log and waits for more."""
+        log = str(session.directory / "events.db")
+        wait_until(lambda: has_open(process.pid, log) and is_asleep(process.pid))
 
     def has_printed(self, process: subprocess.Popen[bytes], stream: str = "stdout") -> None:
         """Wait until a command has printed something, so that it is showing a turn or a request."""
@@ -304,7 +306,7 @@ class Live:
 
     def waits(self, process: subprocess.Popen[bytes]) -> None:
         """Wait until a command waits for something to change."""
-        wait_until(lambda: has_open(process.pid, "anon_inode:inotify"))
+        wait_until(lambda: has_open(process.pid, "anon_inode:inotify") and is_asleep(process.pid))
 
     def new(
         self, *options: str, args: tuple[object, ...] = (), env: Mapping[str, str] | None = None

@@ -27,11 +27,8 @@ def small_disk(path: Path, size: int) -> Iterator[Path]:
 @contextmanager
 def read_only(path: Path) -> Iterator[None]:
     """A directory that nobody can write to, root neither."""
-    _mount("--bind", str(path), str(path))
+    wait_until(lambda: _mount_read_only(path), what="nobody opens a file to write between the two mounts")
     try:
-        wait_until(
-            lambda: _try_mount("-o", "remount,ro,bind", str(path)), what="nobody has a file open to write"
-        )
         yield
     finally:
         _unmount(path)
@@ -44,6 +41,15 @@ def fill(disk: Path, leave: int = 0) -> Path:
     with open(ballast, "wb") as file:
         os.posix_fallocate(file.fileno(), 0, max(1, free - leave))
     return ballast
+
+
+def _mount_read_only(path: Path) -> bool:
+    """Mount a directory over itself; return False, with nothing mounted, if a file in it is being written."""
+    _mount("--bind", str(path), str(path))
+    if _try_mount("-o", "remount,ro,bind", str(path)):
+        return True
+    _unmount(path)
+    return False
 
 
 def _mount(*args: str) -> None:

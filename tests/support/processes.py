@@ -82,12 +82,20 @@ def carrying(cookie: str) -> list[Process]:
 
 def is_alive(pid: int) -> bool:
     """Tell whether a process has not ended: while it ends, it has files but no command line any more."""
+    return _state_of(pid) not in ("Z", "X", "")
+
+
+def is_asleep(pid: int) -> bool:
+    """Tell whether a process waits for something that happens outside it."""
+    return _state_of(pid) == "S"
+
+
+def _state_of(pid: int) -> str:
+    """Return the letter of a process's state; empty if it is gone."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            state = file.read().rpartition(b")")[2].split()[0]
+        return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[0].decode()
     except OSError:
-        return False
-    return state not in (b"Z", b"X")
+        return ""
 
 
 def wait_for_end(pid: int, limit: float) -> bool:

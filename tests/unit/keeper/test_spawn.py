@@ -93,9 +93,7 @@ def test_its_socket_is_not_taken_for_a_stream(live: Live) -> None:
         def keepers() -> list[Process]:
             return [process for process in live.processes() if spawn.DEFAULT_MODULE in process.argv]
 
-        # A leash has the keeper's command line at first, and so has a keeper that leaves its parent's tree.
-        wait_until(lambda: len(keepers()) == 1)
-        (keeper,) = keepers()
+        keeper = wait_until(keepers)[0]  # or its leash, which has the same command line at first
         assert int(keeper.argv[-1]) > 2
         streams = [os.readlink(f"/proc/{command.pid}/fd/{stream}") for stream in (1, 2)]
         command.kill()
