@@ -45,15 +45,22 @@ def end_session(live: Live) -> None:
             live.loop.run_until(lambda: live.turns.current is None or agent.process.over, CANCEL_GRACE)
         if end.failure is None:
             _close_agent_session(live)
-        agent.process.end(eof=EOF_GRACE if end.failure is None else 0.1, term=TERM_GRACE)
-    terminals.kill_all(live.agent)
+    end_agent(live, eof=EOF_GRACE if end.failure is None else 0.1, term=TERM_GRACE)
     hooks.fire(live, "session_stop", stop_reason=end.decision[0] if end.decision else None)
     hooks.await_all(live)
-    if agent.process.exit is None:  # the leash was killed, so it could not kill what was below it
-        end_leftovers(live.meta)
     if end.failure is not None:
         end.failure["crash_bundle_path"] = crash.write_bundle(live)
     write_end(live)
+
+
+def end_agent(live: Live, *, eof: float, term: float) -> None:
+    """End the agent and what runs in its terminals; return when nothing that it started is left."""
+    process = live.agent.connected.process
+    process.end(eof=eof, term=term)
+    terminals_are_over = terminals.end_all(live)
+    was_started = process.start_error is None
+    if was_started and (process.exit is None or not terminals_are_over):  # a leash was killed, or is frozen
+        end_leftovers(live.meta)
 
 
 def write_end(live: Live) -> None:
@@ -124,7 +131,7 @@ def end_failed_start(live: Live, error: Exception) -> None:
         end.decision = ("hook_stopped" if isinstance(cause, HookStopped) else "error", cause.message)
         end.failure = {"kind": kind_of_start(cause), "summary": cause.message, "crash_bundle_path": None}
     if agent is not None:
-        agent.process.end(eof=0.5, term=0.5)
+        end_agent(live, eof=0.5, term=0.5)
         if end.failure and cause.exit != Usage.exit:  # a user's mistake is not a crash
             end.failure["crash_bundle_path"] = crash.write_bundle(live)
     write_end(live)

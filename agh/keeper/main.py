@@ -109,7 +109,7 @@ def serve(live: Live, ready: Ready, hello: dict[str, Any]) -> None:
         log(f"the log cannot be written; the agent is stopped: {error.message}")
         try:
             if live.agent.connection is not None:
-                live.agent.connection.process.end(eof=0, term=0)
+                ending.end_agent(live, eof=0, term=0)
         finally:
             note_store_failure(live, error)
         raise

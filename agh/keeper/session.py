@@ -116,6 +116,7 @@ class AgentSide:
         self.questions: dict[str, PendingQuestion] = {}  # that wait for an answer, by id
         self.compactions: set[str] = set()  # of its context, that a marker tells of
         self.terminals: dict[str, Terminal] = {}
+        self.ending_terminals: list[Terminal] = []  # released, and perhaps not over yet
         self.released: dict[str, str] = {}  # output of terminals that are gone, by id
         self.sent: list[list[dict[str, Any]]] = []  # the last two prompts
 

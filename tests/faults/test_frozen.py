@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from agh.errors import KeeperNotResponding
 from agh.home import Session as HomeSession
 from agh.keeper import client
 from tests.support.live import Live
-from tests.support.processes import carrying, is_alive
+from tests.support.processes import carrying, is_alive, parent_of
 from tests.support.wait import wait_until
 
 
@@ -189,3 +190,34 @@ def test_a_start_has_a_limit(live: Live, monkeypatch: pytest.MonkeyPatch) -> Non
     assert not session.is_live()
     monkeypatch.undo()
     assert session.say("what did I say?").startswith("SEEN 1")
+
+
+def terminal_of(live: Live) -> tuple[int, int]:
+    """Return the pid of the command that runs in a terminal, and that of its leash."""
+    (command,) = wait_until(lambda: [each for each in live.processes() if each.argv == ["sleep", "300"]])
+    return command.pid, parent_of(command.pid)
+
+
+def test_a_session_ends_when_nothing_runs_in_its_terminals_any_more(live: Live) -> None:
+    session = live.new(args=("--permissions", "approve-all"))
+    session.send("/run exec sleep 300")
+    command, leash = terminal_of(live)
+    with frozen(leash):
+        stop = live.start("session", "stop", session.id)
+        with pytest.raises(subprocess.TimeoutExpired):
+            stop.wait(1)
+        assert session.is_live()
+        assert is_alive(command)
+    assert stop.wait(30) == 0
+    assert not is_alive(command)
+
+
+@pytest.mark.slow
+def test_a_terminal_whose_leash_is_frozen_does_not_outlive_its_session(live: Live) -> None:
+    session = live.new(args=("--permissions", "approve-all"))
+    session.send("/run exec sleep 300")
+    (command, leash), cookie = terminal_of(live), session.cookie
+    with frozen(leash):
+        session.agh("stop", timeout=40)
+        assert not is_alive(command)
+    assert carrying(cookie) == []

@@ -128,6 +128,10 @@ def children_of(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+def parent_of(pid: int) -> int:
+    return int(_read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[1])
+
+
 def memory_of(pid: int, field: str = "VmRSS") -> float:
     """Return megabytes: VmRSS is what it has now, VmHWM the most it ever had."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()

@@ -24,7 +24,7 @@ from agh.keeper.agent.exact import open_directory
 from agh.keeper.agent.files import REFUSED, refuse
 from agh.keeper.agent.tool_call import words_of
 from agh.keeper.leash.ahead import COOKIE_VARIABLE
-from agh.keeper.leash.child import Leashed
+from agh.keeper.leash.child import KILL_LIMIT, Leashed
 from agh.keeper.loop import Loop
 from agh.keeper.session import AgentSide, Live
 
@@ -198,6 +198,8 @@ def release(live: Live, frame: Request, params: dict[str, Any]) -> None:
             del live.agent.released[next(iter(live.agent.released))]
         terminal.process.kill()
         live.agent.terminals.pop(name, None)
+        ending = live.agent.ending_terminals
+        ending[:] = [each for each in (*ending, terminal) if not each.process.over]
         return {}
 
     _use(live, frame, params, forget)
@@ -222,10 +224,12 @@ def output_of(agent: AgentSide, name: str) -> str | None:
     return terminal.text() if terminal else agent.released.get(name, lent)
 
 
-def kill_all(agent: AgentSide) -> None:
-    """Kill everything that runs in the agent's terminals."""
-    for terminal in agent.terminals.values():
-        terminal.process.kill()
+def end_all(live: Live) -> bool:
+    """Kill everything that runs in the agent's terminals; return whether all of it is gone in time."""
+    processes = [each.process for each in (*live.agent.terminals.values(), *live.agent.ending_terminals)]
+    for process in processes:
+        process.kill()
+    return live.loop.run_until(lambda: all(process.over for process in processes), KILL_LIMIT)
 
 
 def _use(
