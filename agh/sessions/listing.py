@@ -128,7 +128,7 @@ class _Listing:
     """A list that is made with the list cache."""
 
     def __init__(self, holder: str | None) -> None:
-        from agh.store.briefs import BriefCache
+        from agh.store.caches.briefs import BriefCache
 
         self.cache = BriefCache(lambda some: read_views(some, holder))
 

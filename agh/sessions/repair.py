@@ -6,37 +6,67 @@ Promises: repair only appends, all or nothing; repeating it changes nothing; it 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from agh.core import status
 from agh.core.events import Draft, Row, draft, marker, timestamp
-from agh.core.repair import OpenQuestion, Permission, Plan, action, issue, plan
-from agh.errors import EventsEmpty, EventsLost, SessionBusy, SessionLive
+from agh.core.repair import Fields, Plan, action, issue, plan
+from agh.errors import AghError, EventsEmpty, EventsLost, SessionBusy, SessionLive
 from agh.home import Session
 from agh.keeper.leash.leftovers import end_leftovers
 from agh.store import lock as locks
 from agh.store import meta
+from agh.store.caches.complete_logs import CompleteLogs
 from agh.store.create import delete_temporary
 from agh.store.lock import Lock
 from agh.store.meta import Meta
-from agh.store.reader import Query, Reader
-from agh.store.schema import HAS_QUESTIONS, LANDMARK
+from agh.store.reader import Reader
+from agh.store.unfinished import read_unfinished
 from agh.store.writer import Writer
 
 Report = dict[str, Any]
+NOT_SENT_AGAIN = (
+    "the keeper died while the agent was working on this prompt; agh does not send it again by itself"
+)
 MOST_LOST = 100_000  # more than a disk loses; the metadata is more likely to be wrong
 _NEEDS_A_LOOK = ("agent_crashed", "error")
 
 
-def repair(session: Session, *, dry_run: bool = False, force: bool = False) -> Report:
-    """Repair a session that is not live and return what was, or would be, done."""
+def repair_each(
+    sessions: Iterable[Session], *, dry_run: bool = False, force: bool = False
+) -> Iterator[Report]:
+    """Repair many sessions and yield their reports. One that is live or damaged does not stop the others."""
+    complete = CompleteLogs()
+    for session in sessions:
+        try:
+            yield repair(session, dry_run=dry_run, force=force, complete=complete)
+        except (SessionLive, SessionBusy):
+            yield _report(session.id, Plan(), persisted=False) | {"skipped": "live"}
+        except AghError as error:
+            yield _report(session.id, Plan(), persisted=False) | {"error": error.as_dict()}
+    complete.save()
+
+
+def repair(
+    session: Session, *, dry_run: bool = False, force: bool = False, complete: CompleteLogs | None = None
+) -> Report:
+    """Repair a session that is not live and return what was, or would be, done.
+
+    `complete` knows sessions that need not be read.
+    """
+    nothing_to_do = _report(session.id, Plan(), persisted=False)
+    if complete and not force and complete.contains(session):
+        return nothing_to_do  # if it is about to be live, too
     metadata = meta.read(session)
     if locks.is_held(session):
         raise SessionLive(metadata["id"])
     if ended_well(metadata) and not force and not count_lost(session, metadata):
-        return _report(metadata["id"], Plan(), persisted=False)
+        if complete:
+            complete.add(session)
+        return nothing_to_do
     if metadata.get("mirror") and dry_run:
-        return _report(metadata["id"], Plan(), persisted=False)
+        return nothing_to_do
     if dry_run:
         return _report(metadata["id"], _plan(session, metadata, thorough=True), persisted=False)
     lock = locks.take(session)
@@ -62,7 +92,7 @@ def repair_locked(lock: Lock, *, thorough: bool = False, end: Draft | None = Non
     if lost:
         fill_lost(lock, metadata["agent_name"], lost)
     repairs = _plan(lock.session, metadata, thorough, end)
-    if repairs.drafts:
+    if repairs.events:
         # The actions that append come first, each with one event, in the same order.
         for act, row in zip(repairs.actions, _append(lock, metadata, repairs.drafts), strict=False):
             act["event_id"] = row.id
@@ -92,14 +122,14 @@ def _repair_mirror(session: Session, metadata: Meta) -> Report:
 def count_lost(session: Session, metadata: Meta) -> int:
     """Return how many events the metadata knows of that are not in the log; refuse a log that lost all."""
     with Reader(session) as reader:
-        return _count_lost_in(reader, metadata)
+        return _count_lost(metadata, reader.last_sequence())
 
 
-def _count_lost_in(reader: Reader, metadata: Meta) -> int:
-    recorded, last = metadata.get("last_sequence") or 0, reader.last_sequence()
-    if recorded and not last:
-        raise EventsEmpty(reader.session_id)
-    return max(0, recorded - last)
+def _count_lost(metadata: Meta, last_sequence: int) -> int:
+    recorded = metadata.get("last_sequence") or 0
+    if recorded and not last_sequence:
+        raise EventsEmpty(metadata["id"])
+    return max(0, recorded - last_sequence)
 
 
 def fill_lost(lock: Lock, agent_name: str, lost: int) -> None:
@@ -127,97 +157,38 @@ def ended_well(metadata: Meta) -> bool:
 
 def _plan(session: Session, metadata: Meta, thorough: bool, end: Draft | None = None) -> Plan:
     with Reader(session) as reader:
-        repairs = reader.snapshot(lambda: _plan_log(reader, metadata, thorough, end))
-        lost = _count_lost_in(reader, metadata)
-    if lost:
+        unfinished = reader.snapshot(lambda: read_unfinished(reader, thorough=thorough))
+    repairs = plan(
+        unfinished.rows, timestamp(), unfinished.permissions, unfinished.questions, unfinished.ended
+    )
+    for turn_id in unfinished.prompts:
+        repairs.issues.append(issue("interrupted_input", "warning", NOT_SENT_AGAIN, turn_id))
+        repairs.actions.append(action("interrupt_input", turn_id))
+        repairs.events.append(marker("prompt_interrupted", NOT_SENT_AGAIN, severity="warning"))
+    is_live = metadata["state"] in status.LIVE_STATES
+    if is_live and not unfinished.has_stopped:
+        repairs.actions.append(action("append_session_stopped"))
+        repairs.events.append(end or _crash(metadata))
+    if lost := _count_lost(metadata, unfinished.last_sequence):
         repairs.issues.append(issue("lost_events", "error", f"the log lacks {lost} events at its end"))
-    if metadata["state"] in status.LIVE_STATES:
+    if is_live:
         detail = f"metadata says {metadata['state']}, but {status.KEEPER_VANISHED}"
         repairs.issues.append(issue("stale_metadata", "error", detail))
         repairs.actions.append(action("fix_metadata"))
     return repairs
 
 
-def _plan_log(reader: Reader, metadata: Meta, thorough: bool, end: Draft | None) -> Plan:
-    pending = reader.fetch(
-        "SELECT request_id, turn_id, tool_call_id, action, resource FROM permissions "
-        "WHERE status = 'pending' ORDER BY created_at, request_id"
-    )
-    rows, ended = _open_turn_rows(reader)
-    if thorough:
-        rows = sorted({*rows, *_open_call_rows(reader)})
-    questions = []
-    if reader.fetch(HAS_QUESTIONS):
-        questions = reader.fetch(
-            "SELECT request_id, turn_id, tool_call_id FROM questions "
-            "WHERE status = 'pending' ORDER BY created_at, request_id"
-        )
-    repairs = plan(
-        rows,
-        timestamp(),
-        map(Permission._make, pending),
-        map(OpenQuestion._make, questions),
-        ended,
-    )
-    for (turn_id,) in reader.fetch("SELECT turn_id FROM inputs WHERE status = 'dispatching' ORDER BY id"):
-        summary = (
-            "the keeper died while the agent was working on this prompt; agh does not send it again by itself"
-        )
-        repairs.issues.append(issue("interrupted_input", "warning", summary, turn_id))
-        repairs.actions.append(action("interrupt_input", turn_id))
-        repairs.drafts.append(marker("prompt_interrupted", summary, severity="warning"))
-    if metadata["state"] in status.LIVE_STATES and not _has_stopped(reader):
-        repairs.actions.append(action("append_session_stopped"))
-        repairs.drafts.append(end or _crash(metadata))
-    return repairs
-
-
-def _crash(metadata: Meta) -> Draft:
-    """Draft the last event of a keeper that vanished."""
+def _crash(metadata: Meta) -> Fields:
+    """Return the last event of a keeper that vanished."""
     stopped = status.effective_meta(metadata, lock_held=False)
-    return draft(
-        "session_stopped",
-        agent_session=metadata.get("acp_session_id"),
-        stop_reason=stopped["stop_reason"],
-        text=stopped["stop_detail"],
-        failure=stopped["failure"],
-        spent=stopped.get("spent"),
-    )
-
-
-def _has_stopped(reader: Reader) -> bool:
-    """Tell whether the log says that the session stopped, and nothing of it being live again."""
-    ((stopped, live),) = reader.fetch(
-        "SELECT max(CASE WHEN type IN ('session_stopped', 'session_paused') THEN sequence END), "
-        "max(CASE WHEN type IN ('session_resumed', 'user_message') THEN sequence END) FROM events WHERE "
-        "type IN ('session_stopped', 'session_paused', 'session_resumed', 'user_message') "
-        f"AND {LANDMARK}"
-    )
-    return stopped is not None and stopped > (live or 0)
-
-
-def _open_turn_rows(reader: Reader) -> tuple[list[Row], list[str]]:
-    """Return the rows of every turn that has no end, found without scanning the log, and the other turns."""
-    bounds = reader.fetch(
-        "SELECT turn_id, min(sequence), max(type IN ('done', 'error')) FROM events "
-        f"WHERE {LANDMARK} AND turn_id != '' GROUP BY turn_id"
-    )
-    rows: list[Row] = []
-    for turn_id, first, ended in bounds:
-        if not ended:
-            rows += reader.rows(Query(turn=turn_id), after=first - 1)
-    return sorted(rows), [turn_id for turn_id, _, ended in bounds if ended]
-
-
-def _open_call_rows(reader: Reader) -> list[Row]:
-    """Return the rows of every tool call without a result, whether its turn has ended or not."""
-    call_id = "coalesce(CASE WHEN json_valid(content) THEN nullif(content->>'$.tool_call_id', '') END, id)"
-    rows = reader.fetch(
-        "SELECT sequence, turn_id, type, agent_name, content, timestamp FROM events "
-        f"WHERE type = 'tool_call' AND turn_id != '' AND (turn_id, {call_id}) NOT IN "
-        f"(SELECT turn_id, {call_id} FROM events WHERE type = 'tool_result')"
-    )
-    return [Row._make(row) for row in rows]
+    fields = {
+        "agent_session": metadata.get("acp_session_id"),
+        "stop_reason": stopped["stop_reason"],
+        "text": stopped["stop_detail"],
+        "failure": stopped["failure"],
+        "spent": stopped.get("spent"),
+    }
+    return "session_stopped", fields
 
 
 def _append(lock: Lock, metadata: Meta, drafts: list[Draft]) -> list[Row]:

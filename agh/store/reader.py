@@ -33,10 +33,10 @@ from agh.errors import (
 from agh.home import Session, check_descriptors
 from agh.store.rows import Query as Query
 from agh.store.rows import read_spliced, shown
-from agh.store.schema import APPLICATION_ID, VERSION
+from agh.store.schema import APPLICATION_ID, QUESTIONS_SINCE, VERSION
 
 FILE = "events.db"
-PAGE_ROWS, PAGE_BYTES = 1000, 4 << 20
+PAGE_ROWS, PAGE_BYTES, NO_LIMIT = 1000, 4 << 20, (1 << 63) - 1
 _COLUMNS = "sequence, turn_id, type, agent_name, content, timestamp"
 _BUSY_SECONDS = 5.0
 QUERY_LIMIT = 300.0  # seconds for a query with a user's expression
@@ -51,8 +51,6 @@ this_thread = _thread._local()
 WRITTEN_HERE: set[tuple[int, int]] = set()
 
 T = TypeVar("T")
-
-
 EVERYTHING = Query()
 
 
@@ -65,6 +63,7 @@ class Reader:
         self.path = os.path.join(session, FILE)
         self._stamp: tuple[int, ...] | None = None
         self._is_stopped: Callable[[], bool] = bool
+        self._in_snapshot = False
         self._connection = self._open()
 
     def close(self) -> None:
@@ -90,15 +89,16 @@ class Reader:
         """Call `read` so that all its fetches see the log at the same moment, and return its result."""
 
         def read_in_transaction() -> T:
-            if self._connection.in_transaction:
-                return read()
-            self._connection.execute("BEGIN")
+            self._in_snapshot = True
             try:
-                return read()
+                with self._connection:  # commits
+                    if self._stamp is None:  # else it is immutable, or read again if it changes all the same
+                        self._connection.execute("BEGIN")
+                    return read()
             finally:
-                self._connection.execute("COMMIT")
+                self._in_snapshot = False
 
-        return self._consistent(read_in_transaction)
+        return read() if self._in_snapshot else self._consistent(read_in_transaction)
 
     def last_sequence(self) -> int:
         return int(self.fetch("SELECT coalesce(max(sequence), 0) FROM events")[0][0])
@@ -123,6 +123,12 @@ class Reader:
             yield rows
             after = rows[-1].sequence
 
+    def all_rows(self, query: Query, after: int = 0, *, any_redacted: bool = True) -> list[Row]:
+        """Return all matching rows at once. Takes a third of the time of `rows` if there are few."""
+        terms, values = query.conditions()
+        sql = f"SELECT {_COLUMNS} FROM events WHERE {terms} ORDER BY sequence"
+        return self._select(query, sql, [after, NO_LIMIT, *values], any_redacted=any_redacted)
+
     def rows(self, query: Query = EVERYTHING, after: int = 0) -> Iterator[Row]:
         """Yield all matching rows up to the current end of the log."""
         for page in self.pages(query, after):
@@ -145,7 +151,14 @@ class Reader:
             text, after = self._consistent(read, query.where is not None)
             yield text
 
-    def _select(self, query: Query, sql: str, values: list[Any], max_bytes: int | None = None) -> list[Row]:
+    def _select(
+        self,
+        query: Query,
+        sql: str,
+        values: list[Any],
+        max_bytes: int | None = None,
+        any_redacted: bool = True,
+    ) -> list[Row]:
         def read() -> list[Row]:
             cursor = self._connection.execute(sql, values)
             rows, size = [], 0
@@ -157,7 +170,7 @@ class Reader:
                 if max_bytes is not None and size > max_bytes:
                     cursor.close()
                     break
-            return shown(self._connection, rows)
+            return shown(self._connection, rows) if any_redacted else rows
 
         if query.where is not None:
             self._check_where(query.where)
@@ -170,7 +183,7 @@ class Reader:
 
     def _consistent(self, read: Callable[[], T], has_user_sql: bool = False) -> T:
         """Call `read`, again if the log changed meanwhile, and return its result or raise our own error."""
-        if self._connection.in_transaction:
+        if self._in_snapshot:
             return read()  # the snapshot around it checks whether the log changed
         if has_user_sql or hasattr(this_thread, "stop"):
             self._limit_queries()
@@ -218,18 +231,15 @@ class Reader:
         return True
 
     def _open(self) -> sqlite3.Connection:
-        self._check_header()
+        version = self._check_header()
         self._stamp = self._current_stamp()
         mode = "mode=ro" if self._stamp is None else "immutable=1"
         connection = None
         try:
-            connection = sqlite3.connect(
-                f"file:{escape_uri_path(self.path)}?{mode}",
-                uri=True,
-                isolation_level=None,
-                timeout=_BUSY_SECONDS,
-            )
-            version = VERSION if self._stamp else connection.execute("PRAGMA user_version").fetchone()[0]
+            uri = f"file:{escape_uri_path(self.path)}?{mode}"
+            connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=_BUSY_SECONDS)
+            if self._stamp is None or version is None:
+                version = int(connection.execute("PRAGMA user_version").fetchone()[0])
         except sqlite3.Error as error:
             if connection:
                 connection.close()
@@ -237,6 +247,7 @@ class Reader:
         if version > VERSION:
             connection.close()
             raise EventsNewer(self.session_id, version, VERSION)
+        self.has_questions = version >= QUESTIONS_SINCE
         return connection
 
     def _current_stamp(self) -> tuple[int, ...] | None:
@@ -249,14 +260,14 @@ class Reader:
             return ()  # deleted: opening it again raises the right error
         return info.st_ino, info.st_size, info.st_mtime_ns
 
-    def _check_header(self) -> None:
-        """Raise the error for any damage that shows in the first 100 bytes or in the file's size."""
+    def _check_header(self) -> int | None:
+        """Return the log's version; raise the error for any damage that shows in its header or its size."""
         try:
             info = os.lstat(self.path)
             if not stat.S_ISREG(info.st_mode):
                 raise EventsNotAFile(self.session_id)
             if (info.st_dev, info.st_ino) in WRITTEN_HERE:
-                return  # its Writer has checked it
+                return None  # its Writer has checked it
             with open(self.path, "rb") as file:
                 header = file.read(100)
         except FileNotFoundError:
@@ -281,6 +292,7 @@ class Reader:
             missing = page_size * page_count - os.stat(self.path).st_size
             if missing > 0:
                 raise EventsDamaged(self.session_id, f"it is cut short by {missing} bytes")
+        return version
 
 
 def escape_uri_path(path: str) -> str:

@@ -28,6 +28,7 @@ class Query(NamedTuple):
     turn: str | None = None
     since: str | None = None
     where: str | None = None
+    sequences: tuple[int, ...] = ()
 
     def conditions(self) -> tuple[str, list[Any]]:
         """Return a WHERE clause and its values. Its first two marks are for the range of sequences."""
@@ -46,6 +47,8 @@ class Query(NamedTuple):
                 values.append(value)
         if self.where is not None:
             terms.append(f"({self.where}\n)")
+        if self.sequences:
+            terms.append(f"sequence IN ({','.join(map(str, self.sequences))})")
         return " AND ".join(terms), values
 
 

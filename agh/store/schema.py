@@ -179,6 +179,7 @@ def park_inputs(db: Database) -> None:
 
 
 VERSION = len(MIGRATIONS)
+QUESTIONS_SINCE = MIGRATIONS.index(keep_questions) + 1  # an older log has none until it is written to
 
 
 def create(connection: sqlite3.Connection) -> None:

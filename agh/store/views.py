@@ -42,7 +42,7 @@ def list_views(keep: Callable[[View], bool] = lambda view: True, holder: str | N
 
 def list_briefs() -> list[Brief]:
     """List all sessions as briefs, newest activity first, most of them from the list cache."""
-    from agh.store.briefs import BriefCache
+    from agh.store.caches.briefs import BriefCache
 
     cache = BriefCache(lambda some: read_views(some, None))
     briefs = cache.briefs()
@@ -119,7 +119,6 @@ def recap_view(
     from agh.core.redaction.redacted import redacted_rows
     from agh.store import milestones
     from agh.store.reader import Reader
-    from agh.store.schema import HAS_QUESTIONS
 
     def clean(rows: list[Row]) -> list[Row]:
         """Redact the rows before messages are made of them: a secret may be split in ways only they show."""
@@ -137,7 +136,7 @@ def recap_view(
                 "SELECT count(*) FROM permissions WHERE status = 'pending'"
             )
             pending_questions = 0
-            if reader.fetch(HAS_QUESTIONS):
+            if reader.has_questions:
                 ((pending_questions,),) = reader.fetch(
                     "SELECT count(*) FROM questions WHERE status IN ('pending', 'orphaned')"
                 )

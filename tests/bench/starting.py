@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from agh.store.briefs import SETTLED_NS
+from agh.store.caches.stamp import SETTLED_NS
 from tests.bench import data
 from tests.bench.measure import AGH, Figure, Taken, against_bare, cpu_of_children, taken
 
@@ -75,7 +75,7 @@ def first_screen(place: Path, quick: bool) -> Iterator[Figure]:
 
 def repairing(place: Path, quick: bool) -> Iterator[Figure]:
     count = 20 if quick else 1000
-    data.many_sessions(place, count, crashed=count // 2)
+    _many_old_sessions(place, count, quick, crashed=count // 2)
     value, note = against_bare(1 if quick else 11, lambda: agh("session", "repair", "--all", "--dry-run"))
     yield Figure(f"repair --all --dry-run, {count} sessions", value, "x", 60, note=note)
 
@@ -120,9 +120,9 @@ def show_top() -> Taken:
     return Taken(wall, cpu_of_children() - before)
 
 
-def _many_old_sessions(place: Path, count: int, quick: bool) -> None:
-    """Write sessions, and wait: no list stores sessions that have just changed, and most have not."""
-    data.many_sessions(place, count)
+def _many_old_sessions(place: Path, count: int, quick: bool, crashed: int = 0) -> None:
+    """Write sessions, and wait: no cache stores sessions that have just changed, and most have not."""
+    data.many_sessions(place, count, crashed=crashed)
     if not quick:
         time.sleep(SETTLED_NS / 1e9)
 

@@ -12,9 +12,9 @@ from agh.console.output import output_option, remark, write_json, write_text
 from agh.console.progress import progress
 from agh.core.events import timestamp
 from agh.core.status import KEEPER_VANISHED
-from agh.errors import AghError, DataDamaged, SessionBusy, SessionLive, Usage
-from agh.home import Session, session_of
-from agh.sessions.repair import Report, repair
+from agh.errors import DataDamaged, Usage
+from agh.home import session_of
+from agh.sessions.repair import Report, repair, repair_each
 from agh.store import sessions
 from agh.store.create import delete_leftovers
 
@@ -44,8 +44,8 @@ def repair_command(id: str | None, everything: bool, dry_run: bool, force: bool,
         return
     if not dry_run:
         delete_leftovers()
-    listed = progress(sessions.scan(), "repairing", len(sessions.session_ids()))
-    reports = [_repair_or_report(session, dry_run, force) for session, _ in listed]
+    listed = sessions.all_sessions()
+    reports = list(repair_each(progress(listed, "repairing", len(listed)), dry_run=dry_run, force=force))
     _print(reports, output)
     if not dry_run and not sys.stderr.isatty():
         _notify(reports)
@@ -68,22 +68,6 @@ def _notify(reports: list[Report]) -> None:
         from agh.sessions.requests.notify import Failure, notify_failures
 
         notify_failures([Failure(session_of(id), KEEPER_VANISHED, timestamp()) for id in vanished])
-
-
-def _repair_or_report(session: Session, dry_run: bool, force: bool) -> Report:
-    """Repair a session of many; report its damage instead of raising, so that the others are repaired."""
-    nothing: Report = {
-        "session_id": session.id,
-        "issues": [],
-        "actions": [],
-        "persisted": False,
-    }
-    try:
-        return repair(session, dry_run=dry_run, force=force)
-    except (SessionLive, SessionBusy):
-        return nothing | {"skipped": "live"}
-    except AghError as error:
-        return nothing | {"error": error.as_dict()}
 
 
 def _print(reports: list[Report], output: str, single: bool = False) -> None:

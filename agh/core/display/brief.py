@@ -1,6 +1,6 @@
 """Briefs: what a list shows of a session and filters by. Pure.
 
-A brief follows from the session's view alone, so that the list cache can store it (agh.store.briefs).
+A brief follows from the session's view alone, so that the list cache can store it (agh.store.caches.briefs).
 """
 
 from __future__ import annotations

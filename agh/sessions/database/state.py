@@ -11,7 +11,6 @@ from agh.core.events import parse_content
 from agh.sessions.database import schema
 from agh.sessions.database.collect import seconds_between
 from agh.store.reader import Reader
-from agh.store.schema import HAS_QUESTIONS
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -28,7 +27,7 @@ _USAGE = ("turn_id", *list(schema.TABLES["usage"])[3:])
 
 def read_state(reader: Reader) -> State:
     """Read the tables that are copied whole."""
-    questions = _select(reader, "questions", _QUESTION) if reader.fetch(HAS_QUESTIONS) else []
+    questions = _select(reader, "questions", _QUESTION) if reader.has_questions else []
     for row in questions:
         question = parse_content(row.pop("request"))
         row |= {key: question.get(key) for key in ("mode", "url")}

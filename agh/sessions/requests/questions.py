@@ -28,7 +28,6 @@ from agh.sessions.start import OnRequest, ensure_live
 from agh.store import lock as locks
 from agh.store import meta, sessions
 from agh.store.reader import Reader
-from agh.store.schema import HAS_QUESTIONS
 from agh.store.writer import Writer
 
 _COLUMNS = (
@@ -153,7 +152,7 @@ def _close_orphaned(session: Session, request: Mapping[str, Any]) -> bool:
 
 def _read(session: Session, where: str, *values: str) -> list[dict[str, Any]]:
     with Reader(session) as reader:
-        if not reader.fetch(HAS_QUESTIONS):
+        if not reader.has_questions:
             return []
         rows = reader.fetch(
             f"SELECT {', '.join(_COLUMNS)} FROM questions WHERE {where} ORDER BY created_at, rowid", values

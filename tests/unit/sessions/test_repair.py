@@ -389,7 +389,7 @@ def test_open_turns_are_found_by_the_index(home: Home, monkeypatch: pytest.Monke
         patch.setattr(Reader, "fetch", lambda self, sql, *rest: asked.append(sql) or fetch(self, sql, *rest))
         with take_lock(directory) as owner:
             repair_locked(owner)
-    (landmarks,) = [sql for sql in asked if "GROUP BY turn_id" in sql]
+    (landmarks,) = [sql for sql in asked if "GROUP BY type, turn_id" in sql]
     steps = [step for *_, step in _ask(directory, f"EXPLAIN QUERY PLAN {landmarks}")]
     assert any("events USING" in step and "INDEX events_landmarks" in step for step in steps), steps
     for sql in asked:

@@ -23,13 +23,12 @@ from agh.core.display.brief import Brief, brief_of
 from agh.core.status import KEEPER_VANISHED
 from agh.home import Session, home_path, replace_private_file, sessions_path
 from agh.store import meta, sessions
+from agh.store.caches.stamp import SETTLED_NS, Stamp, stamp_of
 
 View = dict[str, Any]
-Stamp = tuple[int, int, int]  # inode, size, time of change in ns
 
 FILE = "list.cache"
 FORMAT = 3  # to be raised with every change of a brief, or of what follows from metadata in core/status.py
-SETTLED_NS = 2_000_000_000  # a file changed again so soon might have the same stamp: no clock is that coarse
 _ID = Brief._fields.index("id")
 FEW = 50  # reading so many sessions takes less time than writing the cache
 
@@ -98,7 +97,8 @@ class BriefCache:
 
     def _read_briefs(self, some: Sequence[Session]) -> Iterator[Brief]:
         settled_before = time.time_ns() - SETTLED_NS
-        stamps = list(map(_stamp, some))  # first: of a file that is replaced now, the old stamp is stored
+        # The stamps first: of a file that is replaced now, the old one is stored.
+        stamps = [stamp_of(f"{session.directory}/{meta.FILE}") for session in some]
         for stamp, view in zip(stamps, self._read(some), strict=True):
             self.views[view["id"]] = view
             brief = brief_of(view)
@@ -184,14 +184,6 @@ def _encode(view: View) -> bytes:
     import orjson  # a table needs none, nor does a list that is all in the cache (3 ms)
 
     return orjson.dumps(view)
-
-
-def _stamp(session: Session) -> Stamp | None:
-    try:
-        info = os.stat(f"{session.directory}/{meta.FILE}")
-    except OSError:
-        return None
-    return info.st_ino, info.st_size, info.st_mtime_ns
 
 
 def _is_final(view: View) -> bool:

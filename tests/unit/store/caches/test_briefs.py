@@ -17,7 +17,8 @@ import pytest
 
 from agh.core.display.brief import Brief, brief_of
 from agh.home import Session
-from agh.store import briefs, lock, meta, views
+from agh.store import lock, meta, views
+from agh.store.caches import briefs
 from tests.support.build import Home, take_lock
 
 OLD = 1_700_000_000_000_000_000  # a time of change that is long ago
