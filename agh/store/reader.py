@@ -252,7 +252,7 @@ class Reader:
 
     def _current_stamp(self) -> tuple[int, ...] | None:
         """Return a stamp that changes when the main file is written, or None while there is a WAL."""
-        if os.path.exists(self.path + "-wal"):
+        if os.access(self.path + "-wal", os.F_OK):  # raises no error inside, as os.path.exists does
             return None
         try:
             info = os.stat(self.path)
@@ -268,7 +268,7 @@ class Reader:
                 raise EventsNotAFile(self.session_id)
             if (info.st_dev, info.st_ino) in WRITTEN_HERE:
                 return None  # its Writer has checked it
-            with open(self.path, "rb") as file:
+            with open(self.path, "rb", buffering=0) as file:
                 header = file.read(100)
         except FileNotFoundError:
             raise EventsMissing(self.session_id) from None
