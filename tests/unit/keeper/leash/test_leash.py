@@ -284,7 +284,7 @@ def test_T_reaches_a_stopped_agent(leashed: Leashed) -> None:
 def test_K_ends_a_tree_that_is_deaf_to_SIGTERM(leashed: Leashed, cookie: str) -> None:
     leash = leashed(*tree())
     assert leash.read() == b"ready\n"
-    assert len(carrying(cookie)) == 5  # the leash, too
+    wait_until(lambda: len(carrying(cookie)) == 5)  # the leash, too; in the middle of an exec none is seen
     leash.fact()
     leash.order(b"K")
     assert leash.fact() == {"exit": None, "signal": signal.SIGKILL}
@@ -316,7 +316,7 @@ def test_when_the_keeper_is_killed_the_whole_tree_goes(cookie: str) -> None:
         [*python(KEEPER), *tree()], env={**os.environ, name: value}, stdout=subprocess.PIPE
     ) as keeper:
         assert keeper.stdout and keeper.stdout.readline() == b"ready\n"
-        assert len(carrying(cookie)) == 6
+        wait_until(lambda: len(carrying(cookie)) == 6)
         keeper.kill()
         wait_until(lambda: not carrying(cookie))
 
