@@ -11,7 +11,7 @@ from agh.home import Session
 class Kind(NamedTuple):
     """A kind of session.
 
-    `keeper` is a module that is run like `agh.keeper.main`, with the same arguments and promises.
+    `keeper` is a module that `python -m` runs with the same arguments and promises as `agh.keeper.main`.
     `checkpoint(session, elapsed)` derives the checkpoint of such a session from its log.
     """
 

@@ -1,4 +1,4 @@
-"""A small event loop: descriptors, timers and signals, on poll(). One thread, no hidden tasks.
+"""A small event loop: descriptors, timers and signals, on epoll, or poll. One thread, no hidden tasks.
 
 Without `selectors`, a keeper starts 1 ms sooner.
 """
@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Mapping
 from itertools import count
 
-READ, WRITE = select.POLLIN, select.POLLOUT
+READ, WRITE = select.POLLIN, select.POLLOUT  # the same numbers for epoll
+HAS_EPOLL = hasattr(select, "epoll")  # poll() fails if a limit of descriptors is lowered below their number
 
 
 class Timer:
@@ -30,7 +31,7 @@ class Loop:
     """`on_failure` gets what a callback raises; without it, and if it raises again, `run_until` ends."""
 
     def __init__(self, on_failure: Callable[[Exception], None] | None = None) -> None:
-        self._poll = select.poll()
+        self._poll = select.epoll() if HAS_EPOLL else select.poll()
         self._callbacks: dict[int, Callable[[], None]] = {}
         self._timers: list[tuple[float, int, Timer]] = []
         self._ties = count()
@@ -38,7 +39,7 @@ class Loop:
 
     def watch(self, fd: int, callback: Callable[[], None], events: int = READ) -> None:
         """Call back whenever `fd` is ready; watching it again replaces the callback and the events."""
-        self._poll.register(fd, events)
+        (self._poll.modify if fd in self._callbacks else self._poll.register)(fd, events)
         self._callbacks[fd] = callback
 
     def forget(self, fd: int) -> None:
@@ -81,7 +82,7 @@ class Loop:
             heapq.heappop(self._timers)
         moments = [moment for moment in (deadline, self._timers[0][0] if self._timers else None) if moment]
         pause = max(0.0, min(moments) - time.monotonic()) if moments else None
-        for fd, _ in self._poll.poll(None if pause is None else pause * 1000):
+        for fd, _ in self._poll.poll(pause if HAS_EPOLL or pause is None else pause * 1000):
             if (callback := self._callbacks.get(fd)) is not None:  # an earlier one may have forgotten it
                 self._call(callback)
         now = time.monotonic()

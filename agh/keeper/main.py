@@ -10,20 +10,11 @@ Only what starts the agent is imported at the top. The functions that run later 
 
 from __future__ import annotations
 
-import gc
-
-if __name__ == "__main__":
-    gc.disable()  # until all modules are loaded, see process.run: this saves a tenth of the start
-    from agh.keeper.leash.ahead import fork_leash, leave_tree
-
-    leave_tree()
-    fork_leash()  # before anything is loaded that a leash does not need
-
 import signal
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from agh.adapters.opening import directories
 from agh.adapters.registry import offered_agents
@@ -60,6 +51,11 @@ RESTORED_IF_START_FAILS = (
     "options",
     "system_prompt",
 )
+
+
+def main() -> NoReturn:
+    """Run this process as a keeper; see leash/ahead.py for what comes before."""
+    run(keep, prepare=offered_agents)  # that takes 6 ms, and each session needs it
 
 
 def keep(lock: Lock, ready: Ready, request: StartRequest) -> None:
@@ -272,7 +268,3 @@ def end_when_idle(live: Live) -> None:
         live.end("idle")
     else:
         live.loop.later(max(1.0, left), lambda: end_when_idle(live))
-
-
-if __name__ == "__main__":
-    run(keep, prepare=offered_agents)  # that takes 10 ms, and each session needs it

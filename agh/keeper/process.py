@@ -1,6 +1,6 @@
 """The process of a keeper of any kind: what it starts with, how it reports that it is ready, how it exits.
 
-`python -m MODULE DIR SOCKET_FD`: the session's directory, and a socket to the command that started it. On the
+It gets two arguments: the session's directory, and a socket to the command that started it. On the
 socket it receives the descriptors of the session's lock and of its log file, and the request as a line of
 JSON. If the command exits without sending them, the keeper exits too. See spawn.py.
 

@@ -18,7 +18,7 @@ import time
 
 from agh.errors import AghError
 from agh.home import Session, new_session_id, session_of
-from agh.keeper.leash.ahead import ORPHAN
+from agh.keeper.leash.ahead import ORPHAN, RUN_KEEPER
 from agh.keeper.leash.spawn import spawn
 
 TYPE_CHECKING = False  # what type checkers read as true, without the cost of importing typing
@@ -60,7 +60,8 @@ def start_keeper(module: str, session: Session, log: int | None = None) -> Keepe
     ours, theirs = _socket.socketpair()
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     output = null if log is None else log
-    command = [sys.executable, "-P", "-m", module, session.directory, str(theirs.fileno())]
+    quickly = ["-c", RUN_KEEPER] if module == DEFAULT_MODULE else []
+    command = [sys.executable, "-P", *quickly, "-m", module, session.directory, str(theirs.fileno())]
     environ: Mapping[str, str] = os.environ
     if orphans:  # perhaps below the leash of another session, which must not take it for a part of that
         command.append(ORPHAN)

@@ -13,11 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from agh_echo.plugin import RUN
+
 from tests.bench import data
 from tests.bench.measure import AGH, Figure, against_bare, resident
 from tests.bench.starting import agh
 
-ECHO = (sys.executable, "-P", "-m", "agh_echo")
+ECHO = (sys.executable, "-P", "-c", RUN, "agh_echo")  # as agh starts it
 CHUNKS = 10_000
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -43,7 +44,7 @@ def acpx(place: Path, quick: bool) -> Iterator[Figure]:
     }
 
     def theirs(*args: str) -> Taken:
-        return taken([program, "--cwd", str(home), "--agent", " ".join(ECHO), *args], env)
+        return taken([program, "--cwd", str(home), "--agent", shlex.join(ECHO), *args], env)
 
     def compare(
         name: str, limit: float | None, ours: Callable[[], Taken], peer: Callable[[], Taken]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def test_one_that_never_came_up_is_tried_again(live: Live, tmp_path: Path) -> No
     (session,) = live.sessions()
     wait_until(lambda: not session.is_live())
     ensure(live, "--name", "late", code=9)
-    agent.write_text(f"#!/bin/sh\nexec {' '.join(ECHO)}\n")
+    agent.write_text(f"#!/bin/sh\nexec {shlex.join(ECHO)}\n")
     agent.chmod(0o700)
     found = ensure(live, "--name", "late")
     assert (found["created"], found["session"]["id"]) == (False, session.id)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from agh_echo.plugin import RUN
 
 from agh import home
 from agh.cli.main import root
@@ -46,7 +47,7 @@ from tests.support.program import ALWAYS_EXEC, Agh
 from tests.support.wait import PATIENCE, wait_until
 
 GONE_WITHIN = 2.0  # seconds from a keeper's death to the end of everything below it
-ECHO = (sys.executable, "-P", "-m", "agh_echo")
+ECHO = (sys.executable, "-P", "-c", RUN, "agh_echo")
 
 
 class Event(NamedTuple):

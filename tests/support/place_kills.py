@@ -27,7 +27,7 @@ def marked(session: Session) -> list[Process]:
 
 def agents(session: Session) -> list[Process]:
     """Return the agents of the session on the far side."""
-    return [process for process in marked(session) if process.argv[1:4] == ["-P", "-m", "agh_echo"]]
+    return [process for process in marked(session) if "agh_echo" in process.argv[:5]]
 
 
 def kill_in_turns(session: Session, rounds: Iterable[Round]) -> dict[str, int]:

@@ -57,7 +57,12 @@ def wrap(argv: list[str]) -> int:
     return code if code >= 0 else 128 - code
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """Run the program and end the process."""
     code = main()
     sys.stdout.flush()
     os._exit(code)  # to take the interpreter down would cost 3 ms, for which whoever stops it waits
+
+
+if __name__ == "__main__":
+    run()

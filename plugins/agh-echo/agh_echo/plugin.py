@@ -8,6 +8,9 @@ from collections.abc import Callable
 
 import agh
 
+# `python -m agh_echo`, without what only runpy needs: that takes 4 ms of every start.
+RUN = "import sys; del sys.argv[0]; from agh_echo.__main__ import run; run()"
+
 
 @agh.hookimpl
 def agh_register_agents(register: Callable[[dict[str, object]], None]) -> None:
@@ -15,7 +18,7 @@ def agh_register_agents(register: Callable[[dict[str, object]], None]) -> None:
         {
             "name": "echo",
             "title": "Echo (scripted)",
-            "argv": [sys.executable, "-P", "-m", "agh_echo"],
+            "argv": [sys.executable, "-P", "-c", RUN, "agh_echo"],
             "crosses": ["AGH_ECHO_*"],
         }
     )

@@ -1097,7 +1097,8 @@ class TestPackage:
         registered: list[Frame] = []
         agh_register_agents(registered.append)
         assert registered[0]["name"] == "echo"
-        assert registered[0]["argv"] == [sys.executable, "-P", "-m", "agh_echo"]
+        run = subprocess.run([*registered[0]["argv"], "--help"], capture_output=True, text=True, timeout=30)
+        assert (run.returncode, run.stdout) == (0, options.HELP)
 
     def test_readme_names_every_step_option_and_outcome(self) -> None:
         text = (PLUGIN / "README.md").read_text()
