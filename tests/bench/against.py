@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from tests.bench.__main__ import ROWS
 
 HERE = Path(__file__).parents[2]
+USAGE = 2  # argparse's exit number
 SKIPPED = "acpx"  # its figures are those of another program as well
 HIGHER_IS_BETTER = ("events/s", "of the speed by hand", "of its speed", "x faster", "x smaller")
 
@@ -35,11 +36,14 @@ class Comparison(NamedTuple):
 
 
 def measure(tree: Path, row: str) -> list[dict[str, Any]]:
-    """Return the figures of a row, as a tree measures them by itself."""
+    """Return the figures of a row, as a tree measures them by itself; none if it does not know the row."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "figures.json"
         argv = [tree / ".venv/bin/python", "-m", "tests.bench", "--only", row, "--json", path]
-        subprocess.run(argv, cwd=tree, stdout=subprocess.DEVNULL, check=True, timeout=1800)
+        run = subprocess.run(argv, cwd=tree, capture_output=True, text=True, timeout=1800)
+        if run.returncode == USAGE and f"invalid choice: '{row}'" in run.stderr:
+            return []
+        run.check_returncode()
         figures: list[dict[str, Any]] = json.loads(path.read_text())["figures"]
     return figures
 
