@@ -17,7 +17,7 @@ from agh.store.rows import insert
 from agh.store.schema import LANDMARK
 from agh.store.writer import Writer
 
-STRIDE = 1000  # the fewest rows between two milestones
+STRIDE = 250  # the fewest rows between two milestones
 
 
 class Milestone(NamedTuple):

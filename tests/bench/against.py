@@ -54,7 +54,9 @@ def compare(tree: Path, row: str, rounds: int) -> list[Comparison]:
     higher_is_better: set[str] = set()
     for _ in range(rounds):
         for side, figures in values.items():
-            for figure in measure(side, row):
+            if not (measured := measure(side, row)):
+                return []
+            for figure in measured:
                 figures[figure["name"]].append(figure["value"])
                 if figure["at_least"] or figure["unit"] in HIGHER_IS_BETTER:
                     higher_is_better.add(figure["name"])

@@ -165,7 +165,8 @@ def long_log(path: Path, rows: int, **fields: Any) -> Path:
             events = _stream()
             for _ in range(rows // BATCH):
                 log.append([next(events) for _ in range(BATCH)])
-                milestones.mark(log, log.last_sequence)  # a batch is a number of whole turns
+                for turn in range(BATCH // TURN - 1, -1, -1):  # a batch is a number of whole turns
+                    milestones.mark(log, log.last_sequence - turn * TURN)
             log.append([next(events) for _ in range(rows % BATCH)])
     return directory
 

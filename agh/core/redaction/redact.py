@@ -120,10 +120,10 @@ class Redactor:
         all_spans = self._spans(joined)
         if each and len(parts) > 1:
             all_spans = _merge([*all_spans, *self._part_spans(parts)])
+        if not all_spans:
+            return list(parts)
         spans = iter(all_spans)
-        span = next(spans, None)
-        redacted_parts = []
-        pos = end = 0
+        span, redacted_parts, pos, end = next(spans, None), list[str](), 0, 0
         for part in parts:
             end += len(part)
             pieces: list[str] = []
@@ -193,9 +193,9 @@ class Redactor:
         holed = s.replace(MARK, _HOLE * len(MARK))
         all_spans: list[_Span] = []
         for find in (self._find_secrets, self._find_shaped, _find_named):
-            spans = _merge(find(holed))
-            holed = _punch(holed, spans)
-            all_spans += spans
+            if spans := _merge(find(holed)):
+                holed = _punch(holed, spans)
+                all_spans += spans
         return _merge(all_spans)
 
     def _find_secrets(self, s: str) -> Iterator[_Span]:

@@ -78,7 +78,10 @@ def _redact(rows: list[Row], before: dict[str, str], redactor: Redactor) -> list
             )
             continue
         rest = {key: value for key, value in content.items() if key not in ("raw", "text")}
-        clean_rows.append(_with_content(row, {**redactor.json(rest), "text": next(texts[row.type])}))
+        # The event shows its own time, whatever is in it; each chunk has another, which would be searched.
+        own = {"timestamp": row.timestamp} if rest.get("timestamp") == row.timestamp else {}
+        rest = {key: value for key, value in rest.items() if key not in own}
+        clean_rows.append(_with_content(row, {**redactor.json(rest), **own, "text": next(texts[row.type])}))
     return clean_rows
 
 

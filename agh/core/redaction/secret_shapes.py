@@ -242,6 +242,13 @@ SHAPES = (
 )
 
 
+# By where the hint must be: most texts have no long words, so most shapes need not be asked.
+_PATTERNS = {
+    least: [(shape.hint, shape.pattern) for shape in SHAPES if shape.least == least]
+    for least in (ANYWHERE, WORD, LONG_WORD)
+}
+
+
 def find_shapes(s: str) -> Iterator[re.Pattern[str]]:
     """Yield the compiled pattern of every shape whose hint occurs in the text."""
     words = re.findall(_WORDS, s)
@@ -250,6 +257,8 @@ def find_shapes(s: str) -> Iterator[re.Pattern[str]]:
         WORD: " ".join(words).lower(),
         LONG_WORD: " ".join(word for word in words if len(word) >= LONG_WORD).lower(),
     }
-    for shape in SHAPES:
-        if shape.hint in texts[shape.least]:
-            yield re.compile(shape.pattern)
+    for least, patterns in _PATTERNS.items():
+        if text := texts[least]:
+            for hint, pattern in patterns:
+                if hint in text:
+                    yield re.compile(pattern)
