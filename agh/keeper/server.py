@@ -1,8 +1,8 @@
 """The control socket: each request has a verb and gets a single answer. Facts are read from the log instead.
 
 The socket is 0600 in a 0700 directory, and peers of other users are turned away. See protocol.py for the
-messages. The module `socket` wraps `_socket` in enumerations and methods: a keeper starts 2 ms sooner without
-them, and is smaller.
+messages. The sockets are those of `_socket`: without `socket`, and `selectors` which that imports, a keeper's
+start takes 1.5 ms less CPU time.
 """
 
 from __future__ import annotations

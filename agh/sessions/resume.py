@@ -87,7 +87,7 @@ def newest(
 
 
 class Eligibility:
-    """Checks what keeps `holder` from resuming a session: None, or the error as a mapping.
+    """Check what keeps `holder` from resuming a session: None, or the error as a mapping.
 
     Its lock, its lease, its metadata, log and workspace are checked for each session, its agent once for all
     sessions that have the same. Nothing is started.

@@ -124,7 +124,7 @@ class Reader:
             after = rows[-1].sequence
 
     def all_rows(self, query: Query, after: int = 0, *, any_redacted: bool = True) -> list[Row]:
-        """Return all matching rows at once. Takes a third of the time of `rows` if there are few."""
+        """Return all matching rows at once, with one query; `rows` needs three, even if there are few."""
         terms, values = query.conditions()
         sql = f"SELECT {_COLUMNS} FROM events WHERE {terms} ORDER BY sequence"
         return self._select(query, sql, [after, NO_LIMIT, *values], any_redacted=any_redacted)

@@ -1,4 +1,4 @@
-"""How a keeper's process begins, before it imports anything. Above all, it forks its first agent's leash.
+"""How a keeper's process begins, before its other imports. Above all, it forks its first agent's leash.
 
 The leash waits for its orders, so the agent does not wait for the leash. To start Python once more for it
 would cost 13 ms of CPU time and 3.7 MB that nobody shares; a fork costs 2 ms and 2.3 MB. Everything else that
