@@ -43,20 +43,25 @@ list_marked() (
 # Send $1, TERM or KILL, to every process marked $2. After TERM, succeed only if there was one.
 #
 # All are stopped before any is killed: a process that sees another one die might still act on it. KILL repeats
-# until none is left, because a kill takes effect late and a process may have forked in between.
+# until three looks in a row see none: a kill takes effect late, a process may have forked in between, and one in
+# the middle of an exec shows no environment for a moment.
 kill_marked() {
-  for attempt in 1 2 3 4 5 6 7 8 9; do
+  empty_looks=0
+  for attempt in 1 2 3 4 5 6 7 8 9 10 11; do
     marked_pids=$(list_marked "$2")
-    [ "$marked_pids" ] || break
     # shellcheck disable=SC2086  # each pid is a word
-    if [ "$1" = TERM ]; then
+    if [ -z "$marked_pids" ]; then
+      empty_looks=$((empty_looks + 1))
+      if [ "$1" = TERM ] || [ "$empty_looks" = 3 ]; then break; fi
+    elif [ "$1" = TERM ]; then
       kill -TERM $marked_pids 2>/dev/null
       return 0
     else
+      empty_looks=0
       kill -STOP $marked_pids 2>/dev/null
       kill -KILL $marked_pids 2>/dev/null
+      [ "$attempt" -lt 6 ] || (unset AGH_PLACE_RUN; sleep 1)
     fi
-    [ "$attempt" -lt 6 ] || (unset AGH_PLACE_RUN; sleep 1)
   done
   [ "$1" = KILL ]
 }
@@ -147,16 +152,16 @@ start_guard() {
     trap "" PIPE
     echo $$
     while printf %4096s ""; do :; done
-    again=yes
-    while [ "$again" ]; do
-      again=
+    empty_looks=0
+    while [ "$empty_looks" -lt 3 ]; do
+      empty_looks=$((empty_looks + 1))
       for process in /proc/[0-9]*; do
         case "
 $(tr "\0\n" "\n " <"$process/environ")
 " in
           *"
 $0
-"*) kill -KILL "${process#/proc/}" && again=yes ;;
+"*) kill -KILL "${process#/proc/}" && empty_looks=0 ;;
         esac
       done
     done' "$agh_mark" </dev/null 2>/dev/null 7<&- &

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -24,7 +25,7 @@ from tests.support.processes import Process, is_alive, kill, look_at, processes
 from tests.support.userland import Userland
 from tests.support.wait import wait_until
 
-NOTICED_WITHIN = 2.0  # seconds; it takes a tenth of one, a heartbeat would take ten
+NOTICED_WITHIN = 5.0  # seconds; it takes a tenth of one, a heartbeat would take ten
 
 
 class Far:
@@ -273,6 +274,26 @@ def test_an_exit_is_noticed_at_once(tmp_path: Path, begin: Begin) -> None:
     leave = "subprocess.Popen(['sleep', '300'], start_new_session=True)"
     code = f"import subprocess; {leave}; print('bye', flush=True); raise SystemExit(3)"
     far_side = begin(launch_of(tmp_path, sys.executable, "-c", code))
+    assert far_side.line() == "bye"
+    assert far_side.process.wait(NOTICED_WITHIN) == 3
+    assert far_side.marked() == []
+
+
+def test_a_process_that_two_looks_miss_is_ended(tmp_path: Path, begin: Begin, userland: Userland) -> None:
+    """One in the middle of an exec shows no environment, so a look does not see it."""
+    blind = tmp_path / "blind"
+    blind.mkdir()
+    script = f"""#!/bin/sh
+PATH={shlex.quote(userland.path)}
+for miss in {shlex.quote(str(blind))}/miss.*; do rm "$miss" 2>/dev/null && exit; done
+exec head "$@"
+"""
+    (blind / "head").write_text(script)
+    (blind / "head").chmod(0o755)
+    leave = "subprocess.Popen(['sleep', '300'], start_new_session=True)"
+    miss = f"[open('{blind}/miss.%d' % number, 'w').close() for number in (1, 2)]"
+    code = f"import subprocess; {leave}; {miss}; print('bye', flush=True); raise SystemExit(3)"
+    far_side = begin(launch_of(tmp_path, sys.executable, "-c", code), (f"PATH={blind}:{userland.path}",))
     assert far_side.line() == "bye"
     assert far_side.process.wait(NOTICED_WITHIN) == 3
     assert far_side.marked() == []
