@@ -204,10 +204,12 @@ bench: $(STAMP)
 bench-against: $(STAMP)
 	$(BIN)/python -m tests.bench.against $(TREE) $(ARGS)
 
+# Without setuptools, which nothing here needs: its .pth file makes `agh list` take 49 ms instead of 43.
 $(STAMP): pyproject.toml $(PLUGINS)
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install -q --upgrade pip
 	$(BIN)/python -m pip install -q -e '.[all]' --group dev
+	@$(BIN)/python -m pip uninstall -q -y setuptools
 	@$(BIN)/python -m compileall -q agh plugins
 	@touch $@
 

@@ -1,4 +1,4 @@
-"""The house rules that a program can check."""
+"""The house rules that no linter knows; `make lint` checks the others."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import os
 import pwd
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-BIN = Path(sys.executable).parent
 # Where this was made, and where it is now. Assembled, so that this file does not name them itself.
 PLACES = {
     "/" + "root/",
@@ -23,36 +21,6 @@ PLACES = {
     pwd.getpwuid(os.getuid()).pw_dir + "/",
 }
 SOMEONES_HOME = re.compile(r"(?<![\w.])/(?:home|Users)/(?!(?:me|you|user)\b)[a-z]\w*")
-
-
-def passes(*command: str | Path) -> None:
-    result = subprocess.run(
-        list(map(str, command)),
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=110,
-    )
-    assert result.returncode == 0, f"\n{result.stdout}"
-
-
-def test_ruff() -> None:
-    passes(BIN / "ruff", "check", ".")
-
-
-def test_format() -> None:
-    passes(BIN / "ruff", "format", "--check", ".")
-
-
-@pytest.mark.slow
-def test_types() -> None:
-    passes(sys.executable, "-m", "mypy")
-
-
-def test_layers() -> None:
-    passes(BIN / "lint-imports")
 
 
 def tracked() -> list[Path]:
