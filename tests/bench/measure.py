@@ -81,14 +81,17 @@ def against_bare(rounds: int, run: Callable[[], Taken]) -> tuple[float, str]:
 
 
 def peak_memory(argv: Sequence[str]) -> float:
-    """The most resident memory that a run had, in MB; the kernel keeps the mark, we read it until the end."""
+    """Return the most resident memory that a run had, in MB.
+
+    The kernel keeps the mark, but only while the process lives, so it is read without a pause: a short run has
+    its peak in its last milliseconds.
+    """
     highest = 0
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
         while process.poll() is None:
             for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
                 if line.startswith("VmHWM:"):
                     highest = max(highest, int(line.split()[1]))
-            time.sleep(0.005)
     assert process.returncode == 0
     return highest / 1024
 
