@@ -1,8 +1,8 @@
 """Settings: one table of what can be set, with values from config.toml of the home and of the workspace.
 
-A workspace's `.agh/` is used only if the user trusts it (see trust.py); otherwise nothing in it is even read.
-It adds to the user's settings and can make them stricter, never looser; a command's flags override both. An
-unknown key or an invalid value is an error that names the file and suggests the right key.
+A workspace's `.agh/` is read only if the user trusts it (see trust.py). It adds to the user's settings and
+can make them stricter, never looser; a command's flags override both. An unknown key or an invalid value is
+an error that names the file and suggests the right key.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh import trust
+from agh.core.named_tuple import NamedTuple
 from agh.core.settings.values import (
     DISPLAY,
     PARKING,
@@ -236,11 +237,10 @@ def untrusted_note(workspace: str | None) -> str | None:
         command = f"agh workspace trust {record.path}"
         return f".agh/ has changed since you trusted it; the trusted copy is used; review it again: {command}"
     files = untrusted_files(workspace)
-    if not files:
-        return None
     names = [os.path.relpath(path, workspace) for path in files]
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"ignored {', '.join(names[:3])}{more}: this directory is not trusted; {how_to_trust(workspace)}"
+    note = f"ignored {', '.join(names[:3])}{more}: this directory is not trusted; {how_to_trust(workspace)}"
+    return note if names else None
 
 
 def how_to_trust(workspace: str | None) -> str:

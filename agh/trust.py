@@ -12,8 +12,9 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
+from agh.core.named_tuple import NamedTuple
 from agh.errors import TrustRefused, WorkspaceUnreadable
 from agh.home import ensure_home, home_path, make_private_dir, replace_file
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.config import PERMISSION_MODES
+from agh.core.named_tuple import NamedTuple
 from agh.errors import AgentInvalid
 from agh.home import home_path
 

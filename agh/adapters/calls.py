@@ -14,7 +14,9 @@ from contextlib import suppress
 from contextvars import ContextVar
 from functools import wraps
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from agh.core.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     import pluggy

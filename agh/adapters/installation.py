@@ -15,9 +15,10 @@ import sysconfig
 import tomllib
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
+from agh.core.named_tuple import NamedTuple
 from agh.errors import EnvironmentManaged, ExtraMissing, InstallerMissing
 
 DISTRIBUTION = "agh-cli"

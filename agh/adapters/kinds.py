@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
+from agh.core.named_tuple import NamedTuple
 from agh.home import Session
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import NamedTuple
 
+from agh.core.named_tuple import NamedTuple
 from agh.core.redaction.redact import Redactor, redactor
 from agh.errors import AghError
 from agh.home import home_path

@@ -3,8 +3,7 @@
 Entry points are read from `*.dist-info/entry_points.txt` directly: importlib.metadata costs more than a
 whole command. Promises: a plugin that cannot be loaded, or whose hook fails, is named in a warning and
 skipped. `AGH_PLUGINS=a,b` loads only those, `AGH_PLUGINS=` none. What is built in is a plugin too, and no
-other plugin can replace it. Never imports pluggy or a plugin until a hook is called, and little else: Tab
-completion asks for the entry points alone.
+other can replace it. Never imports pluggy or a plugin until a hook is called: Tab completion needs neither.
 """
 
 from __future__ import annotations
@@ -14,12 +13,13 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from agh import config, trust
 from agh.adapters import calls
 from agh.adapters.agents import AgentRecord, parse_agent, read_agent
 from agh.adapters.calls import HookRun, PerPlugin
+from agh.core.named_tuple import NamedTuple
 from agh.core.suggest import closest
 from agh.errors import AgentInvalid, AgentNotFound, KindUnknown, WorkspaceUntrusted
 from agh.home import agent_files, home_path

@@ -8,9 +8,10 @@ resume: nothing is changed, the agent's session id is kept, and the user sees th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from agh.core.acp.reasons import error_text
+from agh.core.named_tuple import NamedTuple
 
 METHOD_NOT_FOUND, NOT_FOUND, AUTH_REQUIRED = -32601, -32002, -32000
 _BY_SESSION_CAPABILITY = ("native_fork", "native_resume")

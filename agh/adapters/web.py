@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any
+
+from agh.core.named_tuple import NamedTuple
 
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]

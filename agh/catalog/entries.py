@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
+from agh.core.named_tuple import NamedTuple
 from agh.errors import CatalogInvalid
 
 MOST_ENTRIES, MOST_TEXT, MOST_WORDS = 2000, 2000, 64

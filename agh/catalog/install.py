@@ -19,11 +19,12 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.adapters.agents import AgentRecord
 from agh.catalog.entries import Entry
 from agh.catalog.plan import BIN_FOLDERS, Plan, agent_file, make_plan, programs_path
+from agh.core.named_tuple import NamedTuple
 from agh.errors import AgentDefined, AgentInvalid, AgentNotPinned, AghError, ChecksumWrong, InstallFailed
 from agh.home import agent_files, ensure_home, home_path, make_private_dir, open_private, replace_file
 from agh.store.sessions import lock_names

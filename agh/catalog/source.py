@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import time
-from typing import NamedTuple
 
 from agh import config
 from agh.catalog.entries import Catalog, Entry, read_catalog
+from agh.core.named_tuple import NamedTuple
 from agh.errors import AghError, CatalogInvalid, DownloadFailed
 from agh.home import cache_path, make_private_dir, replace_private_file
 

@@ -6,11 +6,12 @@ The commands in the foreground, the chat and the inbox show what is made here. N
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.console import terminal
 from agh.console.theme import Role, diff_role
 from agh.core.diff import split_lines
+from agh.core.named_tuple import NamedTuple
 
 LONGEST = 4000
 WORDS = {

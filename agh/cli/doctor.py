@@ -6,7 +6,6 @@ import os
 import sqlite3
 import sys
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import click
 
@@ -15,6 +14,7 @@ from agh.adapters import env_file, registry
 from agh.config import load
 from agh.console import terminal
 from agh.console.output import output_option, write_result
+from agh.core.named_tuple import NamedTuple
 from agh.errors import AghError, EventsDamaged
 from agh.home import Session, checked_home, home_path
 from agh.keeper.leash.leftovers import find_leftovers

@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.cli.ask import answer_early, answer_outside_turns, can_ask, take_request
 from agh.cli.look.turn_view import View, tell_restored, view_for
 from agh.console.output import remark, starting
 from agh.core.events import MARKER_CREATED, TURN_END_TYPES, Row
+from agh.core.named_tuple import NamedTuple
 from agh.core.refusal import Refusal, RefusalTracker
 from agh.errors import (
     AghError,

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from agh.core.acp.long_text import LONG_STRING, join_pieces
 from agh.core.display.times import timestamp as timestamp
+from agh.core.named_tuple import NamedTuple
 
 SCHEMA = "agh.session.event.v1"
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from agh.core.acp.long_text import loads
 from agh.core.events import Row
+from agh.core.named_tuple import NamedTuple
 
 SCHEMA = "agh.session.export.v1"
 TABLES = ("token_usage", "hook_runs", "inputs", "permissions", "questions")

@@ -6,9 +6,10 @@ or completed another tool, after the last refusal. A request that was withdrawn 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.core.events import MARKER_CREATED, Row
+from agh.core.named_tuple import NamedTuple
 
 LONGEST = 200  # characters of a command or a path in a message
 WITHDRAWN = ("agent", "cancel", "turn_end", "the session's end")  # nobody refused: the question went away

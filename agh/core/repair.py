@@ -8,9 +8,10 @@ it closes every open turn, not only the last. A tool call without a result gets 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.core.events import TURN_END_TYPES, Draft, Row, draft, unknown_result
+from agh.core.named_tuple import NamedTuple
 
 INTERRUPTED = "the turn was interrupted: its keeper ended before the agent finished"
 

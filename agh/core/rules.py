@@ -14,7 +14,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from agh.core.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from agh.core.shell.commands import Unit

@@ -8,10 +8,11 @@ from its last prompt.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.core.events import MARKER_REDACTED, Row
 from agh.core.markdown import result_text
+from agh.core.named_tuple import NamedTuple
 from agh.core.redaction.hidden import hidden_sequences
 from agh.core.transcript import Assembler, Message
 

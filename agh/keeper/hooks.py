@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -17,6 +17,7 @@ from agh.adapters import registry
 from agh.adapters.calls import HookRun, PerPlugin
 from agh.adapters.hookspecs import Veto
 from agh.core.events import timestamp
+from agh.core.named_tuple import NamedTuple
 from agh.core.settings.hooks import Hook
 from agh.keeper.leash.child import Leashed
 from agh.keeper.log import Log

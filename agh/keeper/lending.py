@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -23,6 +23,7 @@ from agh.core.acp.frames import INTERNAL_ERROR, Id, Request, Response
 from agh.core.acp.long_text import LongText
 from agh.core.acp.tool_result import newest
 from agh.core.events import timestamp
+from agh.core.named_tuple import NamedTuple
 from agh.core.status import is_leased
 from agh.errors import AghError, Usage
 from agh.keeper.agent.answers import refuse_own_process

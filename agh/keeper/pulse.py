@@ -12,8 +12,8 @@ import select
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import NamedTuple
 
+from agh.core.named_tuple import NamedTuple
 from agh.home import Session
 from agh.keeper.protocol import VERSION, encode, short_path
 

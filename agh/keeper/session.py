@@ -11,12 +11,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from agh.adapters.agents import AgentRecord
 from agh.adapters.redactions import redactor_for
 from agh.core.acp.permission import headline
 from agh.core.events import timestamp
+from agh.core.named_tuple import NamedTuple
 from agh.core.redaction.redact import Redactor
 from agh.errors import StoreFailed
 from agh.home import Session

@@ -17,10 +17,11 @@ from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.core.events import TURN_END_TYPES, Row, draft
 from agh.core.exchange import TRUSTED, Imported, Importer, LongRow, Record, TableRow, select_metadata
+from agh.core.named_tuple import NamedTuple
 from agh.errors import AghError, ImportInvalid, SessionExists, StoreFailed
 from agh.home import Session, is_session_id, new_session_id, session_id_of, session_of
 from agh.sessions.build import build, fill

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
-from typing import NamedTuple
 
+from agh.core.named_tuple import NamedTuple
 from agh.core.status import KEEPER_VANISHED, LIVE_STATES
 from agh.errors import AghError
 from agh.home import Session, session_of

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from agh.core.named_tuple import NamedTuple
 from agh.core.prompt import check_size
 from agh.errors import AghError, KeeperDied
 from agh.home import Session

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.core.events import timestamp
+from agh.core.named_tuple import NamedTuple
 from agh.core.status import LIVE_STATES, describe_holder, is_attachable, is_leased
 from agh.errors import (
     AghError,

@@ -9,11 +9,12 @@ a usage limit may be queued again.
 from __future__ import annotations
 
 import sqlite3
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from agh.core.events import marker, timestamp
+from agh.core.named_tuple import NamedTuple
 from agh.errors import InputUnknown
 from agh.store.rows import insert
 from agh.store.writer import Writer

@@ -8,9 +8,9 @@ reads the same, only slower.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from agh.core.events import MARKER_TYPES, Row
+from agh.core.named_tuple import NamedTuple
 from agh.core.transcript import Message, transcript
 from agh.store.reader import Query, Reader
 from agh.store.rows import insert

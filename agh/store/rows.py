@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.core.events import MARKER_REDACTED, RawRow, Row, from_raw, to_raw
+from agh.core.named_tuple import NamedTuple
 from agh.store.schema import HAS_QUESTIONS, LANDMARK
 
 REDACTIONS = f"SELECT content FROM events WHERE {LANDMARK} AND type = '{MARKER_REDACTED}'"

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from agh import config
 from agh.config import OWN_ONLY, SETTINGS, TABLES
+from agh.core.named_tuple import NamedTuple
 from agh.errors import ConfigInvalid, Usage
 from agh.home import ensure_home, home_path, replace_file
 from agh.store.sessions import lock_names

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.core.events import MARKER_REDACTED, TURN_END_TYPES, Row
+from agh.core.named_tuple import NamedTuple
 from agh.core.repair import OpenQuestion, Permission
 from agh.store.reader import Query, Reader
 from agh.store.schema import LANDMARK

@@ -7,8 +7,8 @@ whole, by one command at a time. Removing an entry touches neither the directory
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
+from agh.core.named_tuple import NamedTuple
 from agh.core.status import derive_workspace_id
 from agh.core.suggest import closest
 from agh.errors import ConfigInvalid, Usage, WorkspaceNameTaken, WorkspaceNotFound

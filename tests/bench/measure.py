@@ -83,8 +83,8 @@ def against_bare(rounds: int, run: Callable[[], Taken]) -> tuple[float, str]:
 def peak_memory(argv: Sequence[str]) -> float:
     """Return the most resident memory that a run had, in MB.
 
-    The kernel keeps the mark, but only while the process lives, so it is read without a pause: a short run has
-    its peak in its last milliseconds.
+    The kernel keeps the mark, but only while the process lives, so it is read without a pause: a short run
+    has its peak in its last milliseconds.
     """
     highest = 0
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:

@@ -1,9 +1,10 @@
 """Record which modules of agh a run visits, in the order in which it first calls a function of each.
 
 A module that is only imported is not visited, and neither is one whose functions run while another module
-is being imported. A command whose environment is that of `environment` loads this file as its
-`sitecustomize`, and so does every keeper that it starts. Each process writes the names of its modules, one
-line each, to a file of its own. Remove that file, and a process that is still running starts a new one.
+is being imported, nor the one whose tuples are used like those of Python. A command whose environment is that
+of `environment` loads this file as its `sitecustomize`, and so does every keeper that it starts. Each process
+writes the names of its modules, one line each, to a file of its own. Remove that file, and a process that is
+still running starts a new one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 FOLDER = "AGH_TEST_WALK"  # the directory for the files, one for each process
+TUPLES = "core.named_tuple"
 IMPORT = ("_find_and_load", "<frozen importlib._bootstrap>")
 
 
@@ -43,7 +45,7 @@ def trace(path: str) -> None:
         if code.co_filename not in names:
             names[code.co_filename] = name_of(code.co_filename)
         name = names[code.co_filename]
-        if name is None:
+        if name in (None, TUPLES):
             return
         if not os.path.exists(path):
             visited.clear()

@@ -7,12 +7,13 @@ Failures are AghErrors, as everywhere. A command of the agent with the same name
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.cli.approval import Line, diff_lines, styled
 from agh.cli.chat.ending import Ending
 from agh.cli.chat.keys import HELP
 from agh.console import terminal
+from agh.core.named_tuple import NamedTuple
 from agh.core.suggest import closest
 from agh.errors import Usage
 from agh.home import Session

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from agh.cli.chat.outbox import Prompt
+from agh.core.named_tuple import NamedTuple
 
 
 class Ending(NamedTuple):

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from typing import NamedTuple
 
 from agh.cli.ask import answer_early
 from agh.cli.look.turn_view import tell_restored
 from agh.console.output import starting
 from agh.core.events import Row
+from agh.core.named_tuple import NamedTuple
 from agh.core.status import describe_holder
 from agh.errors import KeeperDied, KeeperGone, SessionNotAttachable
 from agh.home import Session

@@ -6,10 +6,11 @@ import asyncio
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.cli.chat.files import blocks_of
 from agh.cli.chat.threads import in_thread
+from agh.core.named_tuple import NamedTuple
 from agh.errors import AghError
 from agh.home import Session
 from agh.keeper import client

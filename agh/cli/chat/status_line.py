@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.console import terminal
+from agh.core.named_tuple import NamedTuple
 from agh.errors import AghError
 from agh.home import Session
 from agh.store.reader import Reader

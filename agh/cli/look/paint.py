@@ -6,7 +6,7 @@ Everything that is painted, live or past, is painted on a console from here.
 from __future__ import annotations
 
 from io import StringIO
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from pygments import token  # type: ignore[import-untyped]
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -17,6 +17,7 @@ from rich.theme import Theme
 
 from agh.console import terminal, theme
 from agh.console.theme import Role
+from agh.core.named_tuple import NamedTuple
 
 # The parts of Markdown that Rich would paint in colours of its own.
 _MARKDOWN: dict[str, Role | None] = {

@@ -13,11 +13,12 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from agh.console import terminal
 from agh.console.when import age, clock
 from agh.core.display.brief import LONGEST, Brief
+from agh.core.named_tuple import NamedTuple
 from agh.store.sessions import session_ids
 
 if TYPE_CHECKING:

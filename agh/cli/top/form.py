@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from contextlib import redirect_stderr
 from io import StringIO
-from typing import NamedTuple
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import PathCompleter, WordCompleter
 from prompt_toolkit.layout import AnyContainer, BufferControl, FormattedTextControl, HSplit, VSplit, Window
 
 from agh.cli.handover import installed_agents
+from agh.core.named_tuple import NamedTuple
 from agh.errors import AghError
 from agh.store.sessions import working_directory
 

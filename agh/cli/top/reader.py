@@ -7,10 +7,10 @@ respond only now and then, because each of them wakes up for that.
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
 
 from agh.cli.session.table import needs_you
 from agh.console import terminal
+from agh.core.named_tuple import NamedTuple
 from agh.core.status import NOT_RESPONDING
 from agh.sessions.listing import select
 from agh.sessions.requests.inbox import Entry, Inbox

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
 
 from agh.cli.session.table import Line, lay_out
 from agh.cli.top.reader import Snapshot
 from agh.core.display.brief import brief_of, format_model, format_name, last_line
+from agh.core.named_tuple import NamedTuple
 from agh.core.status import LIVE_STATES
 from agh.sessions.requests.inbox import Entry
 from agh.store.views import View

@@ -10,13 +10,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from agh.core.acp.frames import Frame, Notification, parse, parse_lines
 from agh.core.acp.updates import plain_chunk, update_text
 from agh.core.events import Draft, draft_of
+from agh.core.named_tuple import NamedTuple
 
 MAX_CHUNK = 1 << 14  # bytes of a line; a longer one is parsed whole
 _MARK = "the-text-of-this-chunk"  # stands for the text

@@ -15,12 +15,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
 from agh.core.acp.json_text import MAX_DEPTH, REPAIRABLE, find_excess, repair
 from agh.core.acp.long_text import LONG, loads
+from agh.core.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from agh.core.acp.chunks import Chunks

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from shlex import join
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from agh.core.acp.long_text import LongText, json_length
 from agh.core.acp.tool_result import own_tool_name
+from agh.core.named_tuple import NamedTuple
 
 MAX_PATHS, MAX_NODES, MAX_DEPTH = 1000, 20_000, 12
 MAX_PATH, MAX_COMMAND, MAX_EDIT = 5_000, 200_000, 100_000  # characters; a longer path resolves to nothing

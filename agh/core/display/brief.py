@@ -6,9 +6,10 @@ A brief follows from the session's view alone, so that the list cache can store 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.core.display.printable import one_line
+from agh.core.named_tuple import NamedTuple
 
 LONGEST = 1000  # what is shown of a text at most
 

@@ -11,7 +11,8 @@ Importing this compiles nothing.
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from agh.core.named_tuple import NamedTuple
 
 ANYWHERE, WORD, LONG_WORD = 0, 12, 50  # characters of the word that a hint is in
 _WORDS = rf"""[^\s"'`<>(){{}}\[\],;|]{{{WORD},}}+"""

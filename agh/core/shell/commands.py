@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 from shlex import quote
-from typing import NamedTuple
 
+from agh.core.named_tuple import NamedTuple
 from agh.core.shell.patterns import ANY
 from agh.core.shell.words import Line, Simple, Word, split
 

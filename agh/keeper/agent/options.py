@@ -7,10 +7,11 @@ agent offers may change with each choice, and an agent may choose by itself: the
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.core.acp.frames import only_dicts, redacted_error
 from agh.core.acp.updates import commands_in
+from agh.core.named_tuple import NamedTuple
 from agh.errors import AghError, OptionUnknown
 from agh.keeper.agent.connection import RpcError
 from agh.keeper.server import Answer

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -20,6 +20,7 @@ from agh.core.acp.frames import Request
 from agh.core.acp.permission import digest, headline
 from agh.core.acp.tool_calls import ToolCall, read_tool_call
 from agh.core.events import marker, timestamp
+from agh.core.named_tuple import NamedTuple
 from agh.core.refusal import WITHDRAWN
 from agh.core.rules import Asking
 from agh.errors import PermissionUnknown

@@ -7,10 +7,11 @@ deny-all; what a rule of a workspace says only ever makes it stricter; what is u
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.adapters.agents import is_users_own
 from agh.core import rules
+from agh.core.named_tuple import NamedTuple
 from agh.core.rules import Asking, Judgement
 from agh.core.settings.layers import stricter
 from agh.core.settings.values import UNATTENDED

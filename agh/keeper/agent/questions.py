@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import time
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from agh.core.acp.frames import Request
 from agh.core.acp.question import Question, check_answer, read_question
 from agh.core.events import marker, timestamp
+from agh.core.named_tuple import NamedTuple
 from agh.errors import AnswerInvalid
 from agh.keeper import hooks
 from agh.keeper.loop import Timer

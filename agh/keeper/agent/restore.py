@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.adapters import registry
 from agh.adapters.opening import directories, fork_point, opening
@@ -23,6 +23,7 @@ from agh.adapters.restore import (
 )
 from agh.core.acp.reasons import error_text, is_auth_failure
 from agh.core.inject import history, paused_context, size
+from agh.core.named_tuple import NamedTuple
 from agh.core.status import phase
 from agh.errors import (
     AgentDied,

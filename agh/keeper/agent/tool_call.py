@@ -7,10 +7,11 @@ resolved lies outside the workspace and matches no rule.
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.core.acp.permission import show_edits
 from agh.core.acp.tool_calls import ToolCall
+from agh.core.named_tuple import NamedTuple
 from agh.core.rules import Asking
 from agh.core.shell.commands import analyse
 from agh.core.shell.patterns import ANY

@@ -7,9 +7,10 @@ did not come from us gets a marker in the transcript.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from agh.core.events import marker
+from agh.core.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from agh.keeper.session import Live

@@ -16,8 +16,8 @@ import signal
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import NamedTuple
 
+from agh.core.named_tuple import NamedTuple
 from agh.keeper.leash.ahead import COOKIE_VARIABLE
 
 PROC = "/proc"

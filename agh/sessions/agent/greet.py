@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.adapters.agents import AgentRecord
 from agh.adapters.launch import Launch
 from agh.core.acp.frames import Frame
+from agh.core.named_tuple import NamedTuple
 from agh.keeper.agent.connection import Agent
 from agh.keeper.agent.launch import auth_methods_in, capabilities_in, client_info, prepare
 from agh.keeper.leash import orphans

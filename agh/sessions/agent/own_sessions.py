@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.adapters import registry
 from agh.adapters.restore import METHOD_NOT_FOUND, has_capability
 from agh.core.acp.frames import only_dicts
 from agh.core.acp.reasons import is_auth_failure
 from agh.core.events import timestamp
+from agh.core.named_tuple import NamedTuple
 from agh.errors import AgentFailed, AgentNeedsLogin, AgentSessionUnknown, ListNotOffered
 from agh.keeper.agent.advice import describe_method, kind_of, login_hint
 from agh.keeper.agent.connection import RpcError

@@ -10,12 +10,13 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from agh import config
 from agh.adapters.far_command import FarCommand
+from agh.core.named_tuple import NamedTuple
 from agh.core.status import BADGES
 from agh.errors import AghError, FarCommandFailed
 from agh.home import is_session_id

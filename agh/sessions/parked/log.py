@@ -7,9 +7,10 @@ killed, and a queue with nothing in it leaves nothing parked.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.core.acp.usage_limit import is_notice
+from agh.core.named_tuple import NamedTuple
 from agh.store.reader import Reader
 from agh.store.schema import LANDMARK
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, TypedDict
 from zlib import crc32
 
 from agh.core.events import timestamp
+from agh.core.named_tuple import NamedTuple
 from agh.core.parking import local_reset
 from agh.core.status import LIVE_STATES, effective_meta
 from agh.core.waiting import DISMISSIBLE, GATE_DETAIL, KINDS, count_waiting, mark_of

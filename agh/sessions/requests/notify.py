@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 from agh import config
 from agh.adapters.redactions import redactor_for
+from agh.core.named_tuple import NamedTuple
 from agh.core.settings.notify import Notify
 from agh.errors import AghError
 from agh.home import Session

@@ -12,9 +12,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
 
 from agh.core.events import Row
+from agh.core.named_tuple import NamedTuple
 from agh.home import Session
 from agh.store import lock as locks
 from agh.store.reader import FILE, Query, Reader

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
 
+from agh.core.named_tuple import NamedTuple
 from agh.core.search import CLOSE, OPEN
 from agh.errors import IndexFailed
 from agh.home import cache_path, sessions_path

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh import __version__
+from agh.core.named_tuple import NamedTuple
 
 PROTOCOL_VERSION = 1
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, NamedTuple
+from typing import Any
 
+from agh.core.named_tuple import NamedTuple
 from agh.home import Session
 from agh_acp.attachment import Attachment
 from agh_acp.capabilities import Client

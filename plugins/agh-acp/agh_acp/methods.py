@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.core.acp.updates import MAX_COMMANDS
+from agh.core.named_tuple import NamedTuple
 from agh.errors import AghError, SessionNotFound
 from agh.home import Session, session_of
 from agh.keeper import client as keeper

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from agh.core.named_tuple import NamedTuple
 from agh_council.state import Delegation
 
 

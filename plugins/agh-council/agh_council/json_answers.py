@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from agh.core.named_tuple import NamedTuple
 
 _CHILD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}")
 MAX_CHILDREN, MAX_CANDIDATES = 4, 100

@@ -6,8 +6,7 @@ ending. Time is counted from the start or the last resume; budget and rounds ove
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from agh.core.named_tuple import NamedTuple
 from agh_council.profile import Bounds
 from agh_council.state import State
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.config import PERMISSION_MODES
+from agh.core.named_tuple import NamedTuple
 from agh.core.settings.values import amount, count, seconds, text
 from agh_council.toml_table import (
     Table,

@@ -6,8 +6,9 @@ Nothing is remembered anywhere else: all the engine knows is in here.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
+from agh.core.named_tuple import NamedTuple
 from agh_council.profile import Profile
 
 OPEN_STATUSES = ("pending", "sent", "unknown")

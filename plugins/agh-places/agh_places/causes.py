@@ -10,8 +10,8 @@ import os
 import re
 import shlex
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from agh.core.named_tuple import NamedTuple
 from agh.errors import PlaceGone
 from agh_places.place import Place, select_program
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from agh.adapters.launch import Launch
+from agh.core.named_tuple import NamedTuple
 from agh.errors import PlaceInvalid
 from agh_places.place import Place, build_limits, check_name, select_program
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh import __version__, config
 from agh.core.events import timestamp
+from agh.core.named_tuple import NamedTuple
 from agh.core.status import LIVE_STATES, MIRROR_CUT
 from agh.errors import AghError, FarCommandFailed, KeeperGone, PlaceGone, Relayed, SessionStarting, Usage
 from agh.keeper.loop import Loop

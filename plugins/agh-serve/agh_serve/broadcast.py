@@ -14,9 +14,10 @@ import threading
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.core.events import Row, envelopes
+from agh.core.named_tuple import NamedTuple
 from agh.core.status import workspace_id
 from agh.errors import AghError
 from agh.home import Session

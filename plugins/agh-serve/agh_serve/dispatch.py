@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import anyio
 from starlette.requests import Request
 from starlette.responses import Response
 
+from agh.core.named_tuple import NamedTuple
 from agh.errors import SessionNotFound
 from agh.home import Session
 from agh.sessions.listing import is_in

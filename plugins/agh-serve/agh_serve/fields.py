@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 from starlette.requests import Request
 
+from agh.core.named_tuple import NamedTuple
 from agh.errors import Usage
 from agh_serve.errors import RequestTooLarge
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from agh.core.acp.permission import headline
 from agh.core.events import TURN_END_TYPES, Row
+from agh.core.named_tuple import NamedTuple
 from agh.core.transcript import transcript
 from agh.errors import AghError, KeeperDied, KeeperGone, NameTaken, SessionNotFound
 from agh.home import Session, session_of
