@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from agh.adapters.launch import Launch
 from agh.core.acp.frames import Frame
 from agh.core.events import timestamp
-from agh.errors import AgentFailed, AghError, PlaceGone
+from agh.errors import AgentFailed, PlaceGone
 from agh.keeper.agent.connection import Agent, RpcError
 from agh.keeper.agent.launch import (
     PROTOCOL,
@@ -90,7 +90,7 @@ def start_agent(live: Live, extra_argv: Sequence[str] = ()) -> None:
         live.loop,
         launch,
         on_frames=lambda agent, frames: _take(live, frames),
-        on_end=lambda agent: _fail(live, agent.death()),
+        on_end=lambda agent: _fail(live, agent),
         is_waiting=lambda: live.agent.is_waiting or live.agent.waits_for_slot,
         on_stderr=on_stderr,
     )
@@ -157,8 +157,11 @@ def _take(live: Live, frames: list[Frame]) -> None:
     take_frames(live, frames)
 
 
-def _fail(live: Live, death: AghError) -> None:
+def _fail(live: Live, agent: Agent) -> None:
     """End the session with its agent. A broken wire is not the agent's fault: the session can be resumed."""
+    if live.is_ending:  # so its agent ends as it should; to look for a cause would take 4 ms
+        return
+    death = agent.death()
     if isinstance(death, PlaceGone):
         live.fail("error", "transport_failure", death.message)
     else:
