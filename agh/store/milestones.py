@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from agh.core.events import MARKER_TYPES, Row
 from agh.core.named_tuple import NamedTuple
-from agh.core.transcript import Message, transcript
+from agh.core.transcript import Message, count_messages, transcript
 from agh.store.reader import Query, Reader
 from agh.store.rows import insert
 from agh.store.schema import LANDMARK
@@ -36,7 +36,7 @@ def mark(writer: Writer, before_turn: int) -> None:
         last = _newest(reader)
         if before_turn - last.sequence < STRIDE:
             return
-        new = len(_without_markers(transcript(_rows(reader, last.sequence, before_turn))))
+        new = count_messages(_rows(reader, last.sequence, before_turn))
     with writer.transaction() as connection:
         insert(connection, "milestones", {"sequence": before_turn, "messages": last.messages + new})
 
@@ -86,7 +86,7 @@ def _start_of_last(rows: list[Row], count: int) -> int:
     """
     end, messages = len(rows), 0
     for start in reversed([index for index, row in enumerate(rows) if row.type == "user_message"]):
-        messages += len(_without_markers(transcript(rows[start:end])))
+        messages += count_messages(rows[start:end])
         if messages > count:
             return start
         end = start

@@ -241,9 +241,9 @@ def _close(live: Live, turn: Turn, status: str, **fields: Any) -> None:
     live.activity.note("turn_end")
     log.then(lambda: _note_last_message(live, turn))
     log.then(live.show_activity)
-    log.then(lambda: milestones.mark(log.writer, turn.after))
     log.then(lambda: _finish(live, turn, fields))
     log.then(lambda: start_next(live))
+    log.then(lambda: milestones.mark(log.writer, turn.after))  # last: the next prompt does not wait for it
 
 
 def _note_last_message(live: Live, turn: Turn) -> None:

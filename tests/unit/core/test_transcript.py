@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agh.core.events import TYPES, Draft, Row, draft, marker
-from agh.core.transcript import Assembler, transcript
+from agh.core.transcript import Assembler, count_messages, transcript
 from tests.support.build import calls, conversation, finishes, returns, rows, says, thinks, user
 
 LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -63,6 +63,34 @@ def test_the_same_rows_in_any_order_give_the_same_messages(log: list[Row], chanc
     shuffled = list(log)
     chance.shuffle(shuffled)
     assert transcript(iter(shuffled)) == expected
+
+
+@given(logs)
+@LAW
+def test_messages_are_counted_without_making_them(log: list[Row]) -> None:
+    assert count_messages(log) == sum(message["role"] != "marker" for message in transcript(log))
+
+
+def test_odd_message_ids_are_counted() -> None:
+    """An id is not always a plain string, and what the agent sent beside it may look like one."""
+    raw = {"message_id": "m1", "text": '"message_id":"m2"'}
+    for ids in product([None, "", "m1", 'm"1', 'm"2', "m\\", 5, 6, ["m1"]], repeat=3):
+        plain, with_raw, raw_first = (
+            [says("a", at="now", **before, message_id=id, **after) for id in ids]
+            for before, after in (({}, {}), ({}, {"raw": raw}), ({"first": raw}, {}))
+        )
+        for drafts in (plain, with_raw, raw_first, [with_raw[0], plain[1], raw_first[2]]):
+            log = rows([*drafts, drafts[0], finishes("turn-1"), drafts[1]])
+            assert count_messages(log) == len(transcript(log)), drafts
+
+
+def test_few_chunks_are_parsed_to_be_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = rows([user("hello"), *(says(f"chunk {number}", message_id="m1") for number in range(1000))])
+    parsed: list[Row] = []
+    parse = Row.parsed
+    monkeypatch.setattr(Row, "parsed", lambda row: parsed.append(row) or parse(row))
+    assert count_messages(log) == 2
+    assert len(parsed) < 5
 
 
 @given(logs)
