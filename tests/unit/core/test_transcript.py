@@ -47,6 +47,20 @@ def _events() -> Iterator[Draft]:
 logs = st.lists(st.sampled_from(list(_events())), max_size=25).map(rows)
 
 
+# Chunks with and without ids, and a little else: most of them continue the answer before them.
+streams = st.lists(
+    st.builds(
+        says,
+        st.sampled_from(["a", "a", "a", ""]),
+        st.sampled_from(["turn-1", "turn-1", "turn-1", "turn-2"]),
+        message_id=st.sampled_from([None, "m1", "m2"]),
+    )
+    | st.sampled_from([thinks("a"), user("b"), finishes("turn-1"), marker("prompt_queued", "it waits")]),
+    min_size=6,
+    max_size=15,
+).map(rows)
+
+
 def _texts(log: list[Row], kind: str, turn: str | None = None) -> str:
     return "".join(row.parsed()["text"] for row in log if row.type == kind and turn in (None, row.turn_id))
 
@@ -68,6 +82,12 @@ def test_the_same_rows_in_any_order_give_the_same_messages(log: list[Row], chanc
 @given(logs)
 @LAW
 def test_messages_are_counted_without_making_them(log: list[Row]) -> None:
+    assert count_messages(log) == sum(message["role"] != "marker" for message in transcript(log))
+
+
+@given(streams)
+@LAW
+def test_messages_of_a_stream_are_counted_too(log: list[Row]) -> None:
     assert count_messages(log) == sum(message["role"] != "marker" for message in transcript(log))
 
 
