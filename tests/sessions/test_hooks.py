@@ -226,15 +226,16 @@ def test_a_required_hook_can_stop_the_session_at_a_permission(live: Live) -> Non
 
 
 def test_what_waits_behind_a_stopped_prompt_is_kept(live: Live) -> None:
-    live.configure(hook("prompt", "! grep -q bad", required=True))
+    # No hexadecimal word: the hook is told the turn's id, too.
+    live.configure(hook("prompt", "! grep -q wrong", required=True))
     session = live.new()
     session.send("/ask path=a.txt")
     pending(session)
-    session.send("bad")
+    session.send("wrong")
     session.send("/say waits")
     session.decide("allow")
-    stopped_by_hook(session, "grep -q bad")
-    assert session.inputs()[1:] == [("failed", "bad"), ("queued", "/say waits")]
+    stopped_by_hook(session, "grep -q wrong")
+    assert session.inputs()[1:] == [("failed", "wrong"), ("queued", "/say waits")]
     assert received(session) == ["/ask path=a.txt"]
 
 
