@@ -9,6 +9,8 @@ possessively: its time is linear.
 Importing this compiles nothing.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 

@@ -10,6 +10,8 @@ Out of its reach: a process that wiped its environment (`env -i`, sudo, some tha
 systems without /proc or pidfds (Linux before 5.3): nothing is ended there.
 """
 
+from __future__ import annotations
+
 import os
 import select
 import signal

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from agh.core.named_tuple import NamedTuple
+from tests.support.build import ROOT
 
 BODY = '''
 class Point(NamedTuple):
@@ -100,3 +101,13 @@ def test_a_class_without_fields_is_empty() -> None:
         pass
 
     assert Nothing() == () and Nothing._fields == ()
+
+
+def test_every_module_that_uses_it_is_ready_for_python_3_14() -> None:
+    """There, annotations are in a class body only if the module imports them from __future__."""
+    sources = [file.read_text() for room in ("agh", "plugins") for file in (ROOT / room).rglob("*.py")]
+    users = [text for text in sources if "(NamedTuple):" in text]
+    assert len(users) > 50
+    assert [text[:80] for text in users if "\nfrom __future__ import annotations\n" not in text] == []
+    with pytest.raises(TypeError, match="Later needs: from __future__ import annotations"):
+        type(NamedTuple)("Later", (NamedTuple,), {"__annotate_func__": lambda format: {"x": int}})
