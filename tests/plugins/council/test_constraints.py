@@ -63,6 +63,7 @@ def test_paused_after_45_of_60_minutes_it_resumes_with_60(council: Council, tmp_
     council.open(profile(limits, perspectives=perspectives), env=env)
     council.wait_for(lambda state: state.rounds_completed == 1)
     set_clock(clock, 2700)
+    council.session.call("pause_after_round")  # at once: a command may take longer than the round
     council.agh("pause", "--after-round")
     assert council.session.meta()["stop_reason"] == "paused", "45 of 60 minutes do not pause it"
     assert 2700 <= council.checkpoint()["constraint_state"]["elapsed_seconds"] < 2760
