@@ -53,11 +53,10 @@ def _is_keeper(pid: int, session: Session) -> bool:
     try:
         with open(f"{PROC}/{pid}/cmdline", "rb") as file:
             argv = [os.fsdecode(word) for word in file.read().split(b"\0")[:-1]]
-        if os.stat(f"{PROC}/{pid}").st_uid != os.geteuid() or "-m" not in argv[:-2]:
-            return False
-        session_id = os.path.basename(argv[-2])
-        return session_id == session.id and is_session_id(session_id)
-    except (OSError, IndexError):
+        session_id = os.path.basename(argv[argv.index("-m") + 2])  # -m MODULE DIRECTORY …
+        ours = os.stat(f"{PROC}/{pid}").st_uid == os.geteuid()
+        return ours and session_id == session.id and is_session_id(session_id)
+    except (OSError, IndexError, ValueError):
         return False
 
 

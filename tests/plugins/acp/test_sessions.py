@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 
 from tests.plugins.acp.client import Client, text_of
 from tests.support.live import ECHO, Live
@@ -154,6 +156,13 @@ def test_deleting_what_is_gone_or_never_was_succeeds(shared_client: Client) -> N
     session = shared_client.new()
     for session_id in (session.id, session.id, "never-created"):
         assert shared_client.call("session/delete", sessionId=session_id) == {}
+
+
+def test_stop_kill_ends_a_keeper_that_an_editor_started_and_that_does_not_respond(client: Client) -> None:
+    session = client.new()
+    os.kill(session.keeper, signal.SIGSTOP)
+    view = json.loads(session.agh("stop", "--kill", "-o", "json").stdout)["session"]
+    assert (view["state"], session.is_live()) == ("stopped", False)
 
 
 def test_modes_and_options_are_set(shared_client: Client) -> None:
