@@ -24,7 +24,8 @@ def test_every_row_can_be_measured(tmp_path: Path, row: str, monkeypatch: pytest
         monkeypatch.delenv(name)
     figures = list(ROWS[row](tmp_path / row / "agh", True))
     assert figures
-    assert all(figure.value > 0 for figure in figures)
+    # What one prompt costs on top of another is a difference of two short times: on a busy machine it may be negative.
+    assert all(figure.value > 0 or "on top of" in figure.name for figure in figures)
 
 
 def test_the_program_prints_and_writes_the_figures(tmp_path: Path) -> None:
