@@ -31,7 +31,7 @@ def version(place: Path, quick: bool) -> Iterator[Figure]:
 
 def listing_json(place: Path, quick: bool) -> Iterator[Figure]:
     count = 20 if quick else 1000
-    data.many_sessions(place, count)
+    _many_old_sessions(place, count, quick)
     floor, note = against_bare(1 if quick else 25, lambda: taken(LIBRARIES))
     yield Figure("floor: import click, orjson, sqlite3", floor, "x", note=note)
     value, note = against_bare(1 if quick else 25, lambda: agh("session", "list", "-o", "json"))

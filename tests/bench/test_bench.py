@@ -24,7 +24,7 @@ def test_every_row_can_be_measured(tmp_path: Path, row: str, monkeypatch: pytest
         monkeypatch.delenv(name)
     figures = list(ROWS[row](tmp_path / row / "agh", True))
     assert figures
-    # What one prompt costs on top of another is a difference of two short times: on a busy machine it may be negative.
+    # What something costs on top of something else is a difference; on a busy machine it may be negative.
     assert all(figure.value > 0 or "on top of" in figure.name for figure in figures)
 
 
