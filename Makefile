@@ -13,7 +13,7 @@ demo: $(STAMP)
 	@$(BIN)/python -m tests.demo
 
 # Compiled first: thousands of programs are started, and none of them should compile agh for itself.
-# Each worker waits for processes half of its time: five keep two cores busy, and more take longer.
+# Five workers keep two cores busy; with eight the suite takes longer.
 test: $(STAMP)
 	@$(BIN)/python -m compileall -q agh plugins
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q $(ARGS)
